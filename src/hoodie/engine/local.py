@@ -1,0 +1,134 @@
+"""The in-process engine: threads, whose real work (Arrow, Parquet, NumPy) runs outside the interpreter's lock."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_stages = itertools.count()
+"""A number for every job of this process, so that write tokens of two jobs never meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowDataset:
+    """A reader of record batches that is consumed once, or a table held in memory."""
+
+    source: pa.RecordBatchReader | pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        return self.source.schema
+
+    def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
+        """Up to `count` streams that together hold every row: slices of a table, or the one reader."""
+        if isinstance(self.source, pa.RecordBatchReader):
+            return [iter(self.source)]
+        rows = self.source.num_rows
+        step = max(-(-rows // count), 1)
+        slices = [self.source.slice(start, step) for start in range(0, max(rows, 1), step)]
+        return [iter(part.to_batches()) for part in slices]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Runs tasks on threads of this process.
+
+    An exchange holds the prepared rows in memory: the caller's Arrow data is there already. Streams that must not be
+    held are written without an exchange.
+    """
+
+    threads: int = os.cpu_count() or 1
+
+    @property
+    def name(self) -> str:
+        """`local`."""
+        return "local"
+
+    @property
+    def parallelism(self) -> int:
+        """Number of threads."""
+        return self.threads
+
+    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Call the function for every task on the threads; the first error wins and is raised."""
+        stage = next(_stages)
+        contexts = [TaskContext(number, stage, 0) for number in range(len(tasks))]
+        if len(tasks) <= 1 or self.threads <= 1:
+            return [function(task, context) for task, context in zip(tasks, contexts, strict=True)]
+        with ThreadPoolExecutor(min(self.threads, len(tasks))) as pool:
+            futures = [pool.submit(function, task, context) for task, context in zip(tasks, contexts, strict=True)]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+
+    def process(
+        self,
+        data: Dataset,
+        prepare: Prepare,
+        prepared_schema: pa.Schema,
+        consume: Consume[Result],
+        exchange: Exchange | None = None,
+    ) -> list[Result]:
+        """See `Engine.process`."""
+        if not isinstance(data, ArrowDataset):
+            raise TypeError(f"the in-process engine takes Arrow data, got {type(data).__name__}")
+        parts = data.parts(self.threads)
+        if exchange is None:
+
+            def work(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[Result]:
+                return list(consume(prepare(part, context), context))
+
+            return [result for results in self.run(work, parts) for result in results]
+
+        def collect(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[pa.RecordBatch]:
+            return list(prepare(part, context))
+
+        batches = [batch for batches in self.run(collect, parts) for batch in batches]
+        prepared = pa.Table.from_batches(batches, prepared_schema)
+
+        def work_on_table(part: pa.Table, context: TaskContext) -> list[Result]:
+            return list(consume(iter(part.to_batches()), context))
+
+        exchanged = _exchange(prepared, exchange, self.threads)
+        return [result for results in self.run(work_on_table, exchanged) for result in results]
+
+
+def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Table]:
+    """The parts of a table that the tasks of the second half get."""
+    if exchange.range_by:
+        ordered = _sorted(table, (*exchange.range_by, *exchange.sort_by))
+        count = exchange.tasks or threads
+        step = max(-(-ordered.num_rows // count), 1)
+        return [ordered.slice(start, step) for start in range(0, max(ordered.num_rows, 1), step)]
+    if exchange.bucket_by is None:
+        return [_sorted(table, exchange.sort_by)]
+    count = exchange.tasks or threads
+    buckets = np.asarray(table[exchange.bucket_by].combine_chunks()) % count
+    parts = [table.take(pa.array(np.flatnonzero(buckets == bucket))) for bucket in range(count)]
+    return [_sorted(part, exchange.sort_by) for part in parts if part.num_rows]
+
+
+def _sorted(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+    """The table in the order of the columns; rows that are equal keep their order."""
+    if not columns:
+        return table
+    keyed = table.select(list(dict.fromkeys(columns))).append_column("#", pa.array(np.arange(table.num_rows)))
+    keys = [(name, "ascending") for name in dict.fromkeys(columns)]
+    return table.take(pc.sort_indices(keyed, sort_keys=[*keys, ("#", "ascending")]))

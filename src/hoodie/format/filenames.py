@@ -1,0 +1,137 @@
+"""Names of data, log, marker and partition metadata files: made and parsed here and nowhere else.
+
+On-disk format: docs/format/table.md §3.1 (base files), §4.1 (log files), §5.3 (markers).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+PARTITION_METADATA_NAME: Final = ".hoodie_partition_metadata"
+MARKER_TYPE_NAME: Final = "MARKERS.type"
+UNKNOWN_WRITE_TOKEN: Final = "1-0-1"
+METADATA_INIT_WRITE_TOKEN: Final = "0-0-0"
+CDC_SUFFIX: Final = ".cdc"
+
+_BASE = re.compile(r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<instant>[0-9]+)\.(?P<ext>[a-zA-Z0-9]+)")
+_LOG = re.compile(
+    r"\.(?P<file_id>[^._/]+)_(?P<instant>[^./]*)\.log\.(?P<version>[0-9]+)"
+    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+)(?P<suffix>\.cdc)?)?"
+)
+_MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?P<io_type>CREATE|MERGE|APPEND)", re.DOTALL)
+
+
+class IoType(StrEnum):
+    """Why a marker was written. On disk (end of the marker's name): do not change."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """Name of a base file: `<file id>_<write token>_<instant>.<extension>`."""
+
+    file_id: str
+    write_token: str
+    instant_time: str
+    extension: str = "parquet"
+
+    @property
+    def name(self) -> str:
+        """The name without its folder."""
+        return f"{self.file_id}_{self.write_token}_{self.instant_time}.{self.extension}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, name: str) -> BaseFileName | None:
+        """Parse a name without its folder; None if it is not the name of a base file."""
+        match = _BASE.fullmatch(name)
+        if match is None:
+            return None
+        return cls(match["file_id"], match["token"], match["instant"], match["ext"])
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """Name of a log file: `.<file id>_<instant>.log.<version>_<write token>[.cdc]`.
+
+    `instant_time` is the base instant of the slice on table version 6, the writing delta commit's instant later on.
+    `write_token` is empty for files of old writers that wrote none.
+    """
+
+    file_id: str
+    instant_time: str
+    version: int
+    write_token: str = UNKNOWN_WRITE_TOKEN
+    suffix: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name without its folder."""
+        token = f"_{self.write_token}{self.suffix}" if self.write_token else ""
+        return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}"
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether it holds change records, which a snapshot read never looks at."""
+        return self.suffix == CDC_SUFFIX
+
+    @property
+    def sort_key(self) -> tuple[str, int, str, str]:
+        """Order of the log files of one file slice, oldest first."""
+        return (self.instant_time, self.version, self.write_token, self.suffix)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, name: str) -> LogFileName | None:
+        """Parse a name without its folder; None if it is not the name of a log file."""
+        match = _LOG.fullmatch(name)
+        if match is None:
+            return None
+        return cls(
+            match["file_id"],
+            match["instant"],
+            int(match["version"]),
+            match["token"] or "",
+            match["suffix"] or "",
+        )
+
+
+def new_file_id(unique: UUID, ordinal: int) -> str:
+    """Make the file id of a new file group: `<uuid>-<n>`, n counting the files of one writer task from 0."""
+    if ordinal < 0:
+        raise ValueError(f"the ordinal of a file id counts from 0, got {ordinal}")
+    return f"{unique}-{ordinal}"
+
+
+def bucket_file_id(bucket: int, unique: UUID, ordinal: int = 0) -> str:
+    """Make the file id of a bucket-index file group: the bucket number replaces the first 8 characters of the uuid."""
+    if not 0 <= bucket < 10**8:
+        raise ValueError(f"a bucket number has at most 8 digits, got {bucket}")
+    return f"{bucket:08d}{str(unique)[8:]}-{ordinal}"
+
+
+def write_token(task_partition: int, stage_id: int, attempt_id: int) -> str:
+    """Make a write token; two attempts to write the same file must not share one."""
+    return f"{task_partition}-{stage_id}-{attempt_id}"
+
+
+def marker_name(file_name: str, io_type: IoType) -> str:
+    """Name the marker of a data file; a relative path in gives a relative path out."""
+    return f"{file_name}.marker.{io_type.value}"
+
+
+def parse_marker(name: str) -> tuple[str, IoType] | None:
+    """Return the data file's name (or relative path) and the kind of write; None if it is no marker name."""
+    match = _MARKER.fullmatch(name)
+    return None if match is None else (match["data_file"], IoType(match["io_type"]))

@@ -1,0 +1,131 @@
+r"""Java `.properties` text, as hoodie.properties and .hoodie_partition_metadata use it.
+
+ISO-8859-1 lines, `#` and `!` comments, `key=value`, backslash escapes, `\uXXXX` in UTF-16 code units, continuation lines.
+On-disk format: docs/format/table.md §1.1.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from hoodie.errors import CorruptFileError
+
+_BLANKS = " \t\f"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_KEY_END = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)?", re.DOTALL)
+_UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {
+    "\t": "\\t",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\f": "\\f",
+    "\\": "\\\\",
+    "=": "\\=",
+    ":": "\\:",
+    "#": "\\#",
+    "!": "\\!",
+}
+_TO_ESCAPE = re.compile("[^\x20-\x7e]|[\\\\=:#!]")
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
+    """Parse a `.properties` file; of a repeated key the last value counts, as in Java.
+
+    Raises:
+        CorruptFileError: a malformed unicode escape.
+    """
+    found: dict[str, str] = {}
+    for line in _logical_lines(data.decode("latin-1")):
+        key = _KEY_END.match(line)
+        key_text = key.group() if key else ""
+        separator = _SEPARATOR.match(line, len(key_text))
+        start = separator.end() if separator else len(key_text)
+        found[_unescape(key_text, path)] = _unescape(line[start:], path)
+    return found
+
+
+def properties_to_bytes(properties: Mapping[str, str], comments: Iterable[str] = ()) -> bytes:
+    """Write properties in the order given, one comment line `#<text>` for each of `comments` first.
+
+    Escapes exactly what Java's writer escapes, so that both sides produce the same line for the same entry.
+    """
+    lines = [f"#{_escape_comment(text)}\n" for text in comments]
+    lines += [f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in properties.items()]
+    return "".join(lines).encode("ascii")
+
+
+def java_date(now: datetime) -> str:
+    """Render `Sat Nov 21 12:34:49 UTC 2026`, the date line of Java's properties writer, in UTC."""
+    utc = now.astimezone(UTC)
+    return f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc:%d %H:%M:%S} UTC {utc.year:04d}"
+
+
+def table_checksum(database: str | None, name: str) -> int:
+    """Checksum that `hoodie.table.checksum` must hold: CRC-32 of `<database>.<name>`, nothing else takes part."""
+    return zlib.crc32(f"{database or ''}.{name}".encode())
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Drop comments and blank lines, and join continued lines."""
+    pending = ""
+    is_continued = False
+    for natural in _LINE_END.split(text):
+        line = natural.lstrip(_BLANKS)
+        if not is_continued and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        is_continued = backslashes % 2 == 1
+        pending += line[:-1] if is_continued else line
+        if not is_continued:
+            if pending:
+                yield pending
+            pending = ""
+    if pending:
+        yield pending
+
+
+def _unescape(text: str, path: str) -> str:
+    if "\\" not in text:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        escape = match.group(1) or ""
+        if len(escape) == 5:
+            return chr(int(escape[1:], 16))
+        if escape == "u":
+            raise CorruptFileError(f"expected four hex digits after \\u, found {text!r}", path=path)
+        return _UNESCAPED.get(escape, escape)
+
+    # Escapes are UTF-16 code units: a pair of surrogates becomes one character, a lone one stays as it is.
+    units = _ESCAPE.sub(replace, text)
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _escape_key(key: str) -> str:
+    return _escape(key).replace(" ", "\\ ")
+
+
+def _escape_value(value: str) -> str:
+    escaped = _escape(value)
+    # Only leading blanks would be lost on reading; Java escapes just the first, which is enough to keep the others.
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _escape(text: str) -> str:
+    return _TO_ESCAPE.sub(lambda match: _ESCAPED.get(match.group()) or _unicode_escape(match.group()), text)
+
+
+def _escape_comment(text: str) -> str:
+    return re.sub("[^\x20-\x7e]", lambda match: _unicode_escape(match.group()), text)
+
+
+def _unicode_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))

@@ -1,0 +1,195 @@
+"""Which of two versions of a record wins: event time, commit time, or a function of the caller's.
+
+Implements docs/format/table.md §6.4. Everything works on aligned rows of whole Arrow tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+Merger = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
+"""A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
+
+Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as many
+rows in the same order; where the boolean array `deleted` is true the record is deleted.
+"""
+
+
+class MergeMode(StrEnum):
+    """How a table decides between versions. On disk (`hoodie.record.merge.mode`): do not change."""
+
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Outcome of a merge, row by row: `replaced` where the newer row is written, `deleted` where the key goes.
+
+    `rows` holds the row to write for each true entry of `replaced`, in order (change-batch columns).
+    """
+
+    replaced: Mask
+    deleted: Mask
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """The rule of one table. Picklable when the merger is."""
+
+    mode: MergeMode
+    ordering_fields: tuple[str, ...] = ()
+    merger: Merger | None = None
+
+    def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
+        """Decide for aligned rows: `older` has the table's data columns, `newer` is a change table of as many rows.
+
+        Event time: the newer row wins when its ordering value is equal or higher; a commit-time delete always wins.
+        """
+        kinds = np.asarray(newer[KIND].combine_chunks())
+        wins = self._newer_wins(older, newer) | (kinds == Kind.DELETE)
+        deleted = wins & (kinds != Kind.ROW)
+        replaced = wins & (kinds == Kind.ROW)
+        if self.merger is None or not replaced.any():
+            return Merged(replaced, deleted, newer if replaced.all() else newer.filter(pa.array(replaced)))
+        return self._merge_custom(older, newer, replaced, deleted)
+
+    def reduce(self, changes: pa.Table) -> pa.Table:
+        """One change per (partition path, record key); later rows are newer. Order of the rows is kept.
+
+        Memory: the keys, and the rows whose key occurs more than once.
+        """
+        codes = _codes(changes)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        lengths = np.diff(starts, append=len(order))
+        if len(starts) == len(order):
+            return changes
+        if self.merger is not None:
+            return self._reduce_custom(changes, order, starts, lengths)
+        if self.mode is MergeMode.EVENT_TIME and self.ordering_fields:
+            order = _order_by(changes, codes, self.ordering_fields)
+        winners = np.sort(order[starts + lengths - 1])
+        return changes.take(pa.array(winners))
+
+    def _newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
+        """True where the newer row is not outranked by the older one."""
+        wins = np.ones(older.num_rows, np.bool_)
+        if self.mode is not MergeMode.EVENT_TIME:
+            return wins
+        undecided = wins.copy()
+        for field in self.ordering_fields:
+            greater, equal = _compare(newer[field], older[field])
+            wins = np.where(undecided, greater | equal, wins)
+            undecided &= equal
+        return wins
+
+    def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
+        """Let the caller's function make the rows that replace."""
+        assert self.merger is not None
+        picked = newer.filter(pa.array(replaced))
+        data = [name for name in picked.column_names if name not in LEADING]
+        answer = self.merger(older.select(data).filter(pa.array(replaced)), picked.select(data))
+        merged, gone = answer if isinstance(answer, tuple) else (answer, None)
+        if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
+            raise ValueError(f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each")
+        rows = pa.Table.from_arrays(
+            [*(picked[name] for name in LEADING), *(merged[name].cast(picked.schema.field(name).type) for name in data)],
+            schema=picked.schema,
+        )
+        if gone is None:
+            return Merged(replaced, deleted, rows)
+        gone_mask = np.asarray(pc.fill_null(gone, False))
+        positions = np.flatnonzero(replaced)
+        replaced, deleted = replaced.copy(), deleted.copy()
+        replaced[positions[gone_mask]] = False
+        deleted[positions[gone_mask]] = True
+        return Merged(replaced, deleted, rows.filter(pa.array(~gone_mask)))
+
+    def _reduce_custom(self, changes: pa.Table, order: Rows, starts: Rows, lengths: Rows) -> pa.Table:
+        """Fold duplicates pairwise, all groups at once: round n merges the n-th duplicate of each group."""
+        current = changes.take(pa.array(order[starts]))
+        for turn in range(1, int(lengths.max())):
+            active = lengths > turn
+            newer = changes.take(pa.array(order[starts[active] + turn]))
+            older = current.filter(pa.array(active))
+            both_rows = (np.asarray(older[KIND].combine_chunks()) == Kind.ROW) & (
+                np.asarray(newer[KIND].combine_chunks()) == Kind.ROW
+            )
+            merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
+            folded = pa.concat_tables([newer.filter(pa.array(~both_rows)), _folded(newer, both_rows, merged)])
+            places = np.flatnonzero(active)
+            places = np.concatenate([places[~both_rows], places[both_rows]])
+            where = np.arange(current.num_rows)
+            where[places] = current.num_rows + np.arange(len(places))
+            current = pa.concat_tables([current, folded]).take(pa.array(where))
+        return current
+
+
+def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
+    """The outcome of one folding round as changes: replaced rows as they are, deleted ones as deletes."""
+    rows = newer.filter(pa.array(both_rows))
+    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
+    where = np.arange(rows.num_rows)
+    where[merged.replaced] = rows.num_rows + np.arange(merged.rows.num_rows)
+    folded = pa.concat_tables([rows, merged.rows]).take(pa.array(where))
+    return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
+
+
+def _codes(changes: pa.Table) -> Rows:
+    """A small integer for every distinct (partition path, record key)."""
+    keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
+    partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
+    key_codes = np.asarray(keys.indices).astype(np.int64)
+    return key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+
+
+def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
+    """Row numbers sorted by key, then ordering values (null lowest, NaN highest), then place in the input."""
+    columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
+    columns |= {f"#{i}": _sortable(changes[field]) for i, field in enumerate(ordering_fields)}
+    columns["#row"] = pa.array(np.arange(len(codes)))
+    keys = [(name, "ascending") for name in columns]
+    order = pc.sort_indices(pa.table(columns), sort_keys=keys, null_placement="at_start")
+    return np.asarray(order).astype(np.int64)
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Booleans sort as 0 and 1; NaN is placed above every number, as Java compares it."""
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8())
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), pa.scalar(float("inf"), column.type), column)
+    return column
+
+
+def _compare(newer: pa.ChunkedArray, older: pa.ChunkedArray) -> tuple[Mask, Mask]:
+    """(greater, equal) of aligned ordering values; null is the lowest value, NaN the highest."""
+    greater = np.asarray(pc.fill_null(pc.greater(newer, older), False))
+    equal = np.asarray(pc.fill_null(pc.equal(newer, older), False))
+    if pa.types.is_floating(newer.type):
+        newer_nan, older_nan = _mask(pc.is_nan(newer)), _mask(pc.is_nan(older))
+        greater = greater | (newer_nan & ~older_nan)
+        equal = equal | (newer_nan & older_nan)
+    if newer.null_count or older.null_count:
+        newer_null, older_null = _mask(pc.is_null(newer)), _mask(pc.is_null(older))
+        greater = greater | (~newer_null & older_null)
+        equal = equal | (newer_null & older_null)
+    return greater, equal
+
+
+def _mask(values: pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(values, False))
