@@ -1,0 +1,63 @@
+# Needs Python 3.11+, make and (for everything but `check`) a JDK 17 or 21. Every target works alone on a fresh clone.
+
+PYTHON ?= python3
+VENV := .venv
+VENV_35 := .venv-35
+CACHE := .cache
+BUNDLE := $(CACHE)/hudi-spark3.5-bundle_2.12-1.2.0.jar
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test interop bench check fmt java
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java $(VENV)/.stamp ## Create, change, read and time-travel a small table
+	@$(VENV)/bin/hoodie demo
+
+test: java $(VENV)/.stamp ## All tests on the newest Spark: a classic session, then Spark Connect
+	$(VENV)/bin/python -m pytest tests --ignore=tests/interop
+	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests --ignore=tests/interop
+
+interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hudi-rs, and the contract tests, on Spark 3.5
+	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop
+	$(VENV_35)/bin/python -m pytest tests/contract
+
+bench: java $(VENV)/.stamp-bench ## Time reads and writes on this machine
+	$(VENV)/bin/python -m bench
+
+check: $(VENV)/.stamp ## Format, lint, types, and the rules of tests/tidy
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m pytest -q tests/tidy
+
+fmt: $(VENV)/.stamp ## Format the code and fix what ruff can fix
+	$(VENV)/bin/ruff check --fix-only --quiet .
+	$(VENV)/bin/ruff format .
+
+java:
+	@sh scripts/require_java
+
+# A virtual environment is rebuilt in place when the dependencies change; the code itself is installed editable.
+$(VENV)/.stamp: pyproject.toml
+	@sh scripts/make_venv $(PYTHON) $(VENV)
+	@echo "Installing hoodie with PySpark and the test tools into $(VENV) (about half a gigabyte, once) ..."
+	@$(VENV)/bin/python $(PIP_INSTALL) --editable '.[spark,connect,demo,test,dev]'
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp
+	@$(VENV)/bin/python $(PIP_INSTALL) --editable '.[bench]'
+	@touch $@
+
+# PySpark 3.5 imports distutils, which setuptools still provides on Python 3.12 and later.
+$(VENV_35)/.stamp: pyproject.toml
+	@sh scripts/make_venv $(PYTHON) $(VENV_35)
+	@echo "Installing hoodie with PySpark 3.5 into $(VENV_35) (about half a gigabyte, once) ..."
+	@$(VENV_35)/bin/python $(PIP_INSTALL) --editable '.[spark,connect,demo,test]' 'pyspark~=3.5.5' 'setuptools<81'
+	@touch $@
+
+$(BUNDLE): | $(VENV_35)/.stamp
+	@$(VENV_35)/bin/python scripts/fetch_bundle.py $@

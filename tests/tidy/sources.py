@@ -1,0 +1,59 @@
+"""The project's source files, parsed once: what the tidy tests look at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "hoodie"
+PUBLIC = "hoodie"  # the room of src/hoodie/__init__.py: the names users import
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file: its path in the project, its text, its syntax tree."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """The path relative to the project, with `/`."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def room(self) -> str:
+        """The room of a file of the package; `hoodie` for the package's own `__init__` and `__main__`."""
+        first = self.path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        return PUBLIC if first in {"__init__", "__main__"} else first
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """Line and full name of all that is imported, inside functions too: `from a import b` gives `a.b`."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+@cache
+def package_sources() -> tuple[Source, ...]:
+    """Every module of the package."""
+    return _parse(PACKAGE)
+
+
+@cache
+def all_test_sources() -> tuple[Source, ...]:
+    """Every module of the tests."""
+    return _parse(ROOT / "tests")
+
+
+def _parse(folder: Path) -> tuple[Source, ...]:
+    paths = sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+    texts = ((path, path.read_text(encoding="utf-8")) for path in paths)
+    return tuple(Source(path, text, ast.parse(text, filename=str(path))) for path, text in texts)

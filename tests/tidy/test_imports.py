@@ -1,0 +1,124 @@
+"""Rooms import only rooms above them; only spark/ knows PySpark; only storage/ touches files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.sources import PUBLIC, Source, package_sources
+
+# Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
+LINES = (
+    ("errors", "config"),
+    ("format",),
+    ("storage",),
+    ("engine",),
+    ("records",),
+    ("timeline",),
+    ("files",),
+    ("metadata",),
+    ("index",),
+    ("write", "read", "services"),
+    ("table",),
+    ("spark",),
+    (PUBLIC,),
+    ("cli", "ui"),
+)
+LINE_OF = {room: number for number, line in enumerate(LINES) for room in line}
+
+# Edges the order forbids and we allow, each with its reason.
+EXTRA_EDGES = {
+    ("config", "errors"): "a wrong option raises an error",
+    ("write", "services"): "a write first rolls back what a dead writer left behind",
+    ("cli", "ui"): "commands print what ui/ renders",
+}
+
+# The terminal and its files belong to these rooms; every other room asks storage/.
+ROOMS_WITH_FILES = {"storage", "cli", "ui"}
+FILE_MODULES = {"fsspec", "glob", "io.open", "mmap", "obstore", "pathlib.Path", "pyarrow.fs", "shutil", "tempfile"}
+FILE_CALLS_OF_PYARROW = {"OSFile", "memory_map", "create_memory_map"}
+OS_NAMES_WITHOUT_FILES = {
+    "cpu_count",
+    "environ",
+    "fspath",
+    "getenv",
+    "getpid",
+    "getppid",
+    "kill",
+    "process_cpu_count",
+    "sched_getaffinity",
+    "urandom",
+}
+
+# Modules that may break the rule on files, each with its reason.
+FILE_EXCEPTIONS: dict[str, str] = {}
+
+each_source = pytest.mark.parametrize("source", package_sources(), ids=lambda source: source.name)
+
+
+def _rooms_imported(source: Source) -> Iterator[tuple[int, str]]:
+    for line, name in source.imports():
+        top, _, rest = name.partition(".")
+        if top == "hoodie":
+            room = rest.partition(".")[0]
+            yield line, room if room in LINE_OF else PUBLIC
+
+
+def test_the_order_names_every_room() -> None:
+    rooms = {source.room for source in package_sources()}
+    assert rooms <= LINE_OF.keys(), f"give {rooms - LINE_OF.keys()} a place in LINES and in docs/architecture.md"
+
+
+@each_source
+def test_a_room_imports_only_rooms_above_it(source: Source) -> None:
+    wrong = [
+        f"{source.name}:{line} imports {room}"
+        for line, room in _rooms_imported(source)
+        if room != source.room and LINE_OF[room] >= LINE_OF[source.room] and (source.room, room) not in EXTRA_EDGES
+    ]
+    assert not wrong, f"{source.room} may only import rooms above it: {wrong}"
+
+
+@each_source
+def test_only_spark_imports_pyspark(source: Source) -> None:
+    wrong = [line for line, name in source.imports() if name.partition(".")[0] in {"pyspark", "py4j"}]
+    assert source.room == "spark" or not wrong, f"{source.name} imports pyspark on lines {wrong}"
+
+
+@each_source
+def test_only_storage_touches_files(source: Source) -> None:
+    wrong = sorted(_file_accesses(source))
+    if source.name in FILE_EXCEPTIONS:
+        assert wrong, f"{source.name} no longer needs its exception"
+        return
+    if source.room not in ROOMS_WITH_FILES:
+        assert not wrong, f"only storage/ touches files: {[f'{source.name}:{line} {what}' for line, what in wrong]}"
+
+
+def _file_accesses(source: Source) -> Iterator[tuple[int, str]]:
+    for line, name in source.imports():
+        parents = {".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 2)}
+        if parents & FILE_MODULES or (name.startswith("os.") and name[3:] not in OS_NAMES_WITHOUT_FILES):
+            yield line, f"imports {name}"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield node.lineno, "calls open()"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner, name = node.value.id, node.attr
+            if owner == "os" and name not in OS_NAMES_WITHOUT_FILES and name != "PathLike":
+                yield node.lineno, f"uses os.{name}"
+            if (owner, name) in {("pathlib", "Path"), ("io", "open")}:
+                yield node.lineno, f"uses {owner}.{name}"
+            if owner == "pa" and name in FILE_CALLS_OF_PYARROW:
+                yield node.lineno, f"uses pa.{name}"
+
+
+def test_importing_hoodie_is_light() -> None:
+    code = "import sys, hoodie; print(*{'pyspark', 'pandas', 'typer', 'rich'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [], "`import hoodie` must stay light"
