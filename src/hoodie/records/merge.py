@@ -60,7 +60,7 @@ class MergeRule:
         Event time: the newer row wins when its ordering value is equal or higher; a commit-time delete always wins.
         """
         kinds = np.asarray(newer[KIND].combine_chunks())
-        wins = self._newer_wins(older, newer) | (kinds == Kind.DELETE)
+        wins = self.newer_wins(older, newer) | (kinds == Kind.DELETE)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
         if self.merger is None or not replaced.any():
@@ -85,7 +85,7 @@ class MergeRule:
         winners = np.sort(order[starts + lengths - 1])
         return changes.take(pa.array(winners))
 
-    def _newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
+    def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
         """True where the newer row is not outranked by the older one."""
         wins = np.ones(older.num_rows, np.bool_)
         if self.mode is not MergeMode.EVENT_TIME:
@@ -160,10 +160,11 @@ def _codes(changes: pa.Table) -> Rows:
 def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
     """Row numbers sorted by key, then ordering values (null lowest, NaN highest), then place in the input."""
     columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
-    columns |= {f"#{i}": _sortable(changes[field]) for i, field in enumerate(ordering_fields)}
+    for number, field in enumerate(ordering_fields):
+        columns[f"#valid{number}"] = pc.is_valid(changes[field]).cast(pa.int8())
+        columns[f"#value{number}"] = _sortable(changes[field])
     columns["#row"] = pa.array(np.arange(len(codes)))
-    keys = [(name, "ascending") for name in columns]
-    order = pc.sort_indices(pa.table(columns), sort_keys=keys, null_placement="at_start")
+    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
     return np.asarray(order).astype(np.int64)
 
 

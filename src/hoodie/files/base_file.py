@@ -1,0 +1,163 @@
+"""Base files: one Parquet file with Hudi's meta columns and footer keys, read and written as a stream of row groups.
+
+On-disk format: docs/format/table.md §3. Compression is zstd unless the table says otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.bloom import BloomFilter
+from hoodie.format.table_schema import conform
+from hoodie.storage import Store
+
+RECORD_KEY = "_hoodie_record_key"
+FOOTER_BLOOM_FILTER = "org.apache.hudi.bloomfilter"
+FOOTER_BLOOM_FILTER_TYPE = "hoodie_bloom_filter_type_code"
+FOOTER_MIN_KEY = "hoodie_min_record_key"
+FOOTER_MAX_KEY = "hoodie_max_record_key"
+
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
+_UNIQUE_COLUMNS = frozenset({RECORD_KEY, "_hoodie_commit_seqno"})
+"""Columns in which a dictionary is wasted work: every value is new."""
+_BATCH_ROWS = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How base files are encoded. `bloom_filter` is `saturated` (docs/decisions/0001-bloom-footers.md) or `none`."""
+
+    codec: str = "zstd"
+    codec_level: int | None = 1
+    row_group_bytes: int = _ROW_GROUP_BYTES
+
+
+class BaseFileWriter:
+    """Streams rows into one new base file and closes it with Hudi's footer keys.
+
+    Rows have the full schema, meta columns included. Memory: one row group. Use as a context manager; leaving it by an
+    error leaves an unfinished file behind, which its marker tells of.
+    """
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, options: ParquetOptions) -> None:
+        self.path = path
+        self.rows = 0
+        self.size_bytes = 0
+        self._schema = schema
+        self._options = options
+        self._buffer: list[pa.Table] = []
+        self._buffered_bytes = 0
+        self._min_key: str | None = None
+        self._max_key: str | None = None
+        self._sink = store.open_output(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression=options.codec,
+            compression_level=options.codec_level if options.codec == "zstd" else None,
+            use_dictionary=[field.name for field in schema if field.name not in _UNIQUE_COLUMNS],
+            store_schema=False,
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows; they reach the file once a row group is full."""
+        if rows.num_rows == 0:
+            return
+        self._buffer.append(rows)
+        self._buffered_bytes += rows.nbytes
+        self.rows += rows.num_rows
+        if self._buffered_bytes >= self._options.row_group_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the rest and the footer; sets `size_bytes`."""
+        self._flush()
+        self._writer.add_key_value_metadata(self._footer())
+        self._writer.close()
+        self.size_bytes = self._sink.tell()
+        self._sink.close()
+
+    def __enter__(self) -> BaseFileWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(Exception):
+            self._sink.close()
+
+    def _flush(self) -> None:
+        if not self._buffer:
+            return
+        rows = pa.concat_tables(self._buffer)
+        self._buffer, self._buffered_bytes = [], 0
+        bounds = pc.min_max(rows[RECORD_KEY])
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        self._min_key = low if self._min_key is None else min(self._min_key, low)
+        self._max_key = high if self._max_key is None else max(self._max_key, high)
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+
+    def _footer(self) -> dict[str, str]:
+        """Footer keys that the JVM's indexes look for.
+
+        The filter says "maybe" to every key: building a true one costs more than all the rest of the write, and without
+        any filter the JVM's bloom index fails. The key range still prunes.
+        """
+        bloom = BloomFilter.saturated()
+        return {
+            FOOTER_BLOOM_FILTER: bloom.to_base64(),
+            FOOTER_BLOOM_FILTER_TYPE: bloom.type_code,
+            FOOTER_MIN_KEY: self._min_key or "",
+            FOOTER_MAX_KEY: self._max_key or "",
+        }
+
+
+def read_base_file(
+    store: Store,
+    path: str,
+    schema: pa.Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    batch_rows: int = _BATCH_ROWS,
+) -> Iterator[pa.Table]:
+    """Stream a base file in the table's current schema: old files get new columns as nulls and widened types.
+
+    `columns` selects by name. Memory: one row group's selected columns, whatever the size of the file.
+
+    Raises: CorruptFileError if the file is no whole Parquet file; SchemaMismatchError if its columns do not fit.
+    """
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    with open_parquet(store, path) as file:
+        present = [name for name in wanted.names if name in file.schema_arrow.names]
+        try:
+            for batch in file.iter_batches(batch_rows, columns=present, use_threads=False):
+                yield conform(pa.Table.from_batches([batch]), wanted)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=path) from error
+
+
+@contextlib.contextmanager
+def open_parquet(store: Store, path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; the footer is read at once.
+
+    Raises: CorruptFileError if it is not a whole Parquet file; FileNotFoundError if it is gone.
+    """
+    with store.open_input(path) as source:
+        try:
+            file = pq.ParquetFile(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            message = f"expected a whole Parquet file, found {source.size()} bytes that are none ({error})"
+            raise CorruptFileError(
+                f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
+                path=path,
+            ) from error
+        yield file

@@ -1,0 +1,54 @@
+"""Marker files: written before each data file, so that whoever finds a dead write knows what to delete.
+
+On-disk format: docs/format/table.md §5.3. We write direct markers and read both kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.format.filenames import MARKER_TYPE_NAME, IoType, marker_name, parse_marker
+from hoodie.storage import Store
+
+TEMP_FOLDER = ".hoodie/.temp"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A data file that an instant wrote or was about to write; `path` is relative to the base path."""
+
+    path: str
+    io_type: IoType
+
+
+def marker_folder(instant_time: str) -> str:
+    """Where the markers of an instant lie."""
+    return f"{TEMP_FOLDER}/{instant_time}"
+
+
+def write_marker(store: Store, instant_time: str, path: str, io_type: IoType) -> None:
+    """Announce a data file; must return before the first byte of the file is written."""
+    store.create(f"{marker_folder(instant_time)}/{marker_name(path, io_type)}", b"")
+
+
+def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
+    """All data files announced by an instant; None if it has no marker folder (then only a listing can tell)."""
+    folder = marker_folder(instant_time)
+    files = store.list(folder, recursive=True)
+    if not files:
+        return None
+    names = [info.path.removeprefix(folder + "/") for info in files]
+    if MARKER_TYPE_NAME in names:
+        names = [
+            line
+            for info in files
+            if info.name.startswith("MARKERS") and info.name != MARKER_TYPE_NAME
+            for line in store.read(info.path).decode("utf-8").splitlines()
+        ]
+    parsed = (parse_marker(name) for name in names)
+    return sorted({Marker(*found) for found in parsed if found is not None}, key=lambda marker: marker.path)
+
+
+def delete_markers(store: Store, instant_time: str) -> None:
+    """Remove the marker folder of an instant; a missing one is fine."""
+    store.delete_folder(marker_folder(instant_time))

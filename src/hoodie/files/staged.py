@@ -1,0 +1,172 @@
+"""Staged changes: the incoming rows of one write, spilled once, read back by the tasks that need them.
+
+A write evaluates the caller's data exactly once. What it holds goes to Arrow IPC files under `.hoodie/.temp`, cut into
+runs of one partition path each, so that looking up keys and writing files can read just their part, in any order, as
+often as they like. The folder is named by the writer, and belongs to no instant: bad input shows before the timeline is
+touched.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.records.change import PARTITION_PATH
+from hoodie.storage import Store
+
+_FLUSH_BYTES = 32 * 1024 * 1024
+"""Arrow bytes a stage writer gathers before it cuts them into runs."""
+
+HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedRun:
+    """Consecutive staged rows of one partition path: record batch number `batch` of the file `path`.
+
+    `start` is the ordinal of its first row among all staged rows of the write.
+    """
+
+    path: str
+    batch: int
+    partition_path: str
+    rows: int
+    size_bytes: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedHits:
+    """Where an index found staged rows: record batch `batch` of `path`, for one file group.
+
+    The batch has the ordinals of the rows, ascending, and the route each takes there.
+    """
+
+    path: str
+    batch: int
+    partition_path: str
+    file_id: str
+    updates: int
+    moves: int
+
+
+def new_stage_folder() -> str:
+    """A folder of our own for one write's staged files."""
+    return f"{TEMP_FOLDER}/stage-{uuid.uuid4().hex}"
+
+
+class StageWriter:
+    """Cuts batches into runs by partition path and writes them to one IPC file. Memory: 32 MiB of rows, twice."""
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
+        self._path = path
+        self._sink = store.open_output(path)
+        self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._schema = schema
+        self._buffer: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
+        self._runs: list[StagedRun] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage one batch of changes."""
+        if batch.num_rows == 0:
+            return
+        self._buffer.append(batch)
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def close(self) -> list[StagedRun]:
+        """Finish the file and return its runs."""
+        self._flush()
+        self._writer.close()
+        self._sink.close()
+        return self._runs
+
+    def _flush(self) -> None:
+        if not self._buffer:
+            return
+        rows = pa.Table.from_batches(self._buffer, self._schema).combine_chunks()
+        self._buffer, self._buffered_bytes = [], 0
+        for partition_path, part in split_by_partition(rows):
+            batch = part.combine_chunks().to_batches()[0]
+            run = StagedRun(
+                path=self._path,
+                batch=len(self._runs),
+                partition_path=partition_path,
+                rows=batch.num_rows,
+                size_bytes=batch.nbytes,
+            )
+            self._writer.write_batch(batch)
+            self._runs.append(run)
+
+
+def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Cut rows into one table per partition path; inside each the order is kept."""
+    codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
+    names = codes.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], rows
+        return
+    numbers = np.asarray(codes.indices)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+    ordered = rows.take(pa.array(order))
+    for number, name in enumerate(names):
+        yield name, ordered.slice(bounds[number], bounds[number + 1] - bounds[number])
+
+
+class StageReader:
+    """Reads runs and hits back, keeping each IPC file open. Use as a context manager."""
+
+    def __init__(self, store: Store, columns: Sequence[str] | None = None) -> None:
+        self._store = store
+        self._columns = columns
+        self._open: dict[str, tuple[pa.NativeFile, pa.ipc.RecordBatchFileReader]] = {}
+
+    def __enter__(self) -> StageReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source, _reader in self._open.values():
+            source.close()
+
+    def read(self, run: StagedRun | StagedHits) -> pa.RecordBatch:
+        """The batch of one run; only the reader's columns, if it was given some."""
+        if run.path not in self._open:
+            source = self._store.open_input(run.path)
+            options = None
+            if self._columns is not None and isinstance(run, StagedRun):
+                names = pa.ipc.open_file(source).schema.names
+                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in self._columns])
+                source.seek(0)
+            self._open[run.path] = (source, pa.ipc.open_file(source, options=options))
+        return self._open[run.path][1].get_batch(run.batch)
+
+
+def write_hits(
+    store: Store, path: str, found: Iterable[tuple[str, str, npt.NDArray[np.int64], npt.NDArray[np.int8]]]
+) -> list[StagedHits]:
+    """Write `(partition path, file id, ordinals ascending, routes)` of several file groups to one file."""
+    hits: list[StagedHits] = []
+    with store.open_output(path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
+        for partition_path, file_id, rows, routes in found:
+            writer.write_batch(pa.record_batch([pa.array(rows), pa.array(routes)], schema=HIT_SCHEMA))
+            updates = int((routes == 0).sum())
+            moves = int((routes == 1).sum())
+            hit = StagedHits(
+                path=path,
+                batch=len(hits),
+                partition_path=partition_path,
+                file_id=file_id,
+                updates=updates,
+                moves=moves,
+            )
+            hits.append(hit)
+    return hits

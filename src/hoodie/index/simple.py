@@ -1,0 +1,183 @@
+"""The simple index: look for the keys in the key column of the base files themselves.
+
+Non-global: a row is looked for in its own partition. Global: in every partition; a row whose key lies in another one
+moves there or stays, as `hoodie.simple.index.update.partition.path` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, TaskContext
+from hoodie.files.base_file import FOOTER_MAX_KEY, FOOTER_MIN_KEY, open_parquet, read_base_file
+from hoodie.files.slices import BaseFile
+from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.table_schema import with_meta_fields
+from hoodie.index.api import Route, TagRequest
+from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.merge import MergeMode, MergeRule
+from hoodie.storage import Store, open_store
+
+Rows = npt.NDArray[np.int64]
+
+_PROBE_BYTES_MIN = 16 * 1024 * 1024
+_KEY_BATCH_ROWS = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleIndex:
+    """Tags by reading the key columns of the base files that may hold the keys.
+
+    Cost: the key column of every base file in the touched partitions (global: in the table), less the files whose key
+    range lies outside. Memory of a task: the incoming keys it looks for, and one million stored ones.
+    """
+
+    is_global: bool = False
+    update_partition_path: bool = True
+
+    @property
+    def name(self) -> str:
+        """`simple` or `global_simple`."""
+        return "global_simple" if self.is_global else "simple"
+
+    def tag(self, engine: Engine, request: TagRequest) -> Sequence[StagedHits]:
+        """See `Index.tag`. One task for a few base files of one partition."""
+        tasks = list(self._tasks(engine, request))
+        return [hit for hits in engine.run(probe, tasks) for hit in hits]
+
+    def _tasks(self, engine: Engine, request: TagRequest) -> Iterator[_ProbeTask]:
+        runs_of: dict[str, list[StagedRun]] = {}
+        for run in request.runs:
+            runs_of.setdefault(run.partition_path, []).append(run)
+        total = sum(found.size_bytes for found in request.slices)
+        limit = max(total // (engine.parallelism * 2), _PROBE_BYTES_MIN)
+        number = 0
+        by_partition: dict[str, list[BaseFile]] = {}
+        for found in request.slices:
+            if found.base_file is not None and (self.is_global or found.partition_path in runs_of):
+                by_partition.setdefault(found.partition_path, []).append(found.base_file)
+        for partition_path, base_files in by_partition.items():
+            runs = request.runs if self.is_global else tuple(runs_of[partition_path])
+            for files in _chunks(base_files, limit):
+                output = f"{request.stage_folder}/hits-{number}"
+                yield _ProbeTask(request, self, partition_path, files, runs, output)
+                number += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _ProbeTask:
+    request: TagRequest
+    index: SimpleIndex
+    partition_path: str
+    files: tuple[BaseFile, ...]
+    runs: tuple[StagedRun, ...]
+    output: str
+
+
+def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
+    """Look for the staged keys in a few base files of one partition; runs in a worker."""
+    store = open_store(task.request.store)
+    incoming = _Incoming.load(store, task)
+    found = []
+    for file in task.files:
+        rows, routes = incoming.find(store, file, task)
+        if len(rows):
+            found.append((task.partition_path, file.file_id, rows, routes))
+    return write_hits(store, f"{task.output}-{context.attempt}.arrow", found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """The staged rows a task looks for: their keys, and what decides whether a row may move."""
+
+    rows: pa.Table
+    ordinals: Rows
+    unique_keys: pa.StringArray
+    codes: npt.NDArray[np.int32]
+
+    @classmethod
+    def load(cls, store: Store, task: _ProbeTask) -> _Incoming:
+        columns = [RECORD_KEY]
+        if task.index.is_global:
+            columns += [KIND, PARTITION_PATH, *_ordering(task.request.rule)]
+        with StageReader(store, columns) as reader:
+            batches = [reader.read(run) for run in task.runs]
+        rows = pa.Table.from_batches(batches)
+        ordinals = [np.arange(run.start, run.start + run.rows) for run in task.runs]
+        keys = rows[RECORD_KEY].combine_chunks().dictionary_encode()
+        return cls(rows, np.concatenate(ordinals), keys.dictionary, np.asarray(keys.indices))
+
+    def find(self, store: Store, file: BaseFile, task: _ProbeTask) -> tuple[Rows, npt.NDArray[np.int8]]:
+        """Ordinals of the rows whose key the file holds, ascending, and the route of each."""
+        if self._outside(store, file):
+            return np.zeros(0, np.int64), np.zeros(0, np.int8)
+        schema = with_meta_fields(task.request.schema)
+        decide_moves = task.index.is_global and task.index.update_partition_path
+        columns = [RECORD_KEY, *(_ordering(task.request.rule) if decide_moves else ())]
+        stored_row = np.full(len(self.unique_keys), -1)
+        kept: list[pa.Table] = []
+        count = 0
+        for batch in read_base_file(store, file.path, schema, columns=columns, batch_rows=_KEY_BATCH_ROWS):
+            places = pc.index_in(batch[RECORD_KEY].combine_chunks(), value_set=self.unique_keys)
+            matched = np.asarray(pc.is_valid(places))
+            stored_row[np.asarray(places.drop_null())] = count + np.arange(int(matched.sum()))
+            count += int(matched.sum())
+            if decide_moves:
+                kept.append(batch.filter(pa.array(matched)))
+        hits = np.flatnonzero(stored_row[self.codes] >= 0)
+        if not task.index.is_global or not len(hits):
+            return self.ordinals[hits], np.zeros(len(hits), np.int8)
+        stored = stored_row[self.codes[hits]]
+        routes = self._routes(hits, pa.concat_tables(kept).take(pa.array(stored)) if kept else None, task)
+        order = np.argsort(self.ordinals[hits])
+        return self.ordinals[hits][order], routes[order]
+
+    def _routes(self, hits: Rows, stored: pa.Table | None, task: _ProbeTask) -> npt.NDArray[np.int8]:
+        """Route of each hit of a global look-up."""
+        newer = self.rows.take(pa.array(hits))
+        elsewhere = np.asarray(pc.not_equal(newer[PARTITION_PATH], task.partition_path).combine_chunks())
+        routes = np.full(len(hits), np.int8(Route.UPDATE))
+        if stored is None:
+            return routes
+        wins = task.request.rule.newer_wins(stored, newer)
+        kinds = np.asarray(newer[KIND].combine_chunks())
+        deletes = kinds != Kind.ROW
+        routes[elsewhere & ~deletes & wins] = Route.MOVE
+        routes[elsewhere & ~deletes & ~wins] = Route.DROP
+        return routes
+
+    def _outside(self, store: Store, file: BaseFile) -> bool:
+        """Whether the file's key range, as its footer tells, misses all the incoming keys."""
+        if len(self.unique_keys) == 0:
+            return True
+        with open_parquet(store, file.path) as parquet:
+            footer = parquet.metadata.metadata or {}
+        low, high = footer.get(FOOTER_MIN_KEY.encode()), footer.get(FOOTER_MAX_KEY.encode())
+        if not low or not high:
+            return False
+        bounds = pc.min_max(self.unique_keys)
+        return bool(bounds["max"].as_py().encode() < low or bounds["min"].as_py().encode() > high)
+
+
+def _ordering(rule: MergeRule) -> tuple[str, ...]:
+    return rule.ordering_fields if rule.mode is MergeMode.EVENT_TIME else ()
+
+
+def _chunks(files: list[BaseFile], limit_bytes: int) -> Iterator[tuple[BaseFile, ...]]:
+    """The files in groups of about so many bytes, at least one in each."""
+    group: list[BaseFile] = []
+    size_bytes = 0
+    for file in files:
+        if group and size_bytes + file.size_bytes > limit_bytes:
+            yield tuple(group)
+            group, size_bytes = [], 0
+        group.append(file)
+        size_bytes += file.size_bytes
+    if group:
+        yield tuple(group)
