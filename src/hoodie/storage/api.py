@@ -45,15 +45,15 @@ class Store(Protocol):
         """The absolute path or URI of a file, as Spark and other engines take it."""
         ...
 
+    def folders(self, folder: str) -> list[str]:
+        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
+        ...
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty.
 
         Checksum sidecars (`.*.crc`) and half-written temporary files are left out.
         """
-        ...
-
-    def folders(self, folder: str) -> list[str]:
-        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
         ...
 
     def head(self, path: str) -> FileInfo | None:

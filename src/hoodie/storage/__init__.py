@@ -1,0 +1,21 @@
+"""The only door to a file system: list, ranged read, create-if-absent, replace, delete."""
+
+from hoodie.storage.api import FileInfo, Store, StoreSpec
+from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
+from hoodie.storage.local import LocalStore
+from hoodie.storage.memory import MemoryStore
+from hoodie.storage.objects import ObjectStore
+from hoodie.storage.opening import open_store
+
+__all__ = [
+    "CrashError",
+    "CrashPoint",
+    "FaultStore",
+    "FileInfo",
+    "LocalStore",
+    "MemoryStore",
+    "ObjectStore",
+    "Store",
+    "StoreSpec",
+    "open_store",
+]

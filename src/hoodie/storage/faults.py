@@ -1,0 +1,196 @@
+"""A store that dies at a chosen call, so that tests can kill a writer at every step and look at what it left."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+import pyarrow as pa
+
+from hoodie.errors import InvalidConfigError
+from hoodie.storage.api import FileInfo, Store, StoreSpec
+from hoodie.storage.memory import BufferedOutput
+
+SCHEME = "fault+"
+_T = TypeVar("_T")
+_REGISTERED: dict[str, FaultStore] = {}
+
+
+class CrashError(RuntimeError):
+    """The process is simulated to be dead: no storage call has any effect any more.
+
+    Not a `HoodieError`: nobody may catch it as one and carry on.
+    """
+
+
+class CrashPoint(Enum):
+    """What the call that crashes has done by then."""
+
+    BEFORE = "before"
+    """Nothing. A streaming writer has left the first half of its bytes."""
+
+    AFTER = "after"
+    """Everything: the caller dies before it hears of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One counted storage call: the method (`close_output` for closing a streaming writer) and its path."""
+
+    operation: str
+    path: str
+
+
+class FaultStore:
+    """A store (see `Store`) that crashes at counted call `fail_at` (the first is 1) and at every call after it.
+
+    Counted are the calls that change something, or all calls with `count_reads`. A streaming writer counts when it is
+    opened and again when it is closed. `calls` lists what was counted, so that a first run with `fail_at=None` tells
+    how many places there are to crash. It buffers streamed files in memory: for small test tables.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        fail_at: int | None = None,
+        *,
+        count_reads: bool = False,
+        crash_point: CrashPoint = CrashPoint.BEFORE,
+    ) -> None:
+        """Wrap `inner`; with `fail_at=None` it only counts."""
+        self.inner = inner
+        self.calls: list[Call] = []
+        self._fail_at = fail_at
+        self._count_reads = count_reads
+        self._crash_point = crash_point
+        self._crashed = False
+        self._lock = threading.Lock()
+        self._uri = f"{SCHEME}{uuid.uuid4().hex}+{inner.spec.uri}"
+
+    def __repr__(self) -> str:
+        return f"FaultStore({self.inner!r}, fail_at={self._fail_at}, calls={len(self.calls)})"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the simulated process is dead."""
+        return self._crashed
+
+    def register(self) -> StoreSpec:
+        """Make `open_store(self.spec)` in this process return this object; tell the spec."""
+        _REGISTERED[self._uri] = self
+        return self.spec
+
+    def unregister(self) -> None:
+        """Undo `register`."""
+        _REGISTERED.pop(self._uri, None)
+
+    @property
+    def spec(self) -> StoreSpec:
+        """How to find this object in this process, once it is registered."""
+        return StoreSpec(self._uri)
+
+    def uri(self, path: str) -> str:
+        """The absolute path or URI of the file in the inner store; never counted."""
+        return self.inner.uri(path)
+
+    def folders(self, folder: str) -> list[str]:
+        """As the inner store."""
+        return self._read("folders", folder, lambda: self.inner.folders(folder))
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """As the inner store."""
+        return self._read("list", folder, lambda: self.inner.list(folder, recursive=recursive))
+
+    def head(self, path: str) -> FileInfo | None:
+        """As the inner store."""
+        return self._read("head", path, lambda: self.inner.head(path))
+
+    def read(self, path: str) -> bytes:
+        """As the inner store."""
+        return self._read("read", path, lambda: self.inner.read(path))
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """As the inner store."""
+        return self._read("read_range", path, lambda: self.inner.read_range(path, start, length))
+
+    def create(self, path: str, data: bytes) -> None:
+        """As the inner store."""
+        self._change("create", path, lambda: self.inner.create(path, data))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """As the inner store."""
+        self._change("replace", path, lambda: self.inner.replace(path, data))
+
+    def delete(self, path: str) -> None:
+        """As the inner store."""
+        self._change("delete", path, lambda: self.inner.delete(path))
+
+    def delete_folder(self, folder: str) -> None:
+        """As the inner store."""
+        self._change("delete_folder", folder, lambda: self.inner.delete_folder(folder))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """As the inner store; reads through the returned file are not counted."""
+        return self._read("open_input", path, lambda: self.inner.open_input(path))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """As the inner store; a writer whose process dies leaves the first half of its bytes."""
+        self._change("open_output", path, lambda: self._write(path, b""))
+        return pa.PythonFile(BufferedOutput(lambda data: self._close_output(path, data)), mode="w")
+
+    def _close_output(self, path: str, data: bytes) -> None:
+        self._change(
+            "close_output",
+            path,
+            lambda: self._write(path, data),
+            instead=lambda: self._write(path, data[: len(data) // 2]),
+        )
+
+    def _write(self, path: str, data: bytes) -> None:
+        with self.inner.open_output(path) as file:
+            file.write(data)
+
+    def _read(self, operation: str, path: str, action: Callable[[], _T]) -> _T:
+        if self._crashed or (self._count_reads and self._dies_at(operation, path)):
+            raise self._error(operation, path)
+        return action()
+
+    def _change(
+        self, operation: str, path: str, action: Callable[[], None], *, instead: Callable[[], None] | None = None
+    ) -> None:
+        """Run `action`, or crash before it (having run `instead`) or after it."""
+        was_dead = self._crashed
+        if was_dead or self._dies_at(operation, path):
+            if self._crash_point is CrashPoint.AFTER and not was_dead:
+                action()
+            elif instead is not None:
+                instead()
+            raise self._error(operation, path)
+        action()
+
+    def _dies_at(self, operation: str, path: str) -> bool:
+        """Count the call; whether it is the one to crash at."""
+        with self._lock:
+            self.calls.append(Call(operation, path))
+            if self._fail_at is not None and len(self.calls) >= self._fail_at:
+                self._crashed = True
+            return self._crashed
+
+    def _error(self, operation: str, path: str) -> CrashError:
+        return CrashError(f"simulated process death at call {len(self.calls)}: {operation}({path!r})")
+
+
+def registered(spec: StoreSpec) -> FaultStore:
+    """The registered store of this spec.
+
+    Raises:
+        InvalidConfigError: no such store is registered in this process.
+    """
+    found = _REGISTERED.get(spec.uri)
+    if found is None:
+        raise InvalidConfigError(f"{spec.uri!r} is not registered in this process: call FaultStore.register() first")
+    return found

@@ -1,0 +1,232 @@
+"""Tables in an object store: S3, Google Cloud Storage, Azure, through obstore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import from_url
+
+from hoodie.errors import InvalidConfigError, PartitionPathError
+from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore as Backend
+
+SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
+_S3_SCHEMES = frozenset({"s3a", "s3n"})
+_DELETE_BATCH = 1000
+
+
+class ObjectStore:
+    """A table's prefix in a bucket (see `Store`). Folders exist only as parts of the names of objects.
+
+    `create` needs conditional puts, which all four services have today.
+    """
+
+    def __init__(self, backend: Backend, spec: StoreSpec) -> None:
+        """Wrap an obstore store whose prefix is the table's base path."""
+        self._backend = backend
+        self._spec = StoreSpec(spec.uri.rstrip("/"), spec.options)
+
+    def __repr__(self) -> str:
+        # Options stay out of it: they may hold credentials.
+        return f"ObjectStore({self._spec.uri!r})"
+
+    @property
+    def spec(self) -> StoreSpec:
+        """How to open this store in another process."""
+        return self._spec
+
+    def uri(self, path: str) -> str:
+        """The URI of an object, with the scheme the table was opened with."""
+        return f"{self._spec.uri}/{checked_folder(path)}".rstrip("/")
+
+    def folders(self, folder: str) -> list[str]:
+        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
+        with self._translated(folder):
+            return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
+        prefix = checked_folder(folder) or None
+        with self._translated(folder):
+            if recursive:
+                metas = [meta for chunk in self._backend.list(prefix) for meta in chunk]
+            else:
+                metas = list(self._backend.list_with_delimiter(prefix)["objects"])
+        infos = (_file_info(meta["path"], meta) for meta in metas if meta["path"] != prefix)
+        return sorted((info for info in infos if is_listed(info.name)), key=lambda info: info.path)
+
+    def head(self, path: str) -> FileInfo | None:
+        """Size and change time of one object, or None if it does not exist."""
+        try:
+            with self._translated(path):
+                return _file_info(path, self._backend.head(checked_path(path)))
+        except FileNotFoundError:
+            return None
+
+    def read(self, path: str) -> bytes:
+        """The whole object."""
+        with self._translated(path):
+            return bytes(self._backend.get(checked_path(path)).bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Bytes `[start, start + length)`; shorter only at the end of the object."""
+        if length > 0:
+            try:
+                with self._translated(path):
+                    return bytes(self._backend.get_range(checked_path(path), start=start, length=length))
+            except OSError:
+                info = self.head(path)
+                if info is None or start < info.size_bytes:
+                    raise
+                return b""  # services refuse a range that begins at or behind the end
+        if self.head(path) is None:
+            raise FileNotFoundError(self.uri(path))
+        return b""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create the object in one atomic step; `FileExistsError` if it is there."""
+        with self._translated(path):
+            self._backend.put(checked_path(path), data, mode="create", use_multipart=False)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create or overwrite the object in one atomic step."""
+        with self._translated(path):
+            self._backend.put(checked_path(path), data)
+
+    def delete(self, path: str) -> None:
+        """Delete the object; a missing one is fine."""
+        self._delete([checked_path(path)])
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete all objects below the folder, also hidden ones; a missing one is fine."""
+        with self._translated(folder):
+            paths = [meta["path"] for chunk in self._backend.list(checked_deletable(folder)) for meta in chunk]
+        for start in range(0, len(paths), _DELETE_BATCH):
+            self._delete(paths[start : start + _DELETE_BATCH])
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Random-access reader; each read is one ranged request, so read with `pre_buffer` on."""
+        info = self.head(path)
+        if info is None:
+            raise FileNotFoundError(self.uri(path))
+        return pa.PythonFile(_RangedInput(self, info), mode="r")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Streaming (multipart) writer; the object appears when it is closed."""
+        return pa.PythonFile(_MultipartOutput(self, checked_path(path)), mode="w")
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        try:
+            with self._translated(paths[0]):
+                self._backend.delete(paths)
+        except FileNotFoundError:
+            if len(paths) > 1:
+                for path in paths:
+                    self._delete([path])
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
+        """Raise the standard errors of `Store` in place of those of obstore."""
+        try:
+            yield
+        except AlreadyExistsError as error:
+            raise FileExistsError(self.uri(path)) from error
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise PermissionError(f"{self.uri(path)}: {error}") from error
+        except BaseError as error:
+            raise OSError(f"{self.uri(path)}: {error}") from error
+        except ValueError as error:
+            # obstore's word for a character that object names cannot hold.
+            raise PartitionPathError(f"{self.uri(path)!r} cannot be the name of an object: {error}") from error
+
+
+class _RangedInput:
+    """A seekable Python file that fetches exactly the bytes that are asked for."""
+
+    def __init__(self, store: ObjectStore, info: FileInfo) -> None:
+        self._store = store
+        self._info = info
+        self._position = 0
+        self.closed = False
+
+    def read(self, length: int = -1) -> bytes:
+        """Up to `length` bytes from the position on; all that is left if it is negative."""
+        left = max(self._info.size_bytes - self._position, 0)
+        wanted = left if length < 0 else min(length, left)
+        if wanted == 0:
+            return b""
+        data = self._store.read_range(self._info.path, self._position, wanted)
+        self._position += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to `offset` from the start (0), the position (1) or the end (2)."""
+        self._position = offset + (0, self._position, self._info.size_bytes)[whence]
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Release nothing: there is no connection."""
+        self.closed = True
+
+
+class _MultipartOutput:
+    """A writable Python file over obstore's multipart writer, with the errors of `Store`."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        with store._translated(path):
+            self._writer = obstore.open_writer(store._backend, path)
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """Add the bytes; sent in parts."""
+        with self._store._translated(self._path):
+            return self._writer.write(data)
+
+    def flush(self) -> None:
+        """Do nothing: parts are sent when they are full."""
+
+    def close(self) -> None:
+        """Complete the upload; a second call does nothing."""
+        if not self.closed:
+            self.closed = True
+            with self._store._translated(self._path):
+                self._writer.close()
+
+
+def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
+    """Open `scheme://bucket/prefix`; credentials that `options` lacks come from the environment.
+
+    Raises:
+        InvalidConfigError: an option is not known to the object store, or the URI has no bucket.
+    """
+    scheme, _, rest = uri.rstrip("/").partition("://")
+    url = f"s3://{rest}" if scheme in _S3_SCHEMES else f"{scheme}://{rest}"
+    try:
+        # Which options exist depends on the service, so the types cannot know them; obstore refuses unknown ones.
+        backend = from_url(url, config=cast(Any, dict(options)))
+    except (BaseError, ValueError, TypeError) as error:
+        raise InvalidConfigError(f"cannot open {uri!r} with options {sorted(options)}: {error}") from error
+    return ObjectStore(backend, StoreSpec(uri, tuple(sorted(options.items()))))
+
+
+def _file_info(path: str, meta: ObjectMeta) -> FileInfo:
+    return FileInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
