@@ -1,0 +1,9 @@
+"""HFile version 3: the sorted key-value files of the metadata table (docs/format/metadata.md §1)."""
+
+from __future__ import annotations
+
+from hoodie.format.hfile.block import Compression
+from hoodie.format.hfile.reader import HFileReader
+from hoodie.format.hfile.writer import hfile_to_bytes
+
+__all__ = ["Compression", "HFileReader", "hfile_to_bytes"]

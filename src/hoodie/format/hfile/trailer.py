@@ -1,0 +1,118 @@
+"""HFile trailer: the last 4096 bytes, from which everything else is found (docs/format/metadata.md §1.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.hfile.block import Compression
+from hoodie.format.hfile.wire import Cursor, message_to_bytes, varint_to_bytes
+
+TRAILER_BYTES = 4096
+_MAGIC = b'TRABLK"$'
+_MAJOR_VERSION = 3
+_VERSION_BYTES = 4
+_COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
+_INDEX_LEVELS_MAX = 8
+
+# Field numbers of the trailer message. On disk: do not change.
+_FILE_INFO_OFFSET = 1
+_LOAD_ON_OPEN_OFFSET = 2
+_INDEX_BYTES = 3
+_TOTAL_BYTES = 4
+_DATA_INDEX_COUNT = 5
+_META_INDEX_COUNT = 6
+_ENTRY_COUNT = 7
+_INDEX_LEVELS = 8
+_FIRST_BLOCK_OFFSET = 9
+_LAST_BLOCK_OFFSET = 10
+_COMPARATOR_NAME = 11
+_CODEC = 12
+
+_NO_BLOCK = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trailer:
+    """What the trailer says. Offsets count from the start of the file."""
+
+    load_on_open_offset: int
+    data_index_count: int
+    entry_count: int
+    meta_index_count: int = 0
+    index_levels: int = 1
+    codec: Compression = Compression.NONE
+    file_info_offset: int = 0
+    index_bytes: int = 0
+    payload_bytes: int = 0
+    last_block_offset: int | None = None
+
+    @classmethod
+    def parse(cls, buf: memoryview, *, path: str) -> Trailer:
+        """Parse the trailer of a whole file.
+
+        Raises:
+            CorruptFileError: the file is too short, is no HFile of major version 3, or names an unknown codec.
+        """
+        start = len(buf) - TRAILER_BYTES
+        if start < 0:
+            raise CorruptFileError(f"{len(buf)} bytes are too few for an HFile", path=path)
+        if buf[start : start + len(_MAGIC)] != _MAGIC:
+            raise CorruptFileError("no HFile trailer", path=path, offset=start)
+        major = int.from_bytes(buf[-3:], "big")
+        if major != _MAJOR_VERSION:
+            raise CorruptFileError(f"HFile version {major}, expected {_MAJOR_VERSION}", path=path, offset=len(buf) - 4)
+        cursor = Cursor(buf[start + len(_MAGIC) : len(buf) - _VERSION_BYTES], path=path, origin=start + len(_MAGIC))
+        message = cursor.take(cursor.varint())
+        fields = {
+            number: value
+            for number, value in Cursor(message, path=path, origin=start).message()
+            if isinstance(value, int)
+        }
+        trailer = cls._of_fields(fields, path=path, offset=start)
+        if trailer.load_on_open_offset > start:
+            raise CorruptFileError("the index would lie behind the trailer", path=path, offset=start)
+        return trailer
+
+    @classmethod
+    def _of_fields(cls, fields: dict[int, int], *, path: str, offset: int) -> Trailer:
+        code = fields.get(_CODEC, int(Compression.NONE))
+        levels = fields.get(_INDEX_LEVELS, 1)
+        if code not in (Compression.GZIP, Compression.NONE):
+            raise CorruptFileError(f"codec {code} is none that Hudi writes (1 gzip, 2 none)", path=path, offset=offset)
+        if _LOAD_ON_OPEN_OFFSET not in fields or not 1 <= levels <= _INDEX_LEVELS_MAX:
+            raise CorruptFileError("the trailer does not say where the index is", path=path, offset=offset)
+        return cls(
+            load_on_open_offset=fields[_LOAD_ON_OPEN_OFFSET],
+            data_index_count=fields.get(_DATA_INDEX_COUNT, 0),
+            entry_count=fields.get(_ENTRY_COUNT, 0),
+            meta_index_count=fields.get(_META_INDEX_COUNT, 0),
+            index_levels=levels,
+            codec=Compression(code),
+            file_info_offset=fields.get(_FILE_INFO_OFFSET, 0),
+            index_bytes=fields.get(_INDEX_BYTES, 0),
+            payload_bytes=fields.get(_TOTAL_BYTES, 0),
+            last_block_offset=fields.get(_LAST_BLOCK_OFFSET),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Encode all 4096 bytes."""
+        empty = self.last_block_offset is None
+        message = message_to_bytes(
+            (
+                (_FILE_INFO_OFFSET, self.file_info_offset),
+                (_LOAD_ON_OPEN_OFFSET, self.load_on_open_offset),
+                (_INDEX_BYTES, self.index_bytes),
+                (_TOTAL_BYTES, self.payload_bytes),
+                (_DATA_INDEX_COUNT, self.data_index_count),
+                (_META_INDEX_COUNT, self.meta_index_count),
+                (_ENTRY_COUNT, self.entry_count),
+                (_INDEX_LEVELS, self.index_levels),
+                (_FIRST_BLOCK_OFFSET, _NO_BLOCK if empty else 0),
+                (_LAST_BLOCK_OFFSET, self.last_block_offset or 0),
+                (_COMPARATOR_NAME, _COMPARATOR),
+                (_CODEC, int(self.codec)),
+            )
+        )
+        head = _MAGIC + varint_to_bytes(len(message)) + message
+        return head.ljust(TRAILER_BYTES - _VERSION_BYTES, b"\0") + _MAJOR_VERSION.to_bytes(_VERSION_BYTES, "big")
