@@ -1,6 +1,7 @@
 r"""Java `.properties` text, as hoodie.properties and .hoodie_partition_metadata use it.
 
-ISO-8859-1 lines, `#` and `!` comments, `key=value`, backslash escapes, `\uXXXX` in UTF-16 code units, continuation lines.
+ISO-8859-1 lines, `#` and `!` comments, `key=value`, backslash escapes, continuation lines, and `\uXXXX` for
+UTF-16 code units.
 On-disk format: docs/format/table.md §1.1.
 """
 

@@ -1,0 +1,191 @@
+"""Avro object container files of exactly one record, the form of nearly every instant file.
+
+Null codec; the header holds the schema and nothing else, which is what the JVM writes.
+On-disk format: docs/format/table.md §2.3.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+
+MAGIC: Final = b"Obj\x01"
+_SYNC_SIZE: Final = 16
+# What fastavro raises on bytes that do not fit the schema.
+_DECODE_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    SchemaParseException,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSchema:
+    """A record schema: the exact text for the file header, and fastavro's parsed form of it."""
+
+    text: str
+    parsed: Any = field(repr=False, compare=False)
+
+    @classmethod
+    @lru_cache(maxsize=128)
+    def of(cls, text: str) -> RecordSchema:
+        """Parse a schema; the same text is parsed once per process.
+
+        Raises:
+            ValueError: not the JSON of an Avro schema.
+        """
+        try:
+            return cls(text, fastavro.parse_schema(json.loads(text)))
+        except (SchemaParseException, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"not an Avro schema: {error!r}") from error
+
+    @classmethod
+    @lru_cache(maxsize=128)
+    def load(cls, name: str) -> RecordSchema:
+        """Load the schema of a record of the format, by its name, from the package's data."""
+        file = resources.files("hoodie.format.schemas").joinpath(f"{name}.avsc")
+        return cls.of(file.read_text(encoding="utf-8").strip())
+
+    @property
+    def name(self) -> str:
+        """Name of the record, without its namespace."""
+        return str(self.parsed["name"]).rpartition(".")[2]
+
+
+def is_avro_file(data: bytes) -> bool:
+    """Whether the bytes begin like an Avro object container."""
+    return data.startswith(MAGIC)
+
+
+def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, dict[str, Any]]:
+    """Return the writer's schema and the one record of a container; fields are named as in that schema.
+
+    Raises:
+        CorruptFileError: truncated, not a container, more or fewer records than one, or bytes that defy the schema.
+        UnsupportedError: a compressed container, which Hudi never writes to its timeline.
+    """
+    if not is_avro_file(data):
+        raise CorruptFileError(f"an Avro container ({MAGIC!r}) expected, found {data[:4]!r}", path=path, offset=0)
+    cursor = _Cursor(data, len(MAGIC), path)
+    header = cursor.read_map()
+    codec = header.get("avro.codec", b"null")
+    if codec != b"null":
+        raise UnsupportedError(f"{path}: an uncompressed Avro container expected, found codec {codec!r}")
+    sync = cursor.read_bytes(_SYNC_SIZE)
+    count_offset = cursor.offset
+    count = cursor.read_long()
+    if count != 1:
+        raise CorruptFileError(f"a block of 1 record expected, found {count}", path=path, offset=count_offset)
+    block_offset = cursor.offset
+    block = cursor.read_bytes(cursor.read_long())
+    trailer_offset = cursor.offset
+    if cursor.read_bytes(_SYNC_SIZE) != sync:
+        raise CorruptFileError("the sync marker of the header expected", path=path, offset=trailer_offset)
+    if cursor.offset != len(data):
+        found = f"end of file expected, found {len(data) - cursor.offset} more bytes"
+        raise CorruptFileError(found, path=path, offset=cursor.offset)
+    return _decode(header, block, path, block_offset)
+
+
+def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_marker: bytes | None = None) -> bytes:
+    """Write a container with one record; `sync_marker` is 16 bytes, random unless given.
+
+    Raises:
+        ValueError: the record does not fit the schema, or the marker has another length.
+    """
+    sync = secrets.token_bytes(_SYNC_SIZE) if sync_marker is None else sync_marker
+    if len(sync) != _SYNC_SIZE:
+        raise ValueError(f"a sync marker of {_SYNC_SIZE} bytes expected, found {len(sync)}")
+    body = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(body, schema.parsed, record)
+    except (TypeError, LookupError, AttributeError, OverflowError) as error:
+        raise ValueError(f"the record does not fit {schema.name}: {error!r}") from error
+    block = body.getvalue()
+    text = schema.text.encode()
+    key = b"avro.schema"
+    header = [_long(1), _long(len(key)), key, _long(len(text)), text, _long(0)]
+    return b"".join([MAGIC, *header, sync, _long(1), _long(len(block)), block, sync])
+
+
+def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
+    stream = io.BytesIO(block)
+    try:
+        schema = RecordSchema.of(header.get("avro.schema", b"").decode())
+        record = fastavro.schemaless_reader(stream, schema.parsed, None)
+    except _DECODE_ERRORS as error:
+        message = f"the record does not fit the file's schema: {error!r}"
+        raise CorruptFileError(message, path=path, offset=offset) from error
+    if not isinstance(record, dict) or stream.tell() != len(block):
+        found = f"one record of {len(block)} bytes expected, found one of {stream.tell()}"
+        raise CorruptFileError(found, path=path, offset=offset)
+    return schema, record
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """Bounded reads of Avro's container framing."""
+
+    data: bytes
+    offset: int
+    path: str
+
+    def read_bytes(self, length: int) -> bytes:
+        end = self.offset + length
+        if length < 0 or end > len(self.data):
+            left = len(self.data) - self.offset
+            raise CorruptFileError(f"{length} bytes expected, found {left}", path=self.path, offset=self.offset)
+        chunk = self.data[self.offset : end]
+        self.offset = end
+        return chunk
+
+    def read_long(self) -> int:
+        """Read a zigzag varint of at most ten bytes."""
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.read_bytes(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptFileError("a number of at most ten bytes expected", path=self.path, offset=self.offset)
+
+    def read_map(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        while (count := self.read_long()) != 0:
+            if count < 0:  # the form with a byte size, which only skipping needs
+                count = -count
+                self.read_long()
+            for _ in range(count):
+                key = self.read_bytes(self.read_long())
+                found[key.decode("utf-8", "replace")] = self.read_bytes(self.read_long())
+        return found
+
+
+def _long(number: int) -> bytes:
+    """Encode a zigzag varint; lengths and counts only, so never negative."""
+    value = number << 1
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
