@@ -1,0 +1,31 @@
+"""Instants and their transitions: the only code that parses or creates instant files."""
+
+from hoodie.timeline.clock import InstantClock
+from hoodie.timeline.instant import Action, Instant, State
+from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
+from hoodie.timeline.timeline import Timeline, load_timeline, read_instant
+from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
+from hoodie.timeline.zone import TimelineZone, instant_time_of_ms, parse_instant_time, to_instant_time
+
+__all__ = [
+    "HOODIE_FOLDER",
+    "Action",
+    "Instant",
+    "InstantClock",
+    "Layout",
+    "LayoutV1",
+    "LayoutV2",
+    "State",
+    "Timeline",
+    "TimelineZone",
+    "create_completed",
+    "create_inflight",
+    "create_requested",
+    "delete_instant_files",
+    "instant_time_of_ms",
+    "layout_for",
+    "load_timeline",
+    "parse_instant_time",
+    "read_instant",
+    "to_instant_time",
+]

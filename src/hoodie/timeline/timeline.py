@@ -1,0 +1,136 @@
+"""The active timeline of a table: its instants, each in its highest state, in one listing.
+
+On-disk format: docs/format/table.md §2.1 and §5.1.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.storage import Store
+from hoodie.timeline.instant import Action, Instant, State
+from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+
+_requested_time = attrgetter("requested_time")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Instants sorted by requested time, one per requested time and action (a savepoint shares its commit's time).
+
+    `start` is the requested time of the first write instant, in any state, that has no savepoint, of the whole
+    active timeline; filtered timelines keep it. What is older was archived, and only completed instants are. (A
+    savepoint can hold its commit in the active timeline while later ones are archived.)
+    """
+
+    instants: tuple[Instant, ...] = ()
+    start: str | None = None
+
+    @classmethod
+    def of(cls, instants: Iterable[Instant]) -> Timeline:
+        """Build the timeline of these instants: any order, several states of one instant are merged."""
+        highest: dict[tuple[str, Action], Instant] = {}
+        for instant in instants:
+            key = (instant.requested_time, instant.action.completed_as)
+            known = highest.get(key)
+            if known is None or instant.state >= known.state:
+                highest[key] = instant
+        ordered = tuple(highest[key] for key in sorted(highest))
+        saved = {i.requested_time for i in ordered if i.action is Action.SAVEPOINT}
+        writes = (i.requested_time for i in ordered if i.action.writes_data and i.requested_time not in saved)
+        return cls(ordered, next(writes, None))
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """The instants that `keep` accepts."""
+        return Timeline(tuple(filter(keep, self.instants)), self.start)
+
+    def completed(self) -> Timeline:
+        """The completed instants."""
+        return self.filter(lambda instant: instant.is_completed)
+
+    def pending(self) -> Timeline:
+        """The instants that are requested or in flight."""
+        return self.filter(lambda instant: not instant.is_completed)
+
+    def writes(self) -> Timeline:
+        """The instants that add or remove data files."""
+        return self.filter(lambda instant: instant.action.writes_data)
+
+    def latest(self) -> Instant | None:
+        """The instant with the greatest requested time."""
+        return self.instants[-1] if self.instants else None
+
+    def get(self, requested_time: str, action: Action | None = None) -> Instant | None:
+        """The instant of that requested time; without `action` a savepoint only if there is no other.
+
+        Takes O(log n). `action` may be the one it started or completed as.
+        """
+        found: Instant | None = None
+        for index in range(bisect_left(self.instants, requested_time, key=_requested_time), len(self.instants)):
+            instant = self.instants[index]
+            if instant.requested_time != requested_time:
+                break
+            if action is not None and instant.action.completed_as is not action.completed_as:
+                continue
+            if instant.action is not Action.SAVEPOINT:
+                return instant
+            found = instant
+        return found
+
+    def contains_or_before_start(self, requested_time: str) -> bool:
+        """Whether readers may believe what the instant wrote: it is completed here, or archived (before `start`)."""
+        if self.start is not None and requested_time < self.start:
+            return True
+        instant = self.get(requested_time)
+        return instant is not None and instant.is_completed
+
+    def completion_time_of(self, requested_time: str) -> str | None:
+        """Completion time of the instant, or None if it is not completed or not in the active timeline."""
+        instant = self.get(requested_time)
+        return None if instant is None else instant.completion_time
+
+
+def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
+    """Load the active timeline with one listing; no file is read. An absent folder is an empty timeline."""
+    parsed = map(layout.parse, store.list(layout.instant_folder(folder)))
+    return Timeline.of(instant for instant in parsed if instant is not None)
+
+
+def read_instant(
+    store: Store, layout: Layout, instant: Instant, state: State | None = None, *, folder: str = HOODIE_FOLDER
+) -> bytes:
+    """Read the instant's file of `state`, by default of the state it is in. Often empty for pending states.
+
+    Raises:
+        InstantNotFoundError: the instant has no such file (any more).
+        CorruptFileError: the file of a completed write is empty.
+    """
+    state = instant.state if state is None else state
+    paths = [f"{layout.instant_folder(folder)}/{name}" for name in layout.names(instant, state)]
+    for path in paths:
+        try:
+            content = store.read(path)
+        except FileNotFoundError:
+            continue
+        if not content and state is State.COMPLETED and instant.action.writes_data:
+            raise CorruptFileError(
+                f"expected the commit metadata of the completed {instant.action}, found 0 bytes: its writer or the "
+                "disk failed while the file was written. Delete this file, which makes the instant pending again, "
+                "and roll the instant back",
+                path=store.uri(path),
+            )
+        return content
+    raise InstantNotFoundError(
+        f"{instant} has no {state.name.lower()} file: expected {' or '.join(store.uri(path) for path in paths)}. "
+        "If it was archived or rolled back meanwhile, load the timeline again"
+    )

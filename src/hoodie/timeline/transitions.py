@@ -1,0 +1,131 @@
+"""Moves an instant on: creates its requested, inflight and completed files, and deletes them.
+
+On-disk format: docs/format/table.md §2.1.
+"""
+
+from __future__ import annotations
+
+from hoodie.errors import CommitConflictError
+from hoodie.storage import Store
+from hoodie.timeline.instant import Action, Instant, State
+from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.zone import instant_time_of_ms
+
+
+def create_requested(
+    store: Store,
+    layout: Layout,
+    requested_time: str,
+    action: Action,
+    content: bytes = b"",
+    *,
+    folder: str = HOODIE_FOLDER,
+) -> Instant:
+    """Create the requested file: from now on the instant is pending.
+
+    Raises:
+        CommitConflictError: the file exists; another writer took the same time.
+    """
+    _create(store, layout, folder, layout.requested_name(requested_time, action), content)
+    return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.REQUESTED)
+
+
+def create_inflight(
+    store: Store,
+    layout: Layout,
+    requested_time: str,
+    action: Action,
+    content: bytes = b"",
+    *,
+    folder: str = HOODIE_FOLDER,
+) -> Instant:
+    """Create the inflight file: from now on data files of the instant may exist. A savepoint begins here.
+
+    Raises:
+        CommitConflictError: the file exists; another writer runs the same instant, or one that died did.
+    """
+    _create(store, layout, folder, layout.inflight_name(requested_time, action), content)
+    return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.INFLIGHT)
+
+
+def create_completed(
+    store: Store,
+    layout: Layout,
+    requested_time: str,
+    action: Action,
+    content: bytes,
+    *,
+    completion_time: str,
+    folder: str = HOODIE_FOLDER,
+) -> Instant:
+    """Create the completed file: the one step that makes readers believe the instant.
+
+    Call it under the table's lock, with a completion time from `InstantClock` read under the same lock. The returned
+    instant carries the completed action (a compaction completes as `commit`). Layout 1 stores no completion time:
+    there it is the file's change time, whatever was given.
+
+    Raises:
+        CommitConflictError: the file exists; another writer completed the instant.
+        ValueError: the completion time is not later than the requested time, or a write has no content.
+    """
+    completed_as = action.completed_as
+    if completion_time <= requested_time:
+        raise ValueError(f"completion time {completion_time} is not later than the requested time {requested_time}")
+    if not content and completed_as.writes_data:
+        raise ValueError(f"a completed {completed_as} needs its commit metadata: readers refuse an empty file")
+    name = layout.completed_names(requested_time, action, completion_time)[0]
+    path = _create(store, layout, folder, name, content)
+    if completion_time not in name:
+        info = store.head(path)
+        completion_time = completion_time if info is None else instant_time_of_ms(info.modified_ms, layout.zone)
+    return Instant(
+        requested_time=requested_time, action=completed_as, state=State.COMPLETED, completion_time=completion_time
+    )
+
+
+def delete_instant_files(
+    store: Store,
+    layout: Layout,
+    requested_time: str,
+    action: Action,
+    *states: State,
+    folder: str = HOODIE_FOLDER,
+) -> None:
+    """Delete the instant's files of `states`, the highest state first; missing ones are fine.
+
+    So a process that dies half-way leaves the instant in a lower state, never one that looks completed but has no
+    plan. `action` is the one it started as, or completed as; deleting a completed file takes one listing.
+    """
+    instants = layout.instant_folder(folder)
+    if State.COMPLETED in states:
+        for info in store.list(instants):
+            found = layout.parse(info)
+            if (
+                found is not None
+                and found.is_completed
+                and found.requested_time == requested_time
+                and found.action is action.completed_as
+            ):
+                store.delete(info.path)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        if state in states:
+            for name in layout.names(_any_start(requested_time, action), state):
+                store.delete(f"{instants}/{name}")
+
+
+def _any_start(requested_time: str, action: Action) -> Instant:
+    """An instant whose pending files may have any name that fits `action`."""
+    completed = action.completed_as is action
+    return Instant(requested_time=requested_time, action=action, state=State.COMPLETED if completed else State.INFLIGHT)
+
+
+def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes) -> str:
+    path = f"{layout.instant_folder(folder)}/{name}"
+    try:
+        store.create(path, content)
+    except FileExistsError as error:
+        raise CommitConflictError(
+            f"{store.uri(path)} exists: another writer took this instant to the same state. Load the timeline again; "
+            "if that writer is dead, roll the instant back"
+        ) from error
+    return path
