@@ -1,0 +1,133 @@
+"""The Arrow types a Hudi table holds, and what other Arrow types become in one.
+
+On-disk format: docs/format/table.md §3.6 (physical types); the types are those of the JVM's Spark-to-Avro conversion.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from hoodie.errors import SchemaMismatchError
+
+LIST_ITEM: Final = "element"
+"""Name of a list's items in Arrow and in three-level Parquet lists."""
+
+_KEPT: Final = frozenset(
+    {
+        pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32(),
+        pa.time32("ms"), pa.time64("us"),
+    }
+)  # fmt: skip
+_WIDENED: Final = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.time32("ms"),
+}
+
+
+def normalise(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the types a Hudi table holds: names, order and nullability stay, metadata goes.
+
+    Small integers become int32, uint32 int64, half floats float32; large and view strings, binaries and lists become
+    the ordinary ones; dictionaries and run-end encoding their values; extension types their storage. Timestamps keep
+    milliseconds and microseconds; seconds and nanoseconds become microseconds (`conform` refuses what that would cut);
+    every zone becomes UTC, and timestamps without a zone stay so.
+
+    Raises:
+        SchemaMismatchError: a type has no place in a Hudi table (null, uint64, durations, intervals, unions, ...), or a
+            column name occurs twice.
+    """
+    _refuse_duplicates(schema.names, "")
+    return pa.schema([_field(child, child.name) for child in schema])
+
+
+def _field(child: pa.Field, path: str) -> pa.Field:
+    return pa.field(child.name, normal_type(child.type, path), nullable=child.nullable)
+
+
+def normal_type(data_type: pa.DataType, path: str) -> pa.DataType:
+    """Return what one type becomes in a Hudi table; `path` is the column's name in errors.
+
+    Raises:
+        SchemaMismatchError: the type has no place in a Hudi table.
+    """
+    if isinstance(data_type, pa.BaseExtensionType):
+        return normal_type(data_type.storage_type, path)
+    if data_type in _KEPT or pa.types.is_fixed_size_binary(data_type):
+        return data_type
+    if data_type in _WIDENED:
+        return _WIDENED[data_type]
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return normal_type(data_type.value_type, path)
+    if pa.types.is_timestamp(data_type):
+        unit = "ms" if data_type.unit == "ms" else "us"
+        return pa.timestamp(unit) if data_type.tz is None else pa.timestamp(unit, "UTC")
+    if pa.types.is_decimal(data_type):
+        return _decimal(data_type, path)
+    return _nested(data_type, path)
+
+
+def _nested(data_type: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_struct(data_type):
+        if data_type.num_fields == 0:
+            raise _refused(path, data_type, "a struct needs at least one field: drop the column")
+        _refuse_duplicates([child.name for child in data_type.fields], f"{path}.")
+        return pa.struct([_field(child, f"{path}.{child.name}") for child in data_type.fields])
+    if pa.types.is_map(data_type):
+        if normal_type(data_type.key_type, f"{path}.key") != pa.string():
+            raise _refused(path, data_type, "keys of maps are strings: cast them")
+        values = data_type.item_field
+        value_type = normal_type(values.type, f"{path}.value")
+        return pa.map_(pa.string(), pa.field("value", value_type, nullable=values.nullable))
+    if _is_list(data_type):
+        items = data_type.value_field
+        item_type = normal_type(items.type, f"{path}.{LIST_ITEM}")
+        return pa.list_(pa.field(LIST_ITEM, item_type, nullable=items.nullable))
+    raise _refused(path, data_type, _advice(data_type))
+
+
+def _is_list(data_type: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+    return any(is_kind(data_type) for is_kind in kinds) or bool(pa.types.is_large_list_view(data_type))
+
+
+def _decimal(data_type: pa.DataType, path: str) -> pa.DataType:
+    precision, scale = data_type.precision, data_type.scale
+    if precision > 38 or not 0 <= scale <= precision:
+        raise _refused(path, data_type, "decimals have up to 38 digits and a scale from 0 to their precision: cast it")
+    return pa.decimal128(precision, scale)
+
+
+def _advice(data_type: pa.DataType) -> str:
+    if pa.types.is_null(data_type):
+        return "a column of nulls only has no type: cast it to the type it is to have"
+    if pa.types.is_uint64(data_type):
+        return "Hudi has no unsigned numbers: cast it to int64 or decimal128(20, 0)"
+    if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
+        return "Hudi stores no durations: cast it to int64 and say the unit in the column's name"
+    if pa.types.is_time64(data_type):
+        return "times of day have microseconds at most: cast it to time64('us')"
+    return "cast or drop the column"
+
+
+def _refused(path: str, data_type: pa.DataType, advice: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"column {path!r}: Hudi has no type for Arrow's {data_type}; {advice}")
+
+
+def _refuse_duplicates(names: list[str], prefix: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SchemaMismatchError(f"column {prefix + name!r} occurs twice; column names are unique in a Hudi table")
+        seen.add(name)
