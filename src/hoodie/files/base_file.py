@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,7 +34,7 @@ _BATCH_ROWS = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """How base files are encoded. `bloom_filter` is `saturated` (docs/decisions/0001-bloom-footers.md) or `none`."""
+    """How base files are encoded; `codec_level` is zstd's."""
 
     codec: str = "zstd"
     codec_level: int | None = 1
@@ -100,10 +101,9 @@ class BaseFileWriter:
             return
         rows = pa.concat_tables(self._buffer)
         self._buffer, self._buffered_bytes = [], 0
-        bounds = pc.min_max(rows[RECORD_KEY])
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        self._min_key = low if self._min_key is None else min(self._min_key, low)
-        self._max_key = high if self._max_key is None else max(self._max_key, high)
+        low, high = key_bounds(rows[RECORD_KEY])
+        self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
+        self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def _footer(self) -> dict[str, str]:
@@ -119,6 +119,24 @@ class BaseFileWriter:
             FOOTER_MIN_KEY: self._min_key or "",
             FOOTER_MAX_KEY: self._max_key or "",
         }
+
+
+def key_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
+    """Smallest and greatest key in the order in which the JVM compares strings (UTF-16 code units).
+
+    Byte order is the same unless characters from U+E000 up occur, whose UTF-8 begins with 0xEE or more.
+    """
+    array = keys.combine_chunks()
+    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
+    if len(data) and data.max() >= 0xEE:
+        texts = array.to_pylist()
+        return min(texts, key=_utf16), max(texts, key=_utf16)
+    bounds = pc.min_max(array)
+    return bounds["min"].as_py(), bounds["max"].as_py()
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be", "surrogatepass")
 
 
 def read_base_file(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
-from hoodie.records.merge import MergeRule
+from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec
 
 
@@ -33,7 +33,7 @@ class TagRequest:
 
     store: StoreSpec
     schema: pa.Schema
-    rule: MergeRule
+    merger: RecordMerger
     runs: tuple[StagedRun, ...]
     slices: tuple[FileSlice, ...]
     stage_folder: str

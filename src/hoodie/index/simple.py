@@ -21,7 +21,8 @@ from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.merge import MergeMode, MergeRule
+from hoodie.format.merge_config import MergeMode
+from hoodie.records.merge import RecordMerger
 from hoodie.storage import Store, open_store
 
 Rows = npt.NDArray[np.int64]
@@ -105,7 +106,7 @@ class _Incoming:
     def load(cls, store: Store, task: _ProbeTask) -> _Incoming:
         columns = [RECORD_KEY]
         if task.index.is_global:
-            columns += [KIND, PARTITION_PATH, *_ordering(task.request.rule)]
+            columns += [KIND, PARTITION_PATH, *_ordering(task.request.merger)]
         with StageReader(store, columns) as reader:
             batches = [reader.read(run) for run in task.runs]
         rows = pa.Table.from_batches(batches)
@@ -119,7 +120,7 @@ class _Incoming:
             return np.zeros(0, np.int64), np.zeros(0, np.int8)
         schema = with_meta_fields(task.request.schema)
         decide_moves = task.index.is_global and task.index.update_partition_path
-        columns = [RECORD_KEY, *(_ordering(task.request.rule) if decide_moves else ())]
+        columns = [RECORD_KEY, *(_ordering(task.request.merger) if decide_moves else ())]
         stored_row = np.full(len(self.unique_keys), -1)
         kept: list[pa.Table] = []
         count = 0
@@ -145,7 +146,7 @@ class _Incoming:
         routes = np.full(len(hits), np.int8(Route.UPDATE))
         if stored is None:
             return routes
-        wins = task.request.rule.newer_wins(stored, newer)
+        wins = task.request.merger.newer_wins(stored, newer)
         kinds = np.asarray(newer[KIND].combine_chunks())
         deletes = kinds != Kind.ROW
         routes[elsewhere & ~deletes & wins] = Route.MOVE
@@ -159,14 +160,14 @@ class _Incoming:
         with open_parquet(store, file.path) as parquet:
             footer = parquet.metadata.metadata or {}
         low, high = footer.get(FOOTER_MIN_KEY.encode()), footer.get(FOOTER_MAX_KEY.encode())
-        if not low or not high:
-            return False
+        if not low or not high or not low.isascii() or not high.isascii():
+            return False  # Beyond ASCII the JVM's order of keys is not byte order.
         bounds = pc.min_max(self.unique_keys)
         return bool(bounds["max"].as_py().encode() < low or bounds["min"].as_py().encode() > high)
 
 
-def _ordering(rule: MergeRule) -> tuple[str, ...]:
-    return rule.ordering_fields if rule.mode is MergeMode.EVENT_TIME else ()
+def _ordering(merger: RecordMerger) -> tuple[str, ...]:
+    return merger.ordering_fields if merger.mode is MergeMode.EVENT_TIME_ORDERING else ()
 
 
 def _chunks(files: list[BaseFile], limit_bytes: int) -> Iterator[tuple[BaseFile, ...]]:

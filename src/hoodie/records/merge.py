@@ -7,31 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.format.merge_config import MergeMode
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
-Merger = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
+MergeFunction = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
 """A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
 
 Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as many
 rows in the same order; where the boolean array `deleted` is true the record is deleted.
 """
-
-
-class MergeMode(StrEnum):
-    """How a table decides between versions. On disk (`hoodie.record.merge.mode`): do not change."""
-
-    EVENT_TIME = "EVENT_TIME_ORDERING"
-    COMMIT_TIME = "COMMIT_TIME_ORDERING"
-    CUSTOM = "CUSTOM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +39,12 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeRule:
-    """The rule of one table. Picklable when the merger is."""
+class RecordMerger:
+    """The rule of one table. Picklable when the function is."""
 
     mode: MergeMode
     ordering_fields: tuple[str, ...] = ()
-    merger: Merger | None = None
+    function: MergeFunction | None = None
 
     def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
         """Decide for aligned rows: `older` has the table's data columns, `newer` is a change table of as many rows.
@@ -63,24 +55,24 @@ class MergeRule:
         wins = self.newer_wins(older, newer) | (kinds == Kind.DELETE)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
-        if self.merger is None or not replaced.any():
+        if self.function is None or not replaced.any():
             return Merged(replaced, deleted, newer if replaced.all() else newer.filter(pa.array(replaced)))
         return self._merge_custom(older, newer, replaced, deleted)
 
-    def reduce(self, changes: pa.Table) -> pa.Table:
-        """One change per (partition path, record key); later rows are newer. Order of the rows is kept.
+    def reduce(self, changes: pa.Table, *, across_partitions: bool = False) -> pa.Table:
+        """One change per partition path and record key (or per record key); later rows are newer.
 
-        Memory: the keys, and the rows whose key occurs more than once.
+        The winners keep their order. Memory: the changes, and a few numbers for each.
         """
-        codes = _codes(changes)
+        codes = _codes(changes, across_partitions)
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         lengths = np.diff(starts, append=len(order))
         if len(starts) == len(order):
             return changes
-        if self.merger is not None:
+        if self.function is not None:
             return self._reduce_custom(changes, order, starts, lengths)
-        if self.mode is MergeMode.EVENT_TIME and self.ordering_fields:
+        if self.mode is MergeMode.EVENT_TIME_ORDERING and self.ordering_fields:
             order = _order_by(changes, codes, self.ordering_fields)
         winners = np.sort(order[starts + lengths - 1])
         return changes.take(pa.array(winners))
@@ -88,7 +80,7 @@ class MergeRule:
     def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
         """True where the newer row is not outranked by the older one."""
         wins = np.ones(older.num_rows, np.bool_)
-        if self.mode is not MergeMode.EVENT_TIME:
+        if self.mode is not MergeMode.EVENT_TIME_ORDERING:
             return wins
         undecided = wins.copy()
         for field in self.ordering_fields:
@@ -99,10 +91,10 @@ class MergeRule:
 
     def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
         """Let the caller's function make the rows that replace."""
-        assert self.merger is not None
+        assert self.function is not None
         picked = newer.filter(pa.array(replaced))
         data = [name for name in picked.column_names if name not in LEADING]
-        answer = self.merger(older.select(data).filter(pa.array(replaced)), picked.select(data))
+        answer = self.function(older.select(data).filter(pa.array(replaced)), picked.select(data))
         merged, gone = answer if isinstance(answer, tuple) else (answer, None)
         if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
             raise ValueError(f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each")
@@ -149,9 +141,11 @@ def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
     return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
 
 
-def _codes(changes: pa.Table) -> Rows:
-    """A small integer for every distinct (partition path, record key)."""
+def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
+    """An integer for every distinct key, the same for equal ones."""
     keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
+    if across_partitions:
+        return np.asarray(keys.indices).astype(np.int64)
     partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
     key_codes = np.asarray(keys.indices).astype(np.int64)
     return key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)

@@ -1,0 +1,22 @@
+"""The file that makes a folder a partition: `.hoodie_partition_metadata` (docs/format/table.md §3.5)."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+from hoodie.files.slices import join_path
+from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.format.partition_metadata import PartitionMetadata
+from hoodie.storage import Store
+
+
+def ensure_partition_metadata(store: Store, partition_path: str, instant_time: str) -> None:
+    """Create the partition's metadata file unless it is there; must come before the first data file."""
+    path = join_path(partition_path, PARTITION_METADATA_NAME)
+    if store.head(path) is not None:
+        return
+    depth = partition_path.count("/") + 1 if partition_path else 0
+    content = PartitionMetadata(commit_time=instant_time, partition_depth=depth).to_bytes(datetime.now(UTC))
+    with contextlib.suppress(FileExistsError):
+        store.create(path, content)

@@ -1,0 +1,72 @@
+"""Read and update `.hoodie/hoodie.properties`, whoever else is reading (docs/format/table.md §1.3)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from datetime import UTC, datetime
+
+from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
+from hoodie.format.table_config import TableConfig
+from hoodie.storage import Store
+
+PROPERTIES = ".hoodie/hoodie.properties"
+BACKUP = PROPERTIES + ".backup"
+_ATTEMPTS = 5
+_WAIT_SECONDS = 0.2
+
+
+def table_exists(store: Store) -> bool:
+    """Whether the folder holds a Hudi table."""
+    return store.head(PROPERTIES) is not None or store.head(BACKUP) is not None
+
+
+def create_table_config(store: Store, config: TableConfig) -> None:
+    """Store the properties of a new table.
+
+    Raises: TableExistsError if the folder holds a table already.
+    """
+    try:
+        store.create(PROPERTIES, config.to_bytes(datetime.now(UTC)))
+    except FileExistsError as error:
+        raise TableExistsError(f"{store.uri('')} holds a Hudi table already; open it, or pass exist_ok=True") from error
+
+
+def read_table_config(store: Store) -> TableConfig:
+    """The table's properties; while a JVM writer replaces them, its backup is the truth.
+
+    Raises: TableNotFoundError if there are none; CorruptFileError if neither file is whole.
+    """
+    for attempt in range(_ATTEMPTS):
+        for path in (PROPERTIES, BACKUP):
+            with contextlib.suppress(FileNotFoundError):
+                data = store.read(path)
+                try:
+                    return TableConfig.parse(data, path=store.uri(path))
+                except CorruptFileError:
+                    if path == BACKUP or store.head(BACKUP) is None:
+                        raise
+        if not store.folders(".hoodie"):
+            break
+        if attempt < _ATTEMPTS - 1:
+            time.sleep(_WAIT_SECONDS)
+    raise TableNotFoundError(
+        f"{store.uri('')} is no Hudi table: expected {PROPERTIES} in it, found none; create one with hoodie.create(...)"
+    )
+
+
+def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:
+    """Change properties (None removes one) and return the new ones. Call it under the table's lock.
+
+    The backup lies there until the new file is whole, so that a reader finds a valid file at every moment, and after a
+    crash at any step.
+    """
+    current = read_table_config(store)
+    changed = current.with_changes(**changes)
+    if dict(changed.raw) == dict(current.raw):
+        return current
+    now = datetime.now(UTC)
+    store.replace(BACKUP, current.to_bytes(now))
+    store.replace(PROPERTIES, changed.to_bytes(now))
+    store.delete(BACKUP)
+    return changed

@@ -1,0 +1,32 @@
+"""What one write knows: frozen, picklable, handed to every worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.files.base_file import ParquetOptions
+from hoodie.records.merge import RecordMerger
+from hoodie.storage import StoreSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizing:
+    """Sizes that place inserts; all in bytes of a base file as it lies on storage."""
+
+    max_file_bytes: int = 120 * 1024 * 1024
+    small_file_bytes: int = 100 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteContext:
+    """Facts of one write that its workers share. `schema` has the data columns, no meta columns."""
+
+    store: StoreSpec
+    schema: pa.Schema
+    merger: RecordMerger
+    instant_time: str
+    combine: bool
+    parquet: ParquetOptions = ParquetOptions()
+    sizing: FileSizing = FileSizing()

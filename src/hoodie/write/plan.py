@@ -1,0 +1,160 @@
+"""Where changes go: updates to their file group, inserts to small file groups until they are full, the rest to new ones.
+
+A pure function of the staged runs, the index's hits and the file slices: the workload profile of docs/format/table.md
+§9.1, and the file sizing of the copy-on-write design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staged import StagedHits, StagedRun
+from hoodie.write.context import FileSizing
+
+HASH_END = 1 << 32
+"""One past the greatest value of `records.key_hash.spread`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashRange:
+    """Inserts whose key hash lies in `[start, end)`: rows of one key stay together, whatever batch brought them."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask:
+    """Everything that happens to one file group in one write.
+
+    `base_file` None opens a new file group. `hits` are its updates, found among `runs`; `inserts` is its share of the
+    partition's inserts: the rows of `runs` with this partition path that are in none of `all_hits`.
+    """
+
+    partition_path: str
+    base_file: BaseFile | None
+    hits: StagedHits | None
+    inserts: HashRange | None
+    insert_rows: int
+    runs: tuple[StagedRun, ...]
+    all_hits: tuple[StagedHits, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A part of a partition's inserts and the file it goes to (None: a new one)."""
+
+    base_file: BaseFile | None
+    hash_range: HashRange
+    rows: int
+
+
+def plan_files(
+    runs: Sequence[StagedRun],
+    hits: Sequence[StagedHits],
+    slices: Sequence[FileSlice],
+    *,
+    sizing: FileSizing,
+    record_bytes: float,
+    is_global: bool = False,
+    deletes_only: bool = False,
+) -> list[FileTask]:
+    """One task per file group that changes, sorted by partition path.
+
+    `slices` are the latest ones of every partition that runs or hits name; `record_bytes` is the expected size of a
+    record in a base file. `is_global`: a row may hit a file of another partition. `deletes_only`: rows without a hit
+    have nothing to delete and go nowhere.
+    """
+    files_of: dict[str, list[BaseFile]] = {}
+    for found in slices:
+        if found.base_file is not None:
+            files_of.setdefault(found.partition_path, []).append(found.base_file)
+    tasks: list[FileTask] = []
+    everything = _Partition("", tuple(runs), tuple(hits))
+    for partition in _partitions(runs, hits):
+        files = files_of.get(partition.path, [])
+        expected = 0 if deletes_only else partition.inserts_expected(is_global)
+        shares = list(_place(expected, files, sizing, record_bytes))
+        tasks += _tasks(partition, everything if is_global else partition, files, shares)
+    return tasks
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    path: str
+    runs: tuple[StagedRun, ...]
+    hits: tuple[StagedHits, ...]
+
+    def inserts_expected(self, is_global: bool) -> int:
+        """Rows that no file group holds; with a global index a guess, but never zero where there may be some."""
+        rows = sum(run.rows for run in self.runs)
+        if not is_global:
+            return rows - sum(hit.updates for hit in self.hits)
+        return max(rows - sum(hit.updates for hit in self.hits), 1) if rows else 0
+
+
+def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterator[_Partition]:
+    runs_of: dict[str, list[StagedRun]] = {}
+    hits_of: dict[str, list[StagedHits]] = {}
+    for run in runs:
+        runs_of.setdefault(run.partition_path, []).append(run)
+    for hit in hits:
+        hits_of.setdefault(hit.partition_path, []).append(hit)
+    for path in sorted({*runs_of, *hits_of}):
+        yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
+
+
+def _tasks(partition: _Partition, search: _Partition, files: list[BaseFile], shares: list[_Share]) -> Iterator[FileTask]:
+    """Join updates and insert shares by file group; `search` has the runs and hits in which its rows may be."""
+    share_of = {share.base_file.file_id: share for share in shares if share.base_file is not None}
+    hit_of = {hit.file_id: hit for hit in partition.hits}
+    for file in files:
+        share, hit = share_of.get(file.file_id), hit_of.get(file.file_id)
+        if share is None and hit is None:
+            continue
+        yield FileTask(
+            partition_path=partition.path,
+            base_file=file,
+            hits=hit,
+            inserts=share.hash_range if share else None,
+            insert_rows=share.rows if share else 0,
+            runs=search.runs,
+            all_hits=search.hits if share else (),
+        )
+    for share in shares:
+        if share.base_file is None:
+            yield FileTask(
+                partition_path=partition.path,
+                base_file=None,
+                hits=None,
+                inserts=share.hash_range,
+                insert_rows=share.rows,
+                runs=partition.runs,
+                all_hits=search.hits,
+            )
+
+
+def _place(rows: int, files: list[BaseFile], sizing: FileSizing, record_bytes: float) -> Iterator[_Share]:
+    """Share out a partition's inserts: smallest small file first, then evenly over new files."""
+    if rows <= 0:
+        return
+    placed: list[tuple[BaseFile | None, int]] = []
+    left = rows
+    for file in sorted(files, key=lambda found: (found.size_bytes, found.file_id)):
+        room = int((sizing.max_file_bytes - file.size_bytes) / record_bytes)
+        if left <= 0 or file.size_bytes >= sizing.small_file_bytes:
+            break
+        if room > 0:
+            placed.append((file, min(room, left)))
+            left -= min(room, left)
+    if left > 0:
+        count = -(-left // max(int(sizing.max_file_bytes / record_bytes), 1))
+        placed += [(None, -(-left // count))] * count
+    total = sum(share for _, share in placed)
+    before = 0
+    for file_or_none, share in placed:
+        start, end = before * HASH_END // total, (before + share) * HASH_END // total
+        before += share
+        yield _Share(file_or_none, HashRange(start, end), share)

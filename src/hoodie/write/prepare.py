@@ -1,0 +1,119 @@
+"""First step of every write: the caller's batches become change batches.
+
+Columns are brought into the table's schema, keys and partition paths are made, and what a row does is decided. Bad rows
+stop the write here, before anything is on the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.table_schema import META_FIELDS, conform
+from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, change_schema
+from hoodie.records.key_generator import KeyGenerator
+from hoodie.records.key_hash import spread
+
+BUCKET = "_hoodie_bucket"
+ROW_NUMBER = "_hoodie_row"
+_META_NAMES = frozenset(field.name for field in META_FIELDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """Turns the caller's batches into change batches; a plain callable for workers.
+
+    `buckets`: above 0, two columns are added by which rows of a key can meet again in their order.
+    `keys_only`: the rows only name keys to delete. `any_partition`: such keys are looked for everywhere, so that the
+    partition columns may be missing.
+    """
+
+    schema: pa.Schema
+    key_generator: KeyGenerator
+    delete_field: str | None = None
+    delete_marker: str | None = None
+    keys_only: bool = False
+    any_partition: bool = False
+    buckets: int = 0
+
+    @property
+    def prepared_schema(self) -> pa.Schema:
+        """Schema of what comes out."""
+        changes = change_schema(self.schema)
+        if not self.buckets:
+            return changes
+        return changes.append(pa.field(BUCKET, pa.int32())).append(pa.field(ROW_NUMBER, pa.int64()))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> Iterator[pa.RecordBatch]:
+        """Prepare a stream of batches; memory: one batch."""
+        row_number = context.partition << 40
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            prepared = self._keys(batch) if self.keys_only else self._rows(batch)
+            if self.buckets:
+                prepared = self._bucketed(prepared, row_number)
+                row_number += prepared.num_rows
+            yield prepared
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Full rows: insert, update, or a delete that says so itself."""
+        keep = [name for name in batch.schema.names if name not in _META_NAMES]
+        rows = conform(batch.select(keep), self.schema)
+        keys = self.key_generator.record_keys(rows)
+        paths = self.key_generator.partition_paths(rows)
+        kinds = np.full(len(keys), np.int8(Kind.ROW))
+        kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
+        return pa.RecordBatch.from_arrays([pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema))
+
+    def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keys to delete, by meta columns where the rows were read from a table, else by their key columns."""
+        names = batch.schema.names
+        if RECORD_KEY in names and PARTITION_PATH in names:
+            keys, paths = batch.column(RECORD_KEY).cast(pa.string()), batch.column(PARTITION_PATH).cast(pa.string())
+        else:
+            keys = self.key_generator.record_keys(batch)
+            paths = self._paths_of_keys(batch)
+        schema = change_schema(self.schema)
+        kinds = pa.array(np.full(len(keys), np.int8(Kind.DELETE)))
+        empty = [pa.nulls(len(keys), field.type) for field in list(schema)[len(LEADING) :]]
+        return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
+
+    def _paths_of_keys(self, batch: pa.RecordBatch) -> pa.Array:
+        missing = [name for name in self.key_generator.partition_fields if name.split(".")[0] not in batch.schema.names]
+        if not missing:
+            return self.key_generator.partition_paths(batch)
+        if self.any_partition:
+            return pa.array(np.full(batch.num_rows, ""), pa.string())
+        raise SchemaMismatchError(
+            f"keys to delete need the partition columns {list(self.key_generator.partition_fields)}, found columns "
+            f"{batch.schema.names}; add {missing}, or use a table with a global index, which looks in every partition"
+        )
+
+    def _deletes(self, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Rows that delete their key: `_hoodie_is_deleted`, or the table's delete field with its marker."""
+        gone = np.zeros(rows.num_rows, np.bool_)
+        if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+            gone |= np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
+        if self.delete_field is not None and self.delete_field in rows.schema.names:
+            marked = pc.equal(rows.column(self.delete_field).cast(pa.string()), self.delete_marker)
+            gone |= np.asarray(pc.fill_null(marked, False))
+        return gone
+
+    def _bucketed(self, prepared: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        buckets = (spread(prepared.column(RECORD_KEY)) % np.uint32(self.buckets)).astype(np.int32)
+        rows = np.arange(first_row, first_row + prepared.num_rows)
+        arrays = [*prepared.columns, pa.array(buckets), pa.array(rows)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.prepared_schema)
+
+
+def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows to write, for operations in which a delete has nothing to delete."""
+    kinds = np.asarray(batch.column(KIND))
+    return batch if not kinds.any() else batch.filter(pa.array(kinds == Kind.ROW))

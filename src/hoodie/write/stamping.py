@@ -1,0 +1,55 @@
+"""Give rows their meta columns: commit time, sequence number, key, partition path, file name.
+
+On-disk format: docs/format/table.md §3.2.
+"""
+
+from __future__ import annotations
+
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.format.table_schema import META_FIELDS, with_meta_fields
+from hoodie.records.change import LEADING, RECORD_KEY
+
+FILE_NAME = "_hoodie_file_name"
+_FILE_NAME_PLACE = [field.name for field in META_FIELDS].index(FILE_NAME)
+
+
+class Stamper:
+    """Stamps the rows of one file; numbers them from 0 in the order they come."""
+
+    def __init__(self, schema: pa.Schema, instant_time: str, task: int, partition_path: str, file_name: str) -> None:
+        self._schema = with_meta_fields(schema)
+        self._instant_time = instant_time
+        self._prefix = f"{instant_time}_{task}_"
+        self._partition_path = partition_path
+        self._file_name = file_name
+        self._next = 0
+
+    def new_rows(self, changes: pa.Table) -> pa.Table:
+        """Rows of change batches as rows of the file: written by this instant."""
+        count = changes.num_rows
+        numbers = pa.array(np.arange(self._next, self._next + count)).cast(pa.string())
+        self._next += count
+        meta = [
+            repeated(self._instant_time, count),
+            pc.binary_join_element_wise(self._prefix, numbers, ""),
+            changes[RECORD_KEY],
+            repeated(self._partition_path, count),
+            repeated(self._file_name, count),
+        ]
+        data = [changes[name] for name in changes.column_names if name not in LEADING]
+        return pa.Table.from_arrays([*meta, *data], schema=self._schema)
+
+    def kept_rows(self, stored: pa.Table) -> pa.Table:
+        """Rows copied from the previous base file: only the file name is new."""
+        return stored.set_column(
+            _FILE_NAME_PLACE, self._schema.field(_FILE_NAME_PLACE), repeated(self._file_name, stored.num_rows)
+        )
+
+
+def repeated(text: str, count: int) -> pa.StringArray:
+    """The same text `count` times."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)
