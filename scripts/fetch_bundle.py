@@ -28,11 +28,8 @@ def _fetch_with_maven(coordinates: str, target: Path) -> bool:
     maven = shutil.which("mvn")
     if maven is None:
         return False
-    steps = (
-        ["dependency:get", f"-Dartifact={coordinates}", "-Dtransitive=false"],
-        [f"{MAVEN_PLUGIN}:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={target.parent}"],
-    )
-    done = all(subprocess.run([maven, "-q", "-B", *step], check=False).returncode == 0 for step in steps)
+    goal = [f"{MAVEN_PLUGIN}:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={target.parent}"]
+    done = subprocess.run([maven, "-q", "-B", *goal], check=False).returncode == 0
     return done and target.exists()
 
 

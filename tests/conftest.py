@@ -1,0 +1,57 @@
+"""Fixtures of all lanes: one Spark session per process, and the tables that JVM Hudi wrote."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sessions import open_classic_session, open_connect_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
+
+
+def _lane() -> str:
+    """Which kind of Spark session this process tests: a classic and a Connect session cannot share one."""
+    lane = os.environ.get("HOODIE_TEST_SPARK", "classic")
+    if lane not in {"classic", "connect"}:
+        pytest.exit(f"HOODIE_TEST_SPARK is '{lane}': set it to 'classic' or 'connect'", returncode=2)
+    return lane
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this lane: all but the Connect-only ones, or the ones marked `connect`."""
+    marks = [item.get_closest_marker("connect") for item in items]
+    if _lane() == "connect":
+        belongs = [mark is not None for mark in marks]
+    else:
+        belongs = [mark is None or not mark.kwargs.get("only", False) for mark in marks]
+    kept = [item for item, stays in zip(items, belongs, strict=True) if stays]
+    if dropped := [item for item, stays in zip(items, belongs, strict=True) if not stays]:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of this process, of the kind that HOODIE_TEST_SPARK asks for."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = open_connect_session(warehouse) if _lane() == "connect" else open_classic_session(warehouse)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def golden_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the tables `{v6,v8,v9}_{cow,mor}` by JVM Hudi 1.2.0. Read only: copy a table before changing it."""
+    folder = tmp_path_factory.mktemp("golden")
+    with tarfile.open(GOLDEN_TABLES) as archive:
+        archive.extractall(folder, filter="data")
+    return folder

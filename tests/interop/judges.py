@@ -1,0 +1,152 @@
+"""The two independent judges of the format: JVM Hudi 1.2.0 on PySpark 3.5, and hudi-rs in process.
+
+`Jvm` writes and reads with the reference; `read_with_hudi_rs` reads with the other one. Comparison is in tests/rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.timeline.instant import Action, Instant, State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JVM_CONFS = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+
+# What makes a small commit quick; a test that is about one of these passes its own value.
+QUICK_OPTIONS = {
+    "hoodie.parquet.compression.codec": "zstd",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+}
+NEWEST_TABLE_VERSION = 9
+
+
+class Jvm:
+    """JVM Hudi in a Spark session. Tables are addressed by their base path."""
+
+    def __init__(self, spark: SparkSession, *, scratch: Path) -> None:
+        self.spark = spark
+        self._scratch = scratch
+        self._numbers = count()
+
+    def write(
+        self,
+        data: pa.Table | DataFrame,
+        path: str | Path,
+        *,
+        table_name: str,
+        key: str | Sequence[str] | None,
+        partition: str | Sequence[str] = (),
+        ordering: str | Sequence[str] | None = None,
+        operation: str = "upsert",
+        table_type: str = "COPY_ON_WRITE",
+        table_version: int = NEWEST_TABLE_VERSION,
+        options: dict[str, str] | None = None,
+    ) -> None:
+        """Commit `data` with the DataFrame writer; creates the table where there is none.
+
+        `key=None` lets the JVM make automatic keys. `options` are `hoodie.*` keys, and win over all others.
+        """
+        settings = {
+            **QUICK_OPTIONS,
+            "hoodie.table.name": table_name,
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.datasource.write.table.type": table_type,
+            "hoodie.datasource.write.partitionpath.field": _comma_list(partition),
+            "hoodie.write.table.version": str(table_version),
+        }
+        if key is not None:
+            settings["hoodie.datasource.write.recordkey.field"] = _comma_list(key)
+        if ordering is not None:
+            settings["hoodie.datasource.write.precombine.field"] = _comma_list(ordering)
+        if table_version != NEWEST_TABLE_VERSION:
+            settings["hoodie.write.auto.upgrade"] = "false"
+        frame = self.frame(data) if isinstance(data, pa.Table) else data
+        writer = frame.write.format("hudi").options(**{**settings, **(options or {})})
+        writer.mode("append").save(str(path))
+
+    def read(
+        self, path: str | Path, columns: Sequence[str] | None = None, *, options: dict[str, str] | None = None
+    ) -> pa.Table:
+        """Snapshot of the table (or what `options` ask for), rows in no particular order."""
+        frame = self.spark.read.format("hudi").options(**(options or {})).load(str(path))
+        return to_arrow(frame if columns is None else frame.select(*columns))
+
+    def read_incremental(self, path: str | Path, begin: str, end: str | None = None) -> pa.Table:
+        """Latest state of the rows committed in `(begin, end]`; version 8 and later compare completion times."""
+        options = {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": begin,
+        }
+        if end is not None:
+            options["hoodie.datasource.read.end.instanttime"] = end
+        return self.read(path, options=options)
+
+    def sql(self, statement: str) -> pa.Table:
+        """Result of a Spark SQL statement, `CALL` procedures included."""
+        return to_arrow(self.spark.sql(statement))
+
+    def timeline(self, path: str | Path) -> list[Instant]:
+        """The active timeline as the JVM sees it, oldest first."""
+        java_timeline = self.meta_client(path).getActiveTimeline()
+        return [
+            Instant(
+                requested_time=instant.requestedTime(),
+                action=Action(instant.getAction()),
+                state=State[instant.getState().name()],
+                completion_time=instant.getCompletionTime(),
+            )
+            for instant in java_timeline.getInstants()
+        ]
+
+    def meta_client(self, path: str | Path) -> Any:
+        """A fresh `HoodieTableMetaClient`, the JVM's view of the table's properties and timeline."""
+        hudi = self.spark._jvm.org.apache.hudi  # type: ignore[union-attr]
+        hadoop_conf = self.spark._jsc.hadoopConfiguration()
+        builder = hudi.common.table.HoodieTableMetaClient.builder()
+        storage_conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(hadoop_conf)
+        return builder.setConf(storage_conf).setBasePath(str(path)).build()
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        """The Arrow table as a DataFrame, types kept (PySpark 3.5 has no way in but through pandas or a file)."""
+        file = self._scratch / f"input-{next(self._numbers)}.parquet"
+        pq.write_table(table, file)
+        return self.spark.read.parquet(str(file))
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """Collect a DataFrame as Arrow, on PySpark 3.5 too."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    batches = frame._collect_as_arrow()  # type: ignore[operator]
+    return pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
+
+
+def read_with_hudi_rs(path: str | Path) -> pa.Table:
+    """Snapshot of the table as hudi-rs reads it."""
+    from hudi import HudiTableBuilder
+
+    table = HudiTableBuilder.from_base_uri(str(path)).build()
+    return pa.Table.from_batches([pa.record_batch(batch) for batch in table.read()])
+
+
+def _comma_list(names: str | Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
