@@ -1,8 +1,11 @@
 """Instants and their transitions: the only code that parses or creates instant files."""
 
 from hoodie.timeline.clock import InstantClock
+from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
+from hoodie.timeline.lock import TableLock
+from hoodie.timeline.owner import forget_all
 from hoodie.timeline.timeline import Timeline, load_timeline, read_instant
 from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
 from hoodie.timeline.zone import TimelineZone, instant_time_of_ms, parse_instant_time, to_instant_time
@@ -10,19 +13,24 @@ from hoodie.timeline.zone import TimelineZone, instant_time_of_ms, parse_instant
 __all__ = [
     "HOODIE_FOLDER",
     "Action",
+    "Heartbeat",
     "Instant",
     "InstantClock",
     "Layout",
     "LayoutV1",
     "LayoutV2",
     "State",
+    "TableLock",
     "Timeline",
     "TimelineZone",
     "create_completed",
     "create_inflight",
     "create_requested",
+    "delete_heartbeat",
     "delete_instant_files",
+    "forget_all",
     "instant_time_of_ms",
+    "is_live",
     "layout_for",
     "load_timeline",
     "parse_instant_time",

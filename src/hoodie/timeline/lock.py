@@ -1,0 +1,172 @@
+"""The table's lock: one writer at a time plans, or completes an instant.
+
+On-disk format: docs/format/table.md §10.1. The file `.hoodie/lock` is the JVM's `FileSystemBasedLockProvider` lock:
+who creates it, holds it. Ours says who that is, so that the lock of a dead writer can be taken over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from hoodie.errors import LockTimeoutError
+from hoodie.storage import Store
+from hoodie.timeline.layout import HOODIE_FOLDER
+from hoodie.timeline.owner import Owner
+
+
+class TableLock:
+    """A context manager that holds the table's lock. Not re-entrant; one object serves one thread at a time.
+
+    The lock of a writer that is surely dead (its process on this machine ended, or it ended in this process without
+    releasing) is taken over at once. A JVM's lock does not say whose it is: it is waited for, unless `expire_ms` is
+    set (as `hoodie.write.lock.filesystem.expire`, 0 is never) and it is older.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        wait_ms_max: int = 60_000,
+        retry_ms: int = 100,
+        expire_ms: int = 0,
+        folder: str = HOODIE_FOLDER,
+        now_ms: Callable[[], int] | None = None,
+        sleep_seconds: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Nothing is locked before `acquire`; it waits for up to `wait_ms_max`, looking every `retry_ms`."""
+        self._store = store
+        self._path = f"{folder}/lock"
+        self._claims = f"{folder}/.locks"
+        self._wait_ms_max = wait_ms_max
+        self._retry_ms = retry_ms
+        self._expire_ms = expire_ms
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._sleep_seconds = sleep_seconds
+        self._owner: Owner | None = None
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            LockTimeoutError: somebody else held it for all of `wait_ms_max`.
+            RuntimeError: this object holds it already.
+        """
+        if self._owner is not None:
+            raise RuntimeError(f"{self._store.uri(self._path)} is held by this object already: release it first")
+        owner = Owner.new()
+        owner.run()
+        try:
+            self._wait_for(owner)
+        except BaseException:
+            # The file may be there all the same (a crash behind the create): it must count as a dead writer's.
+            owner.forget()
+            raise
+        self._owner = owner
+
+    def release(self) -> None:
+        """Give the lock back. It counts as a dead writer's even if deleting the file fails."""
+        owner, self._owner = self._owner, None
+        if owner is None:
+            return
+        try:
+            holder = self._holder(self._path)
+            if holder is not None and holder.identity == owner.token:
+                self._store.delete(self._path)
+        finally:
+            # Not earlier: else another thread could take the lock over, and we would delete its file.
+            owner.forget()
+
+    def is_held(self) -> bool:
+        """Whether the file still says that this object holds the lock; one read."""
+        holder = None if self._owner is None else self._holder(self._path)
+        return holder is not None and self._owner is not None and holder.identity == self._owner.token
+
+    def __enter__(self) -> TableLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _wait_for(self, owner: Owner) -> None:
+        deadline_ms = self._now_ms() + self._wait_ms_max
+        while not self._create(self._path, owner):
+            holder = self._holder(self._path)
+            if holder is not None and self._may_remove(holder):
+                self._remove(self._path, holder)
+                holder = self._holder(self._path)
+            if self._now_ms() >= deadline_ms:
+                raise self._timeout(holder)
+            if holder is not None:
+                self._sleep_seconds(self._retry_ms / 1000)
+
+    def _create(self, path: str, owner: Owner) -> bool:
+        try:
+            self._store.create(path, owner.to_bytes())
+        except FileExistsError:
+            return False
+        return True
+
+    def _holder(self, path: str) -> _Holder | None:
+        info = self._store.head(path)
+        if info is None:
+            return None
+        try:
+            return _Holder(Owner.parse(self._store.read(path)), info.modified_ms)
+        except FileNotFoundError:
+            return None
+
+    def _may_remove(self, holder: _Holder) -> bool:
+        running = None if holder.owner is None else holder.owner.is_running()
+        if running is not None:
+            return not running
+        return 0 < self._expire_ms < self._now_ms() - holder.modified_ms
+
+    def _remove(self, path: str, holder: _Holder) -> None:
+        """Delete the file of a dead holder, and no other: another contender may have just done so and locked.
+
+        Whoever creates the claim named after this holder has the right to delete its file. The claim comes first and
+        the check that the file is still that holder's comes second, so the check stays true. The claim of a
+        contender that died in here is removed the same way.
+        """
+        claim_path = f"{self._claims}/takeover-{holder.identity}"
+        claim = Owner.new()
+        claim.run()
+        try:
+            if self._create(claim_path, claim):
+                current = self._holder(path)
+                if current is not None and current.identity == holder.identity:
+                    self._store.delete(path)
+                self._store.delete(claim_path)
+            else:
+                other = self._holder(claim_path)
+                if other is not None and self._may_remove(other):
+                    self._remove(claim_path, other)
+        finally:
+            claim.forget()
+
+    def _timeout(self, holder: _Holder | None) -> LockTimeoutError:
+        who = "another writer" if holder is None or holder.owner is None else str(holder.owner)
+        age = "" if holder is None else f", taken {(self._now_ms() - holder.modified_ms) / 1000:.0f} s ago"
+        return LockTimeoutError(
+            f"{self._store.uri(self._path)} is held by {who}{age}; waited {self._wait_ms_max} ms. Wait longer; or, if "
+            "that writer is surely dead, delete the file"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """What a lock file says. `owner` is None if the file is not ours, as a JVM's."""
+
+    owner: Owner | None
+    modified_ms: int
+
+    @property
+    def identity(self) -> str:
+        """What tells this holding of the lock from all others."""
+        return self.owner.token if self.owner is not None else f"at-{self.modified_ms}"
