@@ -76,11 +76,21 @@ class BaseFileWriter:
         self._buffered_bytes += rows.nbytes
         self.rows += rows.num_rows
         if self._buffered_bytes >= self._options.row_group_bytes:
-            self._flush()
+            self.flush()
+
+    @property
+    def held_bytes(self) -> int:
+        """Arrow bytes waiting for their row group to be full."""
+        return self._buffered_bytes
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the finished row groups as they lie in the file."""
+        return int(self._sink.tell())
 
     def close(self) -> None:
         """Write the rest and the footer; sets `size_bytes`."""
-        self._flush()
+        self.flush()
         self._writer.add_key_value_metadata(self._footer())
         self._writer.close()
         self.size_bytes = self._sink.tell()
@@ -96,7 +106,8 @@ class BaseFileWriter:
         with contextlib.suppress(Exception):
             self._sink.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """End the row group here."""
         if not self._buffer:
             return
         rows = pa.concat_tables(self._buffer)

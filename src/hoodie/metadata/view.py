@@ -21,7 +21,7 @@ from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
 from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, Layout, Timeline, TimelineZone, layout_for, load_timeline, read_instant
+from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, TimelineZone, layout_for, load_timeline, read_instant
 
 _NO_SCHEMA_CHANGE = frozenset(
     {WriteOperation.COMPACT, WriteOperation.CLUSTER, WriteOperation.LOG_COMPACT, WriteOperation.INDEX}
@@ -29,11 +29,16 @@ _NO_SCHEMA_CHANGE = frozenset(
 
 
 @dataclass(slots=True)
-class InstantCache:
-    """Content of completed instants by requested time, and the metadata table: shared by a table's views."""
+class TableState:
+    """What outlives one view of a table in this process: its store, its clock, and what was read of completed instants.
 
+    Thread-safe as far as its parts are: two writers of one process share it.
+    """
+
+    store: Store
     commits: dict[str, CommitMetadata] = field(default_factory=dict)
     metadata_table: MetadataTable | None = None
+    clock: InstantClock | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +53,41 @@ class TableSchema:
 class TableView:
     """One state of a table."""
 
-    store: Store
+    state: TableState
     config: TableConfig
     layout: Layout
     timeline: Timeline
-    cache: InstantCache
 
     @classmethod
-    def load(cls, store: Store, cache: InstantCache | None = None) -> TableView:
+    def load(cls, state: TableState) -> TableView:
         """Read the properties and list the timeline.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
-        config = read_table_config(store)
+        config = read_table_config(state.store)
         zone = TimelineZone(config.timezone.value)
         layout = layout_for(config.version.value, config.timeline_path, zone=zone)
-        return cls(store, config, layout, load_timeline(store, layout), cache or InstantCache())
+        return cls(state, config, layout, load_timeline(state.store, layout))
+
+    @property
+    def store(self) -> Store:
+        """The table's folder."""
+        return self.state.store
+
+    @property
+    def clock(self) -> InstantClock:
+        """The table's clock; one for all views, so that its times only grow."""
+        if self.state.clock is None:
+            self.state.clock = InstantClock(self.layout.zone)
+        return self.state.clock
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write instant did; read once."""
-        known = self.cache.commits.get(instant.requested_time)
+        known = self.state.commits.get(instant.requested_time)
         if known is None:
             content = read_instant(self.store, self.layout, instant)
             known = CommitMetadata.parse(content, path=str(instant))
-            self.cache.commits[instant.requested_time] = known
+            self.state.commits[instant.requested_time] = known
         return known
 
     def completed_writes(self) -> list[Instant]:
@@ -100,10 +116,10 @@ class TableView:
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
         """Files by partition path, from the metadata table if the table has one we read, else from storage."""
         if self.config.version.value >= 8:
-            if self.cache.metadata_table is None:
-                self.cache.metadata_table = MetadataTable.open(self.store, self.config)
-            if self.cache.metadata_table is not None:
-                return self.cache.metadata_table.listing(self.timeline, partitions)
+            if self.state.metadata_table is None:
+                self.state.metadata_table = MetadataTable.open(self.store, self.config)
+            if self.state.metadata_table is not None:
+                return self.state.metadata_table.listing(self.timeline, partitions)
         listing = list_from_storage(self.store, self.config, self.timeline)
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 

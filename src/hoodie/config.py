@@ -1,0 +1,167 @@
+"""The `hoodie.*` options that hoodie acts on: name, type, default, since when, what for.
+
+Options are given at creation (`properties=`, stored in hoodie.properties), or for one write (`properties=` of the call,
+which wins). An option that is not in this list, and is no table property either, is refused: a misspelt one would
+otherwise be ignored in silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from hoodie.errors import InvalidConfigError
+
+T = TypeVar("T")
+
+INDEX_TYPE_KEY: Final = "hoodie.index.type"
+PYTHON_MERGER_KEY: Final = "hoodie.python.merger"
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """One typed option. `since` is the Hudi release that introduced it, or `hoodie` for one of our own."""
+
+    key: str
+    default: T
+    parse: Callable[[str], T]
+    since: str
+    doc: str
+
+    def get(self, *properties: Mapping[str, str]) -> T:
+        """The value in the first mapping that has it, else the default.
+
+        Raises: InvalidConfigError if the text does not parse.
+        """
+        for found in properties:
+            if self.key in found:
+                try:
+                    return self.parse(found[self.key])
+                except ValueError as error:
+                    raise InvalidConfigError(f"{self.key}={found[self.key]!r}: {error}. {self.doc}") from error
+        return self.default
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("true or false expected")
+    return text.strip().lower() == "true"
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value <= 0:
+        raise ValueError("a number above 0 expected")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("a number from 0 up expected")
+    return value
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip().lower() not in names:
+            raise ValueError(f"one of {', '.join(names)} expected")
+        return text.strip().lower()
+
+    return parse
+
+
+def _text(text: str) -> str:
+    return text
+
+
+MAX_FILE_BYTES: Final = Option(
+    "hoodie.parquet.max.file.size", 120 * 1024 * 1024, _positive, "0.4", "Bytes at which a base file is full."
+)
+SMALL_FILE_BYTES: Final = Option(
+    "hoodie.parquet.small.file.limit",
+    100 * 1024 * 1024,
+    _count,
+    "0.4",
+    "Base files below so many bytes take inserts; 0 sends all inserts to new file groups.",
+)
+CODEC: Final = Option(
+    "hoodie.parquet.compression.codec",
+    "zstd",
+    _one_of("zstd", "snappy", "gzip", "lz4", "uncompressed"),
+    "0.4",
+    "Compression of base files.",
+)
+RECORD_BYTES: Final = Option(
+    "hoodie.copyonwrite.record.size.estimate",
+    0,
+    _count,
+    "0.4",
+    "Expected bytes of a record in a base file; 0 takes it from earlier commits, or from the data.",
+)
+UPDATE_PARTITION_PATH: Final = Option(
+    "hoodie.simple.index.update.partition.path",
+    True,
+    _flag,
+    "0.6",
+    "Global index: a record whose partition changed moves there (true), or is updated where it lies (false).",
+)
+COMBINE_BEFORE_INSERT: Final = Option(
+    "hoodie.combine.before.insert", False, _flag, "0.4", "insert and bulk_insert merge rows of one key in the batch."
+)
+COMBINE_BEFORE_UPSERT: Final = Option(
+    "hoodie.combine.before.upsert", True, _flag, "0.4", "Rows of one key in a batch of upsert are merged first."
+)
+LOCAL_BYTES_MAX: Final = Option(
+    "hoodie.python.local.bytes.max",
+    256 * 1024 * 1024,
+    _count,
+    "hoodie",
+    "Work on files of so many bytes in all is done by threads of the driver, without a Spark job.",
+)
+INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
+PYTHON_MERGER: Final = Option(PYTHON_MERGER_KEY, "", _text, "hoodie", "Name of the registered Python merger.")
+
+OPTIONS: Final[Mapping[str, Option[Any]]] = {
+    option.key: option
+    for option in (
+        MAX_FILE_BYTES,
+        SMALL_FILE_BYTES,
+        CODEC,
+        RECORD_BYTES,
+        UPDATE_PARTITION_PATH,
+        COMBINE_BEFORE_INSERT,
+        COMBINE_BEFORE_UPSERT,
+        LOCAL_BYTES_MAX,
+        INDEX_TYPE,
+        PYTHON_MERGER,
+    )
+}
+
+
+def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = ()) -> None:
+    """Refuse unknown keys and values that do not parse; `also_known` are table properties.
+
+    Raises: InvalidConfigError, naming the nearest known key.
+
+    >>> check_options({"hoodie.parquet.max.file.sise": "1"})
+    Traceback (most recent call last):
+    ...
+    hoodie.errors.InvalidConfigError: unknown option 'hoodie.parquet.max.file.sise'; did you mean 'hoodie.parquet.max.file.size'?
+    """
+    known = {*OPTIONS, *also_known}
+    for key in properties:
+        if key in OPTIONS:
+            OPTIONS[key].get(properties)
+        elif key not in known:
+            near = difflib.get_close_matches(key, known, 1, 0.5)
+            advice = f"did you mean {near[0]!r}?" if near else "see hoodie.config.OPTIONS for what there is"
+            raise InvalidConfigError(f"unknown option {key!r}; {advice}")
+    small, full = SMALL_FILE_BYTES.get(properties), MAX_FILE_BYTES.get(properties)
+    if (SMALL_FILE_BYTES.key in properties or MAX_FILE_BYTES.key in properties) and small > full:
+        raise InvalidConfigError(
+            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and small at once; "
+            "lower the first or raise the second"
+        )

@@ -1,0 +1,1 @@
+"""Table services: operations that look after a table."""

@@ -1,0 +1,96 @@
+"""Bulk insert and insert overwrite: every row goes to a new file group, in one pass over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoodie import config as options
+from hoodie.engine import Dataset, Exchange
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.format.commit_metadata import WriteOperation, WriteStat
+from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.metadata import TableView
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.timeline import Action
+from hoodie.write.bulk import BulkWrite
+from hoodie.write.outcome import result_of
+from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.transaction import transaction
+
+SORTS = ("none", "partition", "global")
+
+
+def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None) -> WriteResult:
+    """Write all rows to new file groups without looking for their keys.
+
+    `sort`: `none` (rows stay where they are: fastest), `partition` (each task gets few partitions: few files), `global`
+    (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
+
+    Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
+    """
+    setup = WriteSetup.of(call, data.schema)
+    watch = Stopwatch()
+    exchange = _exchange(setup, sort)
+    with transaction(call.state, Action.COMMIT, WriteOperation.BULK_INSERT) as write:
+        setup.check_unchanged(write.view)
+        stats = _write(setup, data, write.instant_time, exchange, watch)
+        with watch.phase("commit"):
+            write.commit(stats, schema=setup.schema.avro, extra_metadata=call.extra_metadata)
+    return result_of(write, stats, watch)
+
+
+def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
+    """Replace the partitions that the data touches (or the whole table) by the data, in one replace commit.
+
+    The old file groups stay readable by time travel until they are cleaned. Raises: as `bulk_insert`.
+    """
+    setup = WriteSetup.of(call, data.schema)
+    watch = Stopwatch()
+    operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
+    plan = RequestedReplaceMetadata().to_bytes()
+    with transaction(call.state, Action.REPLACE_COMMIT, operation, plan) as write:
+        setup.check_unchanged(write.view)
+        stats = _write(setup, data, write.instant_time, None, watch)
+        touched = None if whole_table else {stat.partition_path or "" for stat in stats}
+        with watch.phase("commit"):
+            replaced = file_ids_of(write.view, touched)
+            write.commit(stats, schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
+    return result_of(write, stats, watch)
+
+
+def file_ids_of(view: TableView, partitions: set[str] | None) -> dict[str, list[str]]:
+    """Ids of all current file groups of some or all partitions."""
+    found: dict[str, list[str]] = {}
+    for slice_ in view.slices(partitions):
+        found.setdefault(slice_.partition_path, []).append(slice_.file_id)
+    return found
+
+
+def _write(
+    setup: WriteSetup, data: Dataset, instant_time: str, exchange: Exchange | None, watch: Stopwatch
+) -> list[WriteStat]:
+    if options.COMBINE_BEFORE_INSERT.get(setup.options):
+        raise InvalidConfigError(
+            f"{options.COMBINE_BEFORE_INSERT.key}=true asks bulk writes to merge duplicates, which they do not; use upsert"
+        )
+    preparation = setup.preparation()
+    consume = BulkWrite(setup.context(instant_time, combine=False))
+    with watch.phase("write"):
+        return setup.call.engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+
+
+def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange | None:
+    if sort is None or sort == "none":
+        return None
+    if sort == "partition":
+        return Exchange(range_by=(PARTITION_PATH,))
+    if sort == "global":
+        return Exchange(range_by=(PARTITION_PATH, RECORD_KEY), sort_by=(PARTITION_PATH, RECORD_KEY))
+    columns = (sort,) if isinstance(sort, str) else tuple(sort)
+    unknown = [name for name in columns if name not in setup.schema.arrow.names]
+    if isinstance(sort, str) and unknown:
+        raise InvalidConfigError(f"sort={sort!r}: expected one of {', '.join(SORTS)}, or columns of the table")
+    if unknown:
+        raise SchemaMismatchError(f"sort by {unknown}: the table has the columns {setup.schema.arrow.names}")
+    return Exchange(range_by=(PARTITION_PATH, *columns), sort_by=(PARTITION_PATH, *columns))

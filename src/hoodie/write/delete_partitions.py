@@ -1,0 +1,38 @@
+"""Delete whole partitions: one replace commit that takes all their file groups out of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoodie.errors import InvalidConfigError
+from hoodie.format.commit_metadata import WriteOperation
+from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.timeline import Action
+from hoodie.write.bulk_insert import file_ids_of
+from hoodie.write.outcome import result_of
+from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.transaction import transaction
+
+
+def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteResult:
+    """Take all file groups of the partitions out of the table; their files stay until they are cleaned.
+
+    Raises: InvalidConfigError if no path, or an unknown one, is named.
+    """
+    setup = WriteSetup.of(call, None)
+    wanted = set(partition_paths)
+    if isinstance(partition_paths, str) or not wanted:
+        raise InvalidConfigError(f"delete_partitions takes a list of partition paths, got {partition_paths!r}")
+    known = set(setup.view.listing())
+    if wanted - known:
+        raise InvalidConfigError(
+            f"no partitions {sorted(wanted - known)} in {setup.view.store.uri('')}; it has {sorted(known)[:10]}"
+        )
+    watch = Stopwatch()
+    plan = RequestedReplaceMetadata().to_bytes()
+    with transaction(call.state, Action.REPLACE_COMMIT, WriteOperation.DELETE_PARTITION, plan) as write:
+        with watch.phase("commit"):
+            replaced = file_ids_of(write.view, wanted)
+            write.commit((), schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
+    return result_of(write, (), watch)

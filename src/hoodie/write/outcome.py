@@ -1,0 +1,29 @@
+"""Sum up a committed write for its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoodie.format.commit_metadata import WriteStat
+from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.transaction import Transaction
+
+
+def result_of(write: Transaction, stats: Sequence[WriteStat], watch: Stopwatch, *, moves: int = 0) -> WriteResult:
+    """The result of a write; `moves` rows were deleted in one partition and inserted in another: they are updates."""
+    notes = [
+        f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)" for done in write.rolled_back
+    ]
+    return WriteResult(
+        instant=write.instant_time,
+        action=write.instant.action.value,
+        operation=write.operation.value.lower(),
+        inserted=sum(stat.num_inserts for stat in stats) - moves,
+        updated=sum(stat.num_update_writes for stat in stats) + moves,
+        deleted=sum(stat.num_deletes for stat in stats) - moves,
+        files_created=sum(stat.is_new_file_group for stat in stats),
+        files_updated=sum(not stat.is_new_file_group for stat in stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        seconds=watch.seconds(),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,74 @@
+"""What a write did, in numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """Outcome of one write: records by what happened to them, files, bytes, and seconds by phase.
+
+    `seconds` has the keys stage, tag, write, index, commit and total. `backlog` counts log files per slice that wait for
+    compaction (none on copy-on-write tables). `notes` are things worth knowing, such as a dead writer's rollback.
+    """
+
+    instant: str
+    action: str
+    operation: str
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    files_created: int = 0
+    files_updated: int = 0
+    log_files_appended: int = 0
+    bytes_written: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    backlog: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
+        files = f"{self.files_created} new and {self.files_updated} rewritten files, {self.bytes_written / 1e6:,.1f} MB"
+        phases = ", ".join(f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005)
+        lines = [
+            f"{self.operation} at {self.instant}: {changed}",
+            f"  {files} in {self.seconds.get('total', 0.0):.2f} s ({phases})",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Notebook form."""
+        rows = {**self.to_dict(), "seconds": ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items())}
+        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in rows.items())
+        return f"<table>{cells}</table>"
+
+
+class Stopwatch:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._seconds = dict.fromkeys(("stage", "tag", "write", "index", "commit"), 0.0)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of the body to a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.perf_counter() - started
+
+    def seconds(self) -> dict[str, float]:
+        """All phases and the total so far."""
+        return {**self._seconds, "total": time.perf_counter() - self._started}

@@ -1,0 +1,222 @@
+"""What a write works out before it touches anything: options, schema, key generator, merger, and whether it may write.
+
+Everything here raises before the timeline is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.files.base_file import ParquetOptions
+from hoodie.format import table_keys
+from hoodie.format.merge_config import MergeMode
+from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
+from hoodie.format.table_schema import arrow_to_avro, evolve, normalise, without_meta_fields
+from hoodie.index import Index, index_for
+from hoodie.metadata import TableSchema, TableState, TableView
+from hoodie.records.key_generator import KeyGenerator, key_generator_for
+from hoodie.records.merge import RecordMerger
+from hoodie.records.mergers import registered_merger
+from hoodie.write.context import FileSizing, WriteContext
+from hoodie.write.prepare import Preparation
+
+_TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteCall:
+    """One call of a write method: on which table, by which engine, with what."""
+
+    state: TableState
+    engine: Engine
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSetup:
+    """The settled facts of one write. `schema` is the table's, evolved by the incoming data."""
+
+    call: WriteCall
+    view: TableView
+    schema: TableSchema
+    key_generator: KeyGenerator
+    merger: RecordMerger
+    index: Index
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, call: WriteCall, incoming: pa.Schema | None) -> WriteSetup:
+        """Work out the facts; `incoming` is the schema of full rows, None where only keys (or nothing) come in.
+
+        Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
+        """
+        view = TableView.load(call.state)
+        check_writable(view)
+        effective = effective_options(view.config, call.properties)
+        return cls(
+            call=call,
+            view=view,
+            schema=evolved_schema(view, incoming),
+            key_generator=table_key_generator(view.config),
+            merger=table_merger(view.config),
+            index=index_for(
+                options.INDEX_TYPE.get(effective), update_partition_path=options.UPDATE_PARTITION_PATH.get(effective)
+            ),
+            options=effective,
+        )
+
+    def preparation(self, *, keys_only: bool = False, buckets: int = 0) -> Preparation:
+        """The first step for this write's data."""
+        rule = self.view.config.merge_rule
+        return Preparation(
+            schema=self.schema.arrow,
+            key_generator=self.key_generator,
+            delete_field=rule.delete_field,
+            delete_marker=rule.delete_marker,
+            keys_only=keys_only,
+            any_partition=self.index.is_global,
+            buckets=buckets,
+        )
+
+    def context(self, instant_time: str, *, combine: bool) -> WriteContext:
+        """What this write's workers share."""
+        codec = options.CODEC.get(self.options)
+        return WriteContext(
+            store=self.view.store.spec,
+            schema=self.schema.arrow,
+            merger=self.merger,
+            instant_time=instant_time,
+            combine=combine,
+            parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
+            sizing=FileSizing(
+                max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
+                small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
+            ),
+        )
+
+    def check_unchanged(self, begun: TableView) -> None:
+        """Refuse if another writer changed the schema between setup and the beginning of the transaction."""
+        if begun.timeline.completed().instants == self.view.timeline.completed().instants:
+            return
+        if _known_schema(begun) != _known_schema(self.view):
+            raise CommitConflictError(
+                f"another writer changed the schema of {begun.store.uri('')} while this write was prepared; nothing was "
+                "committed, try again"
+            )
+
+    def engine_for(self, work_bytes: int) -> Engine:
+        """Threads of this process for small work, the caller's engine for the rest."""
+        if work_bytes <= options.LOCAL_BYTES_MAX.get(self.options):
+            return LocalEngine()
+        return self.call.engine
+
+
+def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
+    """The table's stored options with the call's on top.
+
+    Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
+    """
+    fixed = [key for key in properties if key in _TABLE_KEYS or key == options.PYTHON_MERGER_KEY]
+    contradicting = [key for key in fixed if config.raw.get(key) != properties[key]]
+    if contradicting:
+        key = contradicting[0]
+        raise InvalidConfigError(
+            f"{key} is fixed when the table is created: it is {config.raw.get(key)!r}, this write asks for "
+            f"{properties[key]!r}; leave it out"
+        )
+    options.check_options(properties, also_known=_TABLE_KEYS)
+    stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
+    return {**stored, **properties}
+
+
+def check_writable(view: TableView) -> None:
+    """Refuse tables that need something this release does not write.
+
+    Raises: UnsupportedError, saying what and who can.
+    """
+    config, where = view.config, view.store.uri("")
+    if config.version.value != 9:
+        raise UnsupportedError(
+            f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades a "
+            "table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
+        )
+    missing = {
+        "merge-on-read tables (they come with hoodie 0.3)": config.table_type is TableType.MERGE_ON_READ,
+        "tables without record key fields (automatic keys come with a later release)": not config.record_key_fields,
+        "tables without meta fields": not config.populates_meta_fields,
+        "tables whose data files lack the partition columns": config.drops_partition_columns,
+        "tables with change data capture": config.is_cdc_enabled,
+        "bootstrapped tables": config.bootstrap_base_path is not None,
+        f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
+        f"partial update mode {config.partial_update_mode}": config.partial_update_mode is not None,
+    }
+    for what, found in missing.items():
+        if found:
+            raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
+
+
+def evolved_schema(view: TableView, incoming: pa.Schema | None) -> TableSchema:
+    """The table's schema after this write; its Avro text stays as it is unless a column is new or wider.
+
+    Raises: SchemaMismatchError, naming the field.
+    """
+    current = view.schema()
+    if incoming is None:
+        return current
+    evolved = evolve(current.arrow, normalise(without_meta_fields(incoming)))
+    if evolved == current.arrow:
+        return current
+    return TableSchema(evolved, arrow_to_avro(evolved, table_name=view.config.name))
+
+
+def table_key_generator(config: TableConfig) -> KeyGenerator:
+    """The key generator a table's properties ask for.
+
+    Raises: UnsupportedError for one that only the JVM has.
+    """
+    return key_generator_for(
+        kind=config.key_generator.value,
+        record_key_fields=config.record_key_fields,
+        partition_fields=config.partition_fields,
+        partition_field_types=config.partition_field_types,
+        hive_style=config.is_hive_style,
+        url_encode=config.is_url_encoded,
+        table_version=config.version.value,
+        timestamp_options=config.timestamp_options,
+    )
+
+
+def table_merger(config: TableConfig) -> RecordMerger:
+    """The table's merge rule; a custom one by the function this program registered.
+
+    Raises: UnsupportedError for a JVM merger; InvalidConfigError if the Python merger is not registered.
+    """
+    mode = config.merge_rule.mode
+    if mode is not MergeMode.CUSTOM:
+        ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
+        return RecordMerger(mode, ordering)
+    name = options.PYTHON_MERGER.get(config.raw)
+    if not name:
+        raise UnsupportedError(
+            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which only the JVM has; "
+            "write it with JVM Hudi, or create a table with a Python merger"
+        )
+    return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+
+
+def _known_schema(view: TableView) -> str | None:
+    try:
+        return view.schema().avro
+    except InvalidConfigError:
+        return None
+
+
+
+

@@ -1,0 +1,250 @@
+"""One write's life on the timeline: requested, inflight, completed; or gone without a trace.
+
+The only code that completes a write instant. The order of the steps is docs/format/table.md §9.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie.errors import CommitConflictError
+from hoodie.files.markers import delete_markers, read_markers
+from hoodie.format import table_keys as keys
+from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.metadata import FileChanges, MetadataTable, TableState, TableView, drop_partitions, initialise
+from hoodie.metadata.listing import list_from_storage
+from hoodie.files.table_properties import update_table_config
+from hoodie.services.rollback import RolledBack, roll_back_dead_writes
+from hoodie.timeline import (
+    Action,
+    Instant,
+    State,
+    create_completed,
+    create_inflight,
+    create_requested,
+    delete_instant_files,
+)
+from hoodie.timeline.heartbeat import Heartbeat
+from hoodie.timeline.lock import TableLock
+
+FILES_PARTITION = "files"
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A write between its requested and its completed file.
+
+    `view` is the table as it was when the write began: index look-ups and file placement work on it.
+    """
+
+    view: TableView
+    instant: Instant
+    operation: WriteOperation
+    heartbeat: Heartbeat
+    rolled_back: tuple[RolledBack, ...]
+    is_settled: bool = False
+
+    @property
+    def instant_time(self) -> str:
+        """Requested time of this write."""
+        return self.instant.requested_time
+
+    def commit(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        schema: str,
+        extra_metadata: Mapping[str, str],
+        replaced: Mapping[str, Sequence[str]] | None = None,
+    ) -> Instant:
+        """Make the files of `stats` part of the table, in one atomic step.
+
+        `replaced`: file ids by partition path that this write takes out of the table (replace commits only).
+
+        Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as after
+        every other error here, nothing is committed.
+        """
+        metadata = _commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
+        _delete_unreported(self.view, self.instant_time, metadata)
+        with TableLock(self.view.store):
+            now = TableView.load(self.view.state)
+            self.heartbeat.ensure_fresh()
+            _check_still_pending(now, self.instant)
+            _check_conflicts(self.view, now, metadata)
+            self.is_settled = True
+            _commit_to_metadata_table(now, self.instant_time, metadata)
+            completed = create_completed(
+                now.store,
+                now.layout,
+                self.instant_time,
+                self.instant.action,
+                metadata.to_bytes(now.config.version),
+                completion_time=now.clock.next_time(now.timeline),
+            )
+        now.state.commits[self.instant_time] = metadata
+        self.heartbeat.stop()
+        delete_markers(now.store, self.instant_time)
+        return completed
+
+    def abandon(self) -> None:
+        """Undo a write that was never completed: its files, its markers, its place on the timeline."""
+        store, layout = self.view.store, self.view.layout
+        for marker in read_markers(store, self.instant_time) or []:
+            store.delete(marker.path)
+        states = (State.INFLIGHT, State.REQUESTED)
+        delete_instant_files(store, layout, self.instant_time, self.instant.action, *states)
+        delete_markers(store, self.instant_time)
+
+
+@contextlib.contextmanager
+def transaction(state: TableState, action: Action, operation: WriteOperation, requested: bytes = b"") -> Iterator[Transaction]:
+    """Begin a write: dead writers are rolled back, the instant is requested and in flight, its heartbeat beats.
+
+    If the body fails before anything reached the metadata table, the write is undone and leaves no trace. If it fails
+    later, it is left pending: the next writer rolls it back.
+    """
+    write = _begin(state, action, operation, requested)
+    try:
+        yield write
+    except BaseException:
+        if not write.is_settled:
+            # The first error is the one to tell; what cannot be undone now is left to the next writer's rollback.
+            with contextlib.suppress(Exception):
+                write.abandon()
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            write.heartbeat.stop()
+
+
+def _begin(state: TableState, action: Action, operation: WriteOperation, requested: bytes) -> Transaction:
+    with TableLock(state.store):
+        view = TableView.load(state)
+        rolled_back = tuple(roll_back_dead_writes(view))
+        view = _ready_metadata_table(TableView.load(state) if rolled_back else view)
+        requested_time = view.clock.next_time(view.timeline)
+        instant = create_requested(view.store, view.layout, requested_time, action, requested)
+        heartbeat = Heartbeat(view.store, requested_time)
+        heartbeat.start()
+    write = Transaction(view, instant, operation, heartbeat, rolled_back)
+    try:
+        content = CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
+        write.instant = create_inflight(view.store, view.layout, requested_time, action, content)
+    except BaseException:
+        heartbeat.stop()
+        raise
+    return write
+
+
+def _ready_metadata_table(view: TableView) -> TableView:
+    """Make the metadata table fit to be written: built if it is missing, without partitions we cannot keep up to date.
+
+    Index partitions of other writers would go stale under our commits and make them miss rows: the next JVM writer
+    builds them again.
+    """
+    config = view.config
+    foreign = tuple(name for name in config.metadata_partitions if name != FILES_PARTITION)
+    pending = tuple(name for name in config.metadata_partitions_inflight if name != FILES_PARTITION)
+    if config.has_metadata_table and not foreign and not pending:
+        return view
+    if not config.has_metadata_table:
+        listing = list_from_storage(view.store, config, view.timeline)
+        initialise(view.store, config, listing, clock=view.clock, data_timeline=view.timeline)
+    changes: dict[str, str | None] = {
+        keys.METADATA_PARTITIONS: FILES_PARTITION,
+        keys.METADATA_PARTITIONS_INFLIGHT: "",
+    }
+    update_table_config(view.store, changes)
+    if foreign or pending:
+        drop_partitions(view.store, (*foreign, *pending))
+    view.state.metadata_table = None
+    return TableView.load(view.state)
+
+
+def _commit_metadata(
+    stats: Iterable[WriteStat],
+    operation: WriteOperation,
+    extra_metadata: Mapping[str, str],
+    replaced: Mapping[str, Sequence[str]] | None,
+) -> CommitMetadata:
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path or "", []).append(stat)
+    return CommitMetadata(
+        partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
+        operation_type=operation.value,
+        extra_metadata=dict(extra_metadata),
+        partition_to_replace_file_ids=(
+            None if replaced is None else {path: tuple(file_ids) for path, file_ids in replaced.items()}
+        ),
+    )
+
+
+def _delete_unreported(view: TableView, instant_time: str, metadata: CommitMetadata) -> None:
+    """Delete files of attempts that did not make it: announced by a marker, named by no result."""
+    reported = {stat.path for stat in metadata.write_stats()}
+    for marker in read_markers(view.store, instant_time) or []:
+        if marker.path not in reported:
+            view.store.delete(marker.path)
+
+
+def _check_still_pending(now: TableView, instant: Instant) -> None:
+    found = now.timeline.get(instant.requested_time)
+    if found is None or found.is_completed:
+        raise CommitConflictError(
+            f"{instant} is no longer pending on the timeline of {now.store.uri('')}: another writer took this one for dead "
+            "and rolled it back; nothing was committed, try again"
+        )
+
+
+def _check_conflicts(begun: TableView, now: TableView, metadata: CommitMetadata) -> None:
+    """Refuse if a write that completed since we began changed what we changed, or inserted where we inserted.
+
+    Inserts of two writers into one partition may hold the same new key, which neither could see in the other.
+    """
+    before = {instant.requested_time for instant in begun.timeline.completed().instants}
+    ours = _touched(metadata)
+    our_inserts = _inserting_partitions(metadata)
+    for instant in now.completed_writes():
+        if instant.requested_time in before:
+            continue
+        theirs = now.commit_metadata(instant)
+        shared = ours & _touched(theirs)
+        partitions = our_inserts & _inserting_partitions(theirs)
+        if shared or partitions:
+            where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
+            raise CommitConflictError(
+                f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
+                f"partitions: {where[:3]}; nothing was committed, try again"
+            )
+
+
+def _touched(metadata: CommitMetadata) -> set[tuple[str, str]]:
+    written = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats()}
+    for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+        written |= {(path, file_id) for file_id in file_ids}
+    return written
+
+
+def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
+    if metadata.operation_type not in (WriteOperation.UPSERT, WriteOperation.UPSERT_PREPPED):
+        return set()
+    return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
+
+
+def _commit_to_metadata_table(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
+    """The files of this commit, under the same instant, before the commit itself completes."""
+    table = now.state.metadata_table or MetadataTable.open(now.store, now.config)
+    if table is None:
+        raise CommitConflictError(
+            f"the metadata table of {now.store.uri('')} was removed while this write ran; nothing was committed, try again"
+        )
+    now.state.metadata_table = table
+    added: dict[str, dict[str, int]] = {}
+    for stat in metadata.write_stats():
+        name = (stat.path or "").rpartition("/")[2]
+        added.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
+    changes = FileChanges(added=added)
+    table.commit(instant_time, changes, data_timeline=now.timeline, clock=now.clock)
