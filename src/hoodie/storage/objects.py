@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
 _S3_SCHEMES = frozenset({"s3a", "s3n"})
 _DELETE_BATCH = 1000
+_CLIENT_OPTIONS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "timeout",
+        "user_agent",
+    }
+)
+"""Options of the HTTP client; obstore wants them apart from those of the service, and panics otherwise."""
 
 
 class ObjectStore:
@@ -199,7 +215,8 @@ class _MultipartOutput:
     def write(self, data: bytes) -> int:
         """Add the bytes; sent in parts."""
         with self._store._translated(self._path):
-            return self._writer.write(data)
+            # Arrow's buffers are of signed bytes, obstore takes unsigned ones only.
+            return self._writer.write(memoryview(data).cast("B"))
 
     def flush(self) -> None:
         """Do nothing: parts are sent when they are full."""
@@ -222,7 +239,11 @@ def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
     url = f"s3://{rest}" if scheme in _S3_SCHEMES else f"{scheme}://{rest}"
     try:
         # Which options exist depends on the service, so the types cannot know them; obstore refuses unknown ones.
-        backend = from_url(url, config=cast(Any, dict(options)))
+        backend = from_url(
+            url,
+            config=cast(Any, {key: value for key, value in options.items() if key not in _CLIENT_OPTIONS}),
+            client_options=cast(Any, {key: value for key, value in options.items() if key in _CLIENT_OPTIONS}),
+        )
     except (BaseError, ValueError, TypeError) as error:
         raise InvalidConfigError(f"cannot open {uri!r} with options {sorted(options)}: {error}") from error
     return ObjectStore(backend, StoreSpec(uri, tuple(sorted(options.items()))))

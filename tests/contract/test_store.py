@@ -1,0 +1,300 @@
+"""What every store promises, over all of them (S3 by moto's server)."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import obstore.store
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from moto.server import ThreadedMotoServer
+
+from hoodie.errors import PartitionPathError
+from hoodie.storage import FaultStore, FileInfo, LocalStore, MemoryStore, ObjectStore, Store, StoreSpec, open_store
+
+HARD_NAMES = [
+    "a b",
+    "città=però",
+    "x%20y%2Fz",
+    "q?#&+,;",
+    "{1}[2]*^~!",
+    "__HIVE_DEFAULT_PARTITION__",
+    "..dots",
+    "'\"`$\\",
+]
+
+
+@pytest.fixture(scope="session")
+def s3_options() -> Iterator[dict[str, str]]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {
+        "aws_endpoint": f"http://{host}:{port}",
+        "allow_http": "true",
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+        "aws_region": "us-east-1",
+    }
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_bucket(s3_options: dict[str, str]) -> str:
+    request = urllib.request.Request(f"{s3_options['aws_endpoint']}/tables", method="PUT")
+    urllib.request.urlopen(request).close()
+    return "tables"
+
+
+@pytest.fixture(params=["local", "memory", "objects", "s3", "fault"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return make_store(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["local", "memory", "s3", "fault"])
+def reopenable_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """All but obstore's memory store, which lives in one object."""
+    store = make_store(request.param, request, tmp_path)
+    if isinstance(store, FaultStore):
+        store.register()
+    yield store
+    if isinstance(store, FaultStore):
+        store.unregister()
+
+
+def make_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    match kind:
+        case "local":
+            return LocalStore(tmp_path / "deep" / "table")
+        case "memory":
+            return MemoryStore()
+        case "objects":
+            return ObjectStore(obstore.store.MemoryStore(), StoreSpec("s3://not/there"))
+        case "s3":
+            options = request.getfixturevalue("s3_options")
+            return open_store(f"s3://{request.getfixturevalue('s3_bucket')}/{uuid.uuid4().hex}/t", options)
+        case _:
+            return FaultStore(MemoryStore())
+
+
+def paths(infos: list[FileInfo]) -> list[str]:
+    return [info.path for info in infos]
+
+
+def test_an_empty_table_has_nothing(store: Store) -> None:
+    assert store.list("") == []
+    assert store.list("a/b", recursive=True) == []
+    assert store.folders("") == []
+    assert store.head("a/b") is None
+
+
+@pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 5000], ids=["empty", "one byte", "1.3 MB"])
+def test_create_makes_a_whole_file(store: Store, data: bytes) -> None:
+    store.create("a/b/file", data)
+    assert store.read("a/b/file") == data
+    info = store.head("a/b/file")
+    assert info is not None
+    assert (info.path, info.name, info.size_bytes) == ("a/b/file", "file", len(data))
+    assert store.list("a", recursive=True) == [info]
+
+
+@pytest.mark.parametrize("data", [b"", b"second"])
+def test_create_refuses_an_existing_file(store: Store, data: bytes) -> None:
+    store.create("f", b"first")
+    with pytest.raises(FileExistsError):
+        store.create("f", data)
+    assert store.read("f") == b"first"
+
+
+def test_one_of_many_creators_wins(store: Store) -> None:
+    won: list[bytes] = []
+    barrier = threading.Barrier(4)
+
+    def contend(name: bytes) -> None:
+        barrier.wait()
+        try:
+            store.create("dir/lock", name)
+        except FileExistsError:
+            return
+        won.append(name)
+
+    threads = [threading.Thread(target=contend, args=(f"writer {n}".encode(),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert store.read("dir/lock") == won[0]
+    assert paths(store.list("dir")) == ["dir/lock"]
+
+
+def test_replace_creates_and_overwrites(store: Store) -> None:
+    store.replace("p/f", b"long content")
+    store.replace("p/f", b"short")
+    assert store.read("p/f") == b"short"
+    assert paths(store.list("p")) == ["p/f"]
+
+
+def test_list_is_flat_or_recursive_and_sorted(store: Store) -> None:
+    for path in ["f", "a/2", "a/1", "a/b/3", "ab/4", ".hoodie/x", ".f.log.1_0"]:
+        store.create(path, b"12")
+    assert paths(store.list("")) == [".f.log.1_0", "f"]
+    assert paths(store.list("a")) == ["a/1", "a/2"]
+    assert paths(store.list("a", recursive=True)) == ["a/1", "a/2", "a/b/3"]
+    assert paths(store.list("", recursive=True)) == [".f.log.1_0", ".hoodie/x", "a/1", "a/2", "a/b/3", "ab/4", "f"]
+    assert store.folders("") == [".hoodie", "a", "ab"]
+    assert store.folders("a") == ["a/b"]
+    assert store.folders("a/b") == []
+
+
+def test_sidecars_and_half_written_files_are_not_listed(store: Store) -> None:
+    for name in ["f", ".f.crc", "..f.log.1_0.crc", ".tmp-123", "g.crc", ".tmpx"]:
+        store.create(f"p/{name}", b"1")
+    assert paths(store.list("p")) == ["p/.tmpx", "p/f", "p/g.crc"]
+    assert paths(store.list("", recursive=True)) == ["p/.tmpx", "p/f", "p/g.crc"]
+
+
+@pytest.mark.parametrize("name", HARD_NAMES)
+def test_names_are_kept_as_they_are(store: Store, name: str) -> None:
+    path = f"{name}/{name}.parquet"
+    store.create(path, b"1")
+    with store.open_output(f"{name}/streamed") as file:
+        file.write(b"22")
+    assert store.folders("") == [name]
+    assert paths(store.list("", recursive=True)) == sorted([path, f"{name}/streamed"])
+    assert store.read(path) == b"1"
+    assert store.read_range(f"{name}/streamed", 0, 2) == b"22"
+    store.delete(path)
+    assert paths(store.list(name)) == [f"{name}/streamed"]
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "expected"),
+    [(0, 10, b"0123456789"), (3, 4, b"3456"), (8, 5, b"89"), (10, 1, b""), (50, 3, b""), (0, 0, b""), (4, 0, b"")],
+)
+def test_read_range(store: Store, start: int, length: int, expected: bytes) -> None:
+    store.create("f", b"0123456789")
+    assert store.read_range("f", start, length) == expected
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.read("d/missing"),
+        lambda store: store.read_range("d/missing", 0, 5),
+        lambda store: store.read_range("d/missing", 0, 0),
+        lambda store: store.open_input("d/missing").read(1),
+    ],
+    ids=["read", "read_range", "empty range", "open_input"],
+)
+def test_missing_files_raise(store: Store, read: Callable[[Store], bytes]) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(store)
+
+
+def test_delete(store: Store) -> None:
+    store.create("a/f", b"1")
+    store.create("a/g", b"1")
+    store.delete("a/f")
+    store.delete("a/f")
+    store.delete("not/there")
+    assert paths(store.list("", recursive=True)) == ["a/g"]
+    store.create("a/f", b"again")
+    assert store.read("a/f") == b"again"
+
+
+def test_delete_folder(store: Store) -> None:
+    for path in ["a/f", "a/b/g", "a/b/.g.crc", "ab/h"]:
+        store.create(path, b"1")
+    store.delete_folder("a")
+    store.delete_folder("a")
+    assert paths(store.list("", recursive=True)) == ["ab/h"]
+    assert store.folders("") == ["ab"]
+    assert store.head("a/b/.g.crc") is None
+
+
+BAD_PATHS = ["../x", "a/../../x", "/etc/passwd", "a//b", "a/", "a/./b", ".", "..", "a\0b"]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+def test_paths_that_leave_the_table_are_refused(store: Store, path: str) -> None:
+    attempts: list[Callable[[], object]] = [
+        lambda: store.create(path, b"x"),
+        lambda: store.replace(path, b"x"),
+        lambda: store.read(path),
+        lambda: store.read_range(path, 0, 1),
+        lambda: store.head(path),
+        lambda: store.delete(path),
+        lambda: store.delete_folder(path),
+        lambda: store.list(path),
+        lambda: store.folders(path),
+        lambda: store.open_input(path),
+        lambda: store.open_output(path).close(),
+        lambda: store.uri(path),
+    ]
+    for attempt in attempts:
+        with pytest.raises(PartitionPathError):
+            attempt()
+
+
+def test_the_base_path_is_not_a_file_and_is_not_deleted(store: Store) -> None:
+    store.create("f", b"1")
+    for attempt in (lambda: store.read(""), lambda: store.create("", b""), lambda: store.delete_folder("")):
+        with pytest.raises(PartitionPathError):
+            attempt()
+    assert store.read("f") == b"1"
+
+
+def test_parquet_streams_out_and_in(store: Store) -> None:
+    table = pa.table({"key": [f"k{n:05}" for n in range(20_000)], "value": range(20_000)})
+    with store.open_output("p/data.parquet") as sink, pq.ParquetWriter(sink, table.schema) as writer:
+        for batch in table.to_batches(max_chunksize=5000):
+            writer.write_batch(batch)
+    info = store.head("p/data.parquet")
+    assert info is not None
+    assert info.size_bytes == len(store.read("p/data.parquet"))
+    with store.open_input("p/data.parquet") as source:
+        assert source.size() == info.size_bytes
+        file = pq.ParquetFile(source, pre_buffer=True)
+        assert file.num_row_groups == 4
+        assert file.read_row_group(2, columns=["value"]).column("value").to_pylist() == list(range(10_000, 15_000))
+    with store.open_input("p/data.parquet") as source:
+        assert pq.read_table(source).equals(table)
+
+
+def test_open_output_makes_an_empty_file_and_overwrites(store: Store) -> None:
+    store.create("p/f", b"old and long")
+    with store.open_output("p/f"):
+        pass
+    assert store.read("p/f") == b""
+
+
+def test_change_times_are_epoch_milliseconds(store: Store) -> None:
+    store.create("f", b"1")
+    info = store.head("f")
+    assert info is not None
+    assert 1_700_000_000_000 < info.modified_ms < 10_000_000_000_000
+
+
+def test_spec_travels_and_opens_the_same_files(reopenable_store: Store) -> None:
+    reopenable_store.create("a/f", b"1")
+    spec = pickle.loads(pickle.dumps(reopenable_store.spec))
+    assert spec == reopenable_store.spec
+    assert hash(spec) == hash(reopenable_store.spec)
+    again = open_store(spec)
+    assert again.read("a/f") == b"1"
+    assert again.spec == spec
+    assert again.uri("a/f") == reopenable_store.uri("a/f")
+    if isinstance(reopenable_store, FaultStore):
+        assert again is reopenable_store
+
+
+def test_uris_nest(store: Store) -> None:
+    assert store.uri("p/f").startswith(store.uri("p") + "/")
+    assert store.uri("p") == f"{store.uri('')}/p"
