@@ -200,7 +200,7 @@ def _unscaled(values: pa.Array) -> pa.Array:
 
 def _read_datum(datum: bytes) -> list[dict[str, Any]]:
     stream = io.BytesIO(datum)
-    found = fastavro.schemaless_reader(stream, _schema(), None, return_record_name=True)
+    found: Any = fastavro.schemaless_reader(stream, _schema(), None, return_record_name=True)
     if stream.tell() != len(datum):
         raise ValueError(f"{len(datum) - stream.tell()} bytes are left over")
     rows: list[dict[str, Any]] = found["deleteRecordList"]

@@ -78,8 +78,7 @@ class LogBlock:
     def is_rollback(self) -> bool:
         """Whether the block takes back the earlier blocks of `TARGET_INSTANT_TIME`."""
         return (
-            self.block_type is BlockType.COMMAND
-            and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK_COMMAND
+            self.block_type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK_COMMAND
         )
 
     def to_bytes(self) -> bytes:

@@ -49,7 +49,7 @@ class FileListRecord:
     files: Mapping[str, int | None]
 
     def to_bytes(self, *, file_name: str | None = None) -> bytes:
-        """Encode with the schema `metadata_schema()`; `file_name` is the base file that compaction writes the row to."""
+        """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes to."""
         name = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
         parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), long_to_bytes(self.record_type), _PRESENT]
         if self.files:

@@ -45,7 +45,7 @@ def parse_entries(blocks: Sequence[Block], *, path: str) -> tuple[pa.BinaryArray
 
 def _parse_block(block: Block, *, path: str) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     data = np.frombuffer(block.payload, dtype=np.uint8)
-    starts = _constant_stride(data)
+    starts = _constant_stride(block.payload, data)
     if starts is None:
         starts = _chained(block, path=path)
     lengths = _gather(data, starts, 10)
@@ -71,11 +71,11 @@ def _parse_block(block: Block, *, path: str) -> tuple[pa.BinaryArray, pa.BinaryA
     return cut.take(pa.array(every_fourth)), cut.take(pa.array(every_fourth + 2))
 
 
-def _constant_stride(data: npt.NDArray[np.uint8]) -> Int64Array | None:
+def _constant_stride(payload: memoryview, data: npt.NDArray[np.uint8]) -> Int64Array | None:
     """Offsets of the entries if all have the lengths of the first one, else None."""
-    if len(data) < ENTRY_OVERHEAD_BYTES - len(KEY_SUFFIX):
+    if len(data) < _ROW_OFFSET + _MVCC_BYTES:
         return None
-    key_bytes, value_bytes = _LENGTHS.unpack_from(data, 0)
+    key_bytes, value_bytes = _LENGTHS.unpack_from(payload, 0)
     stride = 8 + key_bytes + value_bytes + _MVCC_BYTES
     if len(data) % stride:
         return None
@@ -101,7 +101,8 @@ def _chained(block: Block, *, path: str) -> Int64Array:
 
 
 def _gather(data: npt.NDArray[np.uint8], starts: Int64Array, width: int) -> npt.NDArray[np.uint8]:
-    return data[starts[:, None] + np.arange(width)]
+    gathered: npt.NDArray[np.uint8] = data[starts[:, None] + np.arange(width)]
+    return gathered
 
 
 def _big_endian(columns: npt.NDArray[np.uint8]) -> Int64Array:

@@ -1,0 +1,82 @@
+"""Delta commits of the metadata table: what one instant of the data table changed.
+
+docs/format/metadata.md §3.5, §3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.format.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
+from hoodie.metadata.delta_log import log_to_bytes
+from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
+from hoodie.metadata.places import partition_folder
+from hoodie.timeline import Action, InstantClock, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupDelta:
+    """Rows and deleted keys for one file group; `keys` ascend strictly by their UTF-8 bytes."""
+
+    partition: str
+    file_id: str
+    keys: pa.Array
+    values: pa.Array
+    deleted_keys: pa.Array
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say: such a file group gets no log file."""
+        return not len(self.keys) and not len(self.deleted_keys)
+
+
+def write_delta_commit(
+    folder: MetadataFolder,
+    requested_time: str,
+    deltas: Iterable[FileGroupDelta],
+    *,
+    clock: InstantClock,
+    data_timeline: Timeline,
+    metadata_timeline: Timeline,
+) -> None:
+    """Write requested, inflight, one log file for each file group with something to say, and completed.
+
+    Raises:
+        CommitConflictError: another process writes the same instant.
+    """
+    folder.request(requested_time, Action.DELTA_COMMIT)
+    planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
+    folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(folder.config.version))
+    stats = [_write_log(folder, requested_time, delta) for delta in deltas if not delta.is_empty]
+    done = commit_metadata(WriteOperation.UPSERT_PREPPED, stats)
+    folder.complete(
+        requested_time,
+        Action.DELTA_COMMIT,
+        done.to_bytes(folder.config.version),
+        completion_time=time_after(clock, data_timeline, metadata_timeline),
+    )
+
+
+def _write_log(folder: MetadataFolder, requested_time: str, delta: FileGroupDelta) -> WriteStat:
+    name = log_name(delta.file_id, requested_time)
+    content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
+    folder.store.create(f"{partition_folder(delta.partition)}/{name}", content)
+    return WriteStat(
+        file_id=delta.file_id,
+        path=f"{delta.partition}/{name}",
+        prev_commit=requested_time,
+        num_writes=len(delta.keys),
+        num_update_writes=len(delta.keys),
+        num_deletes=len(delta.deleted_keys),
+        total_write_bytes=len(content),
+        file_size_bytes=len(content),
+        partition_path=delta.partition,
+        runtime_stats=RuntimeStats(),
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=(name,),
+    )

@@ -1,0 +1,126 @@
+"""The metadata table as a folder: its timeline, its files, and the steps that every kind of its instants is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName
+from hoodie.format.metadata_record import commit_schema
+from hoodie.format.table_config import TableConfig
+from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
+from hoodie.storage import FileInfo, Store
+from hoodie.timeline import (
+    Action,
+    InstantClock,
+    Layout,
+    State,
+    Timeline,
+    create_completed,
+    create_inflight,
+    create_requested,
+    delete_instant_files,
+    load_timeline,
+)
+
+# One writer at a time holds the table's lock, so the names of an instant's files never meet those of another attempt.
+WRITE_TOKEN = METADATA_INIT_WRITE_TOKEN
+_HOODIE_NAME = METADATA_HOODIE_FOLDER.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFolder:
+    """The metadata table of one data table. All paths are relative to the data table's base path."""
+
+    store: Store
+    config: TableConfig
+    """Configuration of the data table."""
+
+    @property
+    def layout(self) -> Layout:
+        """Timeline layout, that of the data table's version."""
+        return metadata_layout(self.config)
+
+    def timeline(self) -> Timeline:
+        """Load the active timeline of the metadata table."""
+        return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
+
+    def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
+        """Create the requested file."""
+        create_requested(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)
+
+    def begin(self, requested_time: str, action: Action, content: bytes = b"") -> None:
+        """Create the inflight file."""
+        create_inflight(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)
+
+    def complete(self, requested_time: str, action: Action, content: bytes, *, completion_time: str) -> None:
+        """Create the completed file."""
+        create_completed(
+            self.store,
+            self.layout,
+            requested_time,
+            action,
+            content,
+            completion_time=completion_time,
+            folder=METADATA_HOODIE_FOLDER,
+        )
+
+    def forget(self, requested_time: str, action: Action, *states: State) -> None:
+        """Delete the instant's files of these states."""
+        delete_instant_files(self.store, self.layout, requested_time, action, *states, folder=METADATA_HOODIE_FOLDER)
+
+    def partitions(self) -> list[str]:
+        """Names of the partitions that have a folder, whether or not they may be believed."""
+        names = (path.rpartition("/")[2] for path in self.store.folders(METADATA_FOLDER))
+        return [name for name in names if name != _HOODIE_NAME]
+
+    def files_of(self, requested_time: str) -> Iterator[tuple[str, FileInfo]]:
+        """Partition and file of every base and log file that carries the instant in its name."""
+        for partition in self.partitions():
+            for info in self.store.list(partition_folder(partition)):
+                parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
+                if parsed is not None and parsed.instant_time == requested_time:
+                    yield partition, info
+
+    def undo(self, requested_time: str, action: Action) -> None:
+        """Take back what an earlier attempt at the instant left: readers stop believing it before files go."""
+        self.forget(requested_time, action, State.COMPLETED)
+        for _, info in list(self.files_of(requested_time)):
+            self.store.delete(info.path)
+        self.forget(requested_time, action, State.INFLIGHT, State.REQUESTED)
+
+    def base_name(self, file_id: str, requested_time: str) -> str:
+        """Name of a base file of an instant."""
+        return BaseFileName(file_id, WRITE_TOKEN, requested_time, self.base_extension).name
+
+    @property
+    def base_extension(self) -> str:
+        """Extension of base files."""
+        return "hfile"
+
+
+def log_name(file_id: str, requested_time: str) -> str:
+    """Name of the log file that a delta commit adds to a file group."""
+    return LogFileName(file_id, requested_time, 1, WRITE_TOKEN).name
+
+
+def commit_metadata(
+    operation: WriteOperation, stats: Iterable[WriteStat], *, compacted: bool = False
+) -> CommitMetadata:
+    """Content of a completed instant of the metadata table."""
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path or "", []).append(stat)
+    return CommitMetadata(
+        partition_to_write_stats={partition: tuple(found) for partition, found in by_partition.items()},
+        compacted=compacted,
+        extra_metadata={SCHEMA_KEY: commit_schema()},
+        operation_type=operation.value,
+    )
+
+
+def time_after(clock: InstantClock, *timelines: Timeline) -> str:
+    """A time later than everything on all of `timelines`."""
+    times = [clock.next_time(timeline) for timeline in timelines]
+    return times[-1]

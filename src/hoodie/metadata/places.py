@@ -1,0 +1,29 @@
+"""Where the metadata table is, and the names in it (docs/format/metadata.md §3.1 to §3.3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hoodie.format.table_config import TableConfig
+from hoodie.timeline import Layout, TimelineZone, layout_for
+
+METADATA_FOLDER: Final = ".hoodie/metadata"
+METADATA_HOODIE_FOLDER: Final = f"{METADATA_FOLDER}/.hoodie"
+METADATA_PROPERTIES: Final = f"{METADATA_HOODIE_FOLDER}/hoodie.properties"
+INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+METADATA_TIMELINE_PATH: Final = "timeline"
+
+
+def partition_folder(partition: str) -> str:
+    """Folder of a partition of the metadata table, relative to the data table's base path."""
+    return f"{METADATA_FOLDER}/{partition}"
+
+
+def metadata_layout(config: TableConfig) -> Layout:
+    """Timeline layout of the metadata table that belongs to a data table."""
+    return layout_for(config.version, METADATA_TIMELINE_PATH, zone=TimelineZone(config.timezone.value))
+
+
+def file_id_of(prefix: str, index: int) -> str:
+    """File id of a file group of a metadata partition: its index is its place in the sorted list."""
+    return f"{prefix}{index:04d}-0"

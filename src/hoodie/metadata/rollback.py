@@ -1,0 +1,111 @@
+"""Rollback of a delta commit of the metadata table, table versions 8 and 9 (docs/format/metadata.md §3.10)."""
+
+from __future__ import annotations
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.service_metadata import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+)
+from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
+
+
+def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, clock: InstantClock) -> None:
+    """Take back the delta commit `target_time` with the rollback instant `rollback_time`.
+
+    Nothing happens if the target never reached the metadata table. May be called again after an interruption, with
+    the same or (the JVM does so) a later rollback instant.
+
+    Raises:
+        UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
+    """
+    timeline = folder.timeline()
+    if _is_rolled_back(timeline, rollback_time):
+        return
+    target = timeline.get(target_time, Action.DELTA_COMMIT)
+    begun = timeline.get(rollback_time, Action.ROLLBACK)
+    if target is None and begun is None:
+        return
+    if target is not None:
+        _check_not_compacted(timeline, target)
+    plan = _begin(folder, target_time, rollback_time, begun)
+    # From here on readers no longer believe the target.
+    folder.forget(target_time, Action.DELTA_COMMIT, State.COMPLETED)
+    for _, info in list(folder.files_of(target_time)):
+        folder.store.delete(info.path)
+    folder.forget(target_time, Action.DELTA_COMMIT, State.INFLIGHT, State.REQUESTED)
+    folder.complete(
+        rollback_time,
+        Action.ROLLBACK,
+        _metadata(plan, target_time, rollback_time).to_bytes(),
+        completion_time=time_after(clock, timeline),
+    )
+
+
+def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
+    found = timeline.get(rollback_time, Action.ROLLBACK)
+    return found is not None and found.is_completed
+
+
+def _check_not_compacted(timeline: Timeline, target: Instant) -> None:
+    if target.completion_time is None:
+        return
+    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
+    last = compactions.latest()
+    if last is not None and target.completion_time < last.requested_time:
+        raise UnsupportedError(
+            f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
+            "cannot be taken out again: drop the metadata table and build it anew"
+        )
+
+
+def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: Instant | None) -> RollbackPlan:
+    """Create what is missing of the requested and inflight files; of an interrupted rollback the plan counts."""
+    if begun is not None:
+        content = read_instant(folder.store, folder.layout, begun, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        plan = RollbackPlan.parse(content) if content else _plan(folder, target_time)
+    else:
+        plan = _plan(folder, target_time)
+        folder.request(rollback_time, Action.ROLLBACK, plan.to_bytes())
+    if begun is None or begun.state is State.REQUESTED:
+        folder.begin(rollback_time, Action.ROLLBACK)
+    return plan
+
+
+def _plan(folder: MetadataFolder, target_time: str) -> RollbackPlan:
+    requests = tuple(
+        RollbackRequest(
+            partition_path=partition,
+            file_id="",
+            latest_base_instant="",
+            files_to_be_deleted=(folder.store.uri(info.path),),
+            log_blocks_to_be_deleted={},
+        )
+        for partition, info in folder.files_of(target_time)
+    )
+    return RollbackPlan(
+        instant_to_rollback=InstantInfo(commit_time=target_time, action=Action.DELTA_COMMIT.value),
+        rollback_requests=requests,
+    )
+
+
+def _metadata(plan: RollbackPlan, target_time: str, rollback_time: str) -> RollbackMetadata:
+    deleted: dict[str, tuple[str, ...]] = {}
+    for request in plan.rollback_requests:
+        deleted[request.partition_path] = deleted.get(request.partition_path, ()) + request.files_to_be_deleted
+    return RollbackMetadata(
+        start_rollback_time=rollback_time,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(map(len, deleted.values())),
+        commits_rollback=(target_time,),
+        partition_metadata={
+            partition: RollbackPartitionMetadata(partition_path=partition, success_delete_files=names)
+            for partition, names in deleted.items()
+        },
+        instants_rollback=(InstantInfo(commit_time=target_time, action=Action.DELTA_COMMIT.value),),
+    )

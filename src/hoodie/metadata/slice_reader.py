@@ -1,0 +1,176 @@
+"""Reads file slices of the metadata table: a base HFile, and the HFile and delete blocks of its log files.
+
+docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never change, so what was parsed is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedError
+from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.delete_block import DeleteRecords
+from hoodie.format.hfile import HFileReader
+from hoodie.format.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.metadata.places import partition_folder
+from hoodie.storage import FileInfo, Store
+from hoodie.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows that a log block adds (`values` set) or keys that it deletes (`values` None)."""
+
+    keys: pa.Array
+    values: pa.BinaryArray | None
+    schema_json: str
+    instant_time: str
+    replaces: frozenset[str]
+    """Instants whose blocks this one stands for (log compaction); usually none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogContent:
+    """What a log file adds and deletes, in the order of its blocks."""
+
+    blocks: tuple[RowBlock, ...]
+    block_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceContent:
+    """A file slice, parsed: base file (None if there is none yet) and row blocks, oldest first."""
+
+    file_slice: FileSlice
+    base: HFileReader | None
+    blocks: tuple[RowBlock, ...]
+    log_block_count: int
+
+    @property
+    def base_schema_json(self) -> str:
+        """Schema of the values in the base file."""
+        return "" if self.base is None else self.base.file_info.get("schema", b"").decode("utf-8", errors="replace")
+
+
+class SliceReader:
+    """Lists and parses the files of metadata partitions; a file is read once, however often it is asked for.
+
+    Memory: the files of the newest slice of each file group that was read. Not thread-safe.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bases: dict[FileInfo, HFileReader] = {}
+        self._logs: dict[FileInfo, LogContent] = {}
+
+    def read(self, partition: str, timeline: Timeline) -> list[SliceContent]:
+        """Newest file slice of every file group with its parsed files, sorted by file id.
+
+        Raises:
+            CorruptFileError: a file does not parse.
+        """
+        folder = partition_folder(partition)
+        infos = {info.path: info for info in self._store.list(folder)}
+        sizes = {info.name: info.size_bytes for info in infos.values()}
+        found = latest_slices({folder: sizes}, timeline, {})
+        contents = [self._content(file_slice, infos) for file_slice in found]
+        self._forget(folder, found, infos)
+        return contents
+
+    def read_once(self, file_slice: FileSlice) -> SliceContent:
+        """Parse the files of one slice without keeping them."""
+        base = None if file_slice.base_file is None else self._read_base(file_slice.base_file.path)
+        return _assembled(file_slice, base, [self._read_log(log.path) for log in file_slice.log_files])
+
+    def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
+        base: HFileReader | None = None
+        if file_slice.base_file is not None:
+            info = infos[file_slice.base_file.path]
+            if info not in self._bases:
+                self._bases[info] = self._read_base(info.path)
+            base = self._bases[info]
+        logs: list[LogContent] = []
+        for log in file_slice.log_files:
+            info = infos[log.path]
+            if info not in self._logs:
+                self._logs[info] = self._read_log(info.path)
+            logs.append(self._logs[info])
+        return _assembled(file_slice, base, logs)
+
+    def _read_base(self, path: str) -> HFileReader:
+        return HFileReader(self._store.read(path), path=self._store.uri(path))
+
+    def _read_log(self, path: str) -> LogContent:
+        where = self._store.uri(path)
+        blocks = parse_log_blocks(self._store.read(path), path=where)
+        parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
+        return LogContent(tuple(parsed), len(blocks))
+
+    def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
+        """Drop parsed files of older slices, so that a long-lived reader does not grow."""
+        paths = {log.path for found in slices for log in found.log_files}
+        paths |= {found.base_file.path for found in slices if found.base_file is not None}
+        kept = {infos[path] for path in paths}
+        prefix = f"{folder}/"
+        for cache in (self._bases, self._logs):
+            for info in [info for info in cache if info.path.startswith(prefix) and info not in kept]:
+                del cache[info]
+
+
+def slices_of(store: Store, partition: str, timeline: Timeline) -> list[FileSlice]:
+    """Newest file slice of every file group, sorted by file id, as the completed instants of `timeline` made them."""
+    folder = partition_folder(partition)
+    sizes = {info.name: info.size_bytes for info in store.list(folder)}
+    return latest_slices({folder: sizes}, timeline, {})
+
+
+def believed(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
+    """The instants of the metadata table that readers believe: completed, and not pending on the data timeline.
+
+    A delta commit completes before the data instant of the same time does; until then it must not be seen.
+    """
+
+    def is_believed(requested_time: str) -> bool:
+        data_instant = data_timeline.get(requested_time)
+        return data_instant is None or data_instant.is_completed
+
+    return metadata_timeline.filter(lambda instant: instant.is_completed and is_believed(instant.requested_time))
+
+
+def _assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
+    blocks = _without_replaced([block for log in logs for block in log.blocks])
+    return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))
+
+
+def _row_block(block: LogBlock, path: str) -> RowBlock | None:
+    """Parse a block's content; None for blocks without rows (torn ones, commands)."""
+    replaces = frozenset(filter(None, block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "").split(",")))
+    instant_time = block.instant_time or ""
+    if block.block_type is BlockType.HFILE_DATA:
+        reader = HFileReader(memoryview(block.content), path=path)
+        keys, values = reader.entries()
+        schema = block.headers.get(HeaderKey.SCHEMA) or reader.file_info.get("schema", b"").decode()
+        return RowBlock(keys, values, schema, instant_time, replaces)
+    if block.block_type is BlockType.DELETE:
+        deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
+        return RowBlock(deletes.record_keys.cast(pa.binary()), None, "", instant_time, replaces)
+    if block.block_type in (BlockType.CORRUPT, BlockType.COMMAND):
+        return None
+    raise UnsupportedError(f"{path}: a {block.block_type.name} block in the metadata table")
+
+
+def _without_replaced(blocks: Iterable[RowBlock]) -> list[RowBlock]:
+    """Put each log-compacted block in the place of the newest block that it stands for (docs/format/table.md §4.6)."""
+    ordered = list(blocks)
+    for compacted in [block for block in ordered if block.replaces]:
+        others = [block for block in ordered if block is not compacted]
+        places = [place for place, block in enumerate(others) if block.instant_time in compacted.replaces]
+        if not places:
+            ordered = others
+            continue
+        others.insert(places[-1] + 1, compacted)
+        ordered = [block for block in others if block is compacted or block.instant_time not in compacted.replaces]
+    return ordered

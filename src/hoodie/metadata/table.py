@@ -1,0 +1,151 @@
+"""The metadata table: listings for readers, one delta commit for every commit of the data table.
+
+docs/format/metadata.md §3. Everything in it can be rebuilt from the data files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.files.table_properties import read_table_config
+from hoodie.format.metadata_record import ALL_PARTITIONS_KEY
+from hoodie.format.table_config import TableConfig
+from hoodie.metadata.compaction import compact_if_due
+from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
+from hoodie.metadata.files_partition import (
+    PARTITION,
+    FileChanges,
+    FileList,
+    FilesPartition,
+    apply_blocks,
+    base_rows,
+    deleted_keys_of,
+    file_group_id,
+    key_of,
+    partition_path_of,
+    rows_of,
+    rows_to_columns,
+)
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.partition_kind import PartitionKind, check_maintained
+from hoodie.metadata.rollback import roll_back
+from hoodie.metadata.slice_reader import SliceContent, SliceReader, believed
+from hoodie.storage import Store
+from hoodie.timeline import Action, InstantClock, Timeline
+
+_KINDS: dict[str, PartitionKind] = {PARTITION: FilesPartition()}
+MAINTAINED = frozenset(_KINDS)
+"""Names of the metadata partitions that commits keep up to date."""
+
+
+class MetadataTable:
+    """The metadata table of one data table of version 8 or 9. Thread-safe; commits need the table's lock besides.
+
+    Files are parsed once per object: a call costs one listing of the metadata timeline, one of the partition's folder,
+    and what is new since the last call.
+    """
+
+    def __init__(self, store: Store, config: TableConfig) -> None:
+        self._folder = MetadataFolder(store, config)
+        self._reader = SliceReader(store)
+        self._base_rows: dict[str, FileList] = {}
+        self._base_name: str | None = None
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
+        """Open the metadata table, or None if the table has none that may be believed (or is of version 6).
+
+        Nothing is read yet.
+        """
+        if config.version.log_name_has_base_instant or not config.has_metadata_table:
+            return None
+        return cls(store, config)
+
+    def listing(self, data_timeline: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """Partition path (`""` if the table has none) -> file name -> size in bytes, committed files only.
+
+        `data_timeline` is the whole active timeline of the data table, pending instants too. With `partitions` exactly
+        these are returned, unknown ones empty.
+
+        Raises:
+            CorruptFileError: a file of the metadata table does not parse, or its partition `files` is gone.
+        """
+        with self._lock:
+            content = self._files_slice(believed(self._folder.timeline(), data_timeline))
+            if partitions is None:
+                listed = self._rows(content, {ALL_PARTITIONS_KEY}).get(ALL_PARTITIONS_KEY, {})
+                partitions = [partition_path_of(key) for key, size_bytes in listed.items() if size_bytes is not None]
+            rows = self._rows(content, {key_of(path) for path in partitions})
+        return {
+            path: {name: size for name, size in rows.get(key_of(path), {}).items() if size is not None}
+            for path in sorted(partitions)
+        }
+
+    def commit(self, instant_time: str, changes: FileChanges, *, data_timeline: Timeline, clock: InstantClock) -> None:
+        """Write the delta commit of a data instant, before that instant completes, under the table's lock.
+
+        Compacts first if it is time to. What an earlier attempt at the same instant left behind is taken back.
+
+        Raises:
+            UnsupportedError: the metadata table has partitions that would go stale.
+            CommitConflictError: another process writes the same instant, or removed the metadata table.
+        """
+        # Read anew, as another writer may have added partitions since this object was opened.
+        config = read_table_config(self._folder.store)
+        if not config.has_metadata_table:
+            where = self._folder.store.uri("")
+            raise CommitConflictError(f"{where}: the metadata table was removed while this write ran; write again")
+        check_maintained({*config.metadata_partitions, *config.metadata_partitions_inflight}, MAINTAINED)
+        timeline = self._folder.timeline()
+        if timeline.get(instant_time, Action.DELTA_COMMIT) is not None:
+            self._folder.undo(instant_time, Action.DELTA_COMMIT)
+            timeline = self._folder.timeline()
+        if compact_if_due(self._folder, _KINDS, clock=clock, data_timeline=data_timeline, metadata_timeline=timeline):
+            timeline = self._folder.timeline()
+        keys, values = rows_to_columns(rows_of(changes))
+        deleted = pa.array(deleted_keys_of(changes), pa.string())
+        write_delta_commit(
+            self._folder,
+            instant_time,
+            [FileGroupDelta(PARTITION, file_group_id(), keys, values, deleted)],
+            clock=clock,
+            data_timeline=data_timeline,
+            metadata_timeline=timeline,
+        )
+
+    def rollback(self, target_instant: str, *, rollback_instant: str, clock: InstantClock) -> None:
+        """Take back the delta commit of a data instant that is rolled back, under the table's lock.
+
+        Nothing happens if the instant never reached the metadata table. Safe to repeat after an interruption.
+
+        Raises:
+            UnsupportedError: the instant was compacted into a base file; the metadata table must be built anew.
+        """
+        roll_back(self._folder, target_instant, rollback_time=rollback_instant, clock=clock)
+
+    def _files_slice(self, timeline: Timeline) -> SliceContent:
+        contents = self._reader.read(PARTITION, timeline)
+        if len(contents) != 1:
+            raise CorruptFileError(
+                f"expected one file group, found {len(contents)}: drop the metadata table and build it anew",
+                path=self._folder.store.uri(f".hoodie/metadata/{PARTITION}"),
+            )
+        return contents[0]
+
+    def _rows(self, content: SliceContent, keys: Collection[str]) -> dict[str, FileList]:
+        """Merged rows of these keys. Rows of the base file are decoded once, log blocks each time (there are few)."""
+        base = content.file_slice.base_file
+        name = None if base is None else base.name
+        if name != self._base_name:
+            self._base_rows, self._base_name = {}, name
+        missing = set(keys) - self._base_rows.keys()
+        for key, record in base_rows(content, missing):
+            self._base_rows[key] = dict(record.files)
+        rows = {key: dict(self._base_rows[key]) for key in keys if key in self._base_rows}
+        apply_blocks(rows, content.blocks, content, set(keys))
+        return rows
