@@ -1,0 +1,112 @@
+"""Partition paths: the folder of a row below the table's base path, and back to the values it tells.
+
+On-disk format: docs/format/table.md §3.4; checked by tests/golden/keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import PartitionPathError
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands for null and for empty text. On disk: do not change."""
+
+_ESCAPED: Final = [*(chr(code) for code in range(0x20)), *"\"#'*/:=?\\{[]^", "\x7f"]
+_ESCAPED_PATTERN: Final = r"[%\x00-\x1f\x7f\"#'*/:=?\\{\[\]^]"
+
+# What would leave the folder, name it in two ways, or land among the table's own files.
+_REFUSED: Final = (
+    (r"^/", "begins with /"),
+    (r"/$", "ends with /"),
+    (r"//", "has an empty component"),
+    (r"(^|/)\.\.?(/|$)", "has a component . or .."),
+    (r"^\.hoodie(/|$)", "is the folder of the table's own files"),
+    (r"^[^/]*:", "has a colon that Hadoop takes for the end of a scheme"),
+    (r"\x00", "has a NUL character"),
+)
+_ANY_REFUSED: Final = "|".join(f"(?:{pattern})" for pattern, _ in _REFUSED)
+
+
+def partition_component(text: pa.StringArray, field: str, *, hive_style: bool, url_encode: bool) -> pa.StringArray:
+    """Return a field's part of the path for each text: escaped and prefixed as asked, null and empty as the default."""
+    missing = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
+    text = escape(text) if url_encode else text
+    text = pc.if_else(missing, DEFAULT_PARTITION, text)
+    return pc.binary_join_element_wise(f"{field}=", text, "") if hive_style else text
+
+
+def escape(text: pa.StringArray) -> pa.StringArray:
+    """Return the text with Hive's special characters as `%XX`; spaces, `}` and characters beyond ASCII stay."""
+    if not pc.any(pc.match_substring_regex(text, _ESCAPED_PATTERN)).as_py():
+        return text
+    text = pc.replace_substring(text, "%", "%25")
+    for char in _ESCAPED:
+        text = pc.replace_substring(text, char, f"%{ord(char):02X}")
+    return text
+
+
+def join_components(components: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Return the paths made of their components, checked.
+
+    Raises:
+        PartitionPathError: a path would leave the table's folder or land among its own files.
+    """
+    paths = components[0] if len(components) == 1 else pc.binary_join_element_wise(*components, "/")
+    check_paths(paths)
+    return paths
+
+
+def check_paths(paths: pa.StringArray) -> None:
+    """Refuse paths that would leave the table's folder, or that the JVM could not open.
+
+    Raises:
+        PartitionPathError: says how many, shows three, and says what to do.
+    """
+    bad = pc.match_substring_regex(paths, _ANY_REFUSED)
+    count = pc.sum(bad).as_py() or 0
+    if not count:
+        return
+    examples = paths.filter(bad).slice(0, 3).to_pylist()
+    shown = "; ".join(f"{path!r} {_problem(path)}" for path in examples)
+    raise PartitionPathError(
+        f"{count} partition paths cannot be folders of a table ({shown}); clean the values, or create the table with "
+        f"hoodie.datasource.write.partitionpath.urlencode=true"
+    )
+
+
+def _problem(path: str) -> str:
+    return next(problem for pattern, problem in _REFUSED if re.search(pattern, path))
+
+
+def component_texts(
+    path: str, fields: Sequence[str], *, hive_style: bool, url_encode: bool
+) -> dict[str, str | None] | None:
+    """Return the text of each field in a partition path; no dict if the path does not tell.
+
+    None is the default partition. A value with slashes is told where there is one field, or hive style marks fields.
+    """
+    texts = _split_hive(path, fields) if hive_style else _split_plain(path, len(fields))
+    if texts is None:
+        return None
+    decoded = [unquote(text, errors="strict") if url_encode else text for text in texts]
+    return {field: None if text == DEFAULT_PARTITION else text for field, text in zip(fields, decoded, strict=True)}
+
+
+def _split_plain(path: str, count: int) -> list[str] | None:
+    if count == 1:
+        return [path]
+    parts = path.split("/")
+    return parts if len(parts) == count else None
+
+
+def _split_hive(path: str, fields: Sequence[str]) -> list[str] | None:
+    pattern = "/".join(f"{re.escape(field)}=(.*{'?' if field != fields[-1] else ''})" for field in fields)
+    found = re.fullmatch(pattern, path, re.DOTALL)
+    return list(found.groups()) if found else None
