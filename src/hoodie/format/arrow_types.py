@@ -46,7 +46,7 @@ def normalise(schema: pa.Schema) -> pa.Schema:
 
     Raises:
         SchemaMismatchError: a type has no place in a Hudi table (null, uint64, durations, intervals, unions, ...), or a
-            column name occurs twice.
+            column name occurs twice, upper and lower case being one.
     """
     _refuse_duplicates(schema.names, "")
     return pa.schema([_field(child, child.name) for child in schema])
@@ -126,8 +126,12 @@ def _refused(path: str, data_type: pa.DataType, advice: str) -> SchemaMismatchEr
 
 
 def _refuse_duplicates(names: list[str], prefix: str) -> None:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for name in names:
-        if name in seen:
-            raise SchemaMismatchError(f"column {prefix + name!r} occurs twice; column names are unique in a Hudi table")
-        seen.add(name)
+        twin = seen.get(name.lower())
+        if twin is not None:
+            clash = "occurs twice" if twin == name else f"differs from {prefix + twin!r} in case only"
+            raise SchemaMismatchError(
+                f"column {prefix + name!r} {clash}; names are unique in a table whatever their case: rename one"
+            )
+        seen[name.lower()] = name

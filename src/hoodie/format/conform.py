@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +14,16 @@ from hoodie.format.arrow_types import LIST_ITEM
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 
 
-def conform(data: _Data, schema: pa.Schema) -> _Data:
+def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
     """Return the data with exactly this schema: columns by name, missing nullable ones filled with null, others cast.
 
     Numbers change their type only where every value survives; decimals likewise; timestamps keep their instant. Struct
     fields, list items and map values are treated like columns. Columns the schema lacks are refused. Vectorised;
     columns that fit already are not copied.
+
+    With `stored` the data are rows of one of the table's own files, maybe older than its schema: columns the schema
+    lacks are dropped, and the promotions that the JVM allows a table are made, losses included: integers round to
+    floats, numbers and dates become text, text becomes binary and back.
 
     Raises:
         SchemaMismatchError: a column is unknown, missing although required, of a type that does not become the wanted
@@ -26,10 +31,13 @@ def conform(data: _Data, schema: pa.Schema) -> _Data:
     """
     if data.schema.equals(schema, check_metadata=True):
         return data
-    _check_names(data.schema.names, schema.names, "")
+    conformer = _Conformer(stored)
+    conformer.check_names(data.schema.names, schema.names, "")
     positions = {name: position for position, name in enumerate(data.schema.names)}
     columns = [
-        _conform_column(data.column(positions[child.name]), child) if child.name in positions else _nulls(data, child)
+        conformer.column(data.column(positions[child.name]), child)
+        if child.name in positions
+        else _nulls(child, child.name, data.num_rows)
         for child in schema
     ]
     if isinstance(data, pa.Table):
@@ -37,55 +45,86 @@ def conform(data: _Data, schema: pa.Schema) -> _Data:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _nulls(data: pa.RecordBatch | pa.Table, child: pa.Field) -> pa.Array:
-    return pa.nulls(_check_fillable(child, child.name, data.num_rows), child.type)
+@dataclass(frozen=True, slots=True)
+class _Conformer:
+    """Casts arrays, nested ones from the outside in."""
 
+    stored: bool
 
-def _check_fillable(child: pa.Field, path: str, row_count: int) -> int:
-    if not child.nullable:
-        raise SchemaMismatchError(f"column {path!r} is missing; the table needs it and takes no null: add the column")
-    return row_count
+    def column(self, column: pa.Array | pa.ChunkedArray, child: pa.Field) -> pa.Array | pa.ChunkedArray:
+        """Cast a column of a batch or of a table."""
+        if isinstance(column, pa.ChunkedArray):
+            chunks = [self.array(chunk, child, child.name) for chunk in column.chunks]
+            return pa.chunked_array(chunks, type=child.type)
+        return self.array(column, child, child.name)
 
+    def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
+        """Cast one array; `parents` says which structs around it exist: nulls below a null struct do not count."""
+        array = _plain(array)
+        if not child.nullable and array.null_count:
+            _check_no_null(array, path, parents)
+        if array.type.equals(child.type) and not pa.types.is_nested(child.type):
+            return array
+        if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):
+            return self._struct(array, child.type, path)
+        if pa.types.is_map(child.type) and pa.types.is_map(array.type):
+            return self._map(array, child.type, path)
+        if pa.types.is_list(child.type) and hasattr(array.type, "value_field") and not pa.types.is_map(array.type):
+            return self._list(array, child.type, path)
+        return _cast(array, child.type, path, stored=self.stored)
 
-def _check_names(found: list[str], wanted: list[str], prefix: str) -> None:
-    if len(set(found)) != len(found):
-        twice = next(name for name in found if found.count(name) > 1)
-        raise SchemaMismatchError(f"column {prefix + twice!r} occurs twice; rename one of them")
-    known = set(wanted)
-    for name in found:
-        if name not in known:
+    def check_names(self, found: list[str], wanted: list[str], prefix: str) -> None:
+        """Refuse columns that occur twice and, in new data, columns that the schema lacks."""
+        if len(set(found)) != len(found):
+            twice = next(name for name in found if found.count(name) > 1)
+            raise SchemaMismatchError(f"column {prefix + twice!r} occurs twice; rename one of them")
+        unknown = () if self.stored else [name for name in found if name not in set(wanted)]
+        if unknown:
             raise SchemaMismatchError(
-                f"column {prefix + name!r} is not in the table's schema ({', '.join(wanted)}): "
+                f"column {prefix + unknown[0]!r} is not in the table's schema ({', '.join(wanted)}): "
                 f"evolve the schema or drop the column"
             )
 
+    def _struct(self, array: pa.StructArray, wanted: pa.StructType, path: str) -> pa.StructArray:
+        names = [child.name for child in array.type.fields]
+        self.check_names(names, [child.name for child in wanted.fields], f"{path}.")
+        valid = array.is_valid() if array.null_count else None
+        children = [
+            self.array(array.field(names.index(child.name)), child, f"{path}.{child.name}", valid)
+            if child.name in names
+            else _nulls(child, f"{path}.{child.name}", len(array))
+            for child in wanted.fields
+        ]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
 
-def _conform_column(column: pa.Array | pa.ChunkedArray, child: pa.Field) -> pa.Array | pa.ChunkedArray:
-    if isinstance(column, pa.ChunkedArray):
-        chunks = [_conform_array(chunk, child, child.name) for chunk in column.chunks]
-        return pa.chunked_array(chunks, type=child.type)
-    return _conform_array(column, child, child.name)
+    def _list(self, array: pa.Array, wanted: pa.ListType, path: str) -> pa.ListArray:
+        if not pa.types.is_list(array.type):
+            array = _checked(array, pa.list_(pa.field(LIST_ITEM, array.type.value_type)), path)
+        offsets, (items,) = _own_items(array, array.values)
+        return _with_items(array, wanted, offsets, self.array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
+
+    def _map(self, array: pa.MapArray, wanted: pa.MapType, path: str) -> pa.MapArray:
+        offsets, (keys, values) = _own_items(array, array.keys, array.items)
+        keys = self.array(keys, wanted.key_field, f"{path}.key")
+        values = self.array(values, wanted.item_field, f"{path}.value")
+        entries = pa.StructArray.from_arrays([keys, values], fields=[wanted.key_field, wanted.item_field])
+        return _with_items(array, wanted, offsets, entries)
 
 
-def _conform_array(array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
-    """Cast one array; `parents` is the validity of the struct around it: nulls below a null struct are no nulls."""
+def _plain(array: pa.Array) -> pa.Array:
+    """Unwrap extension types, run ends and dictionaries."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not child.nullable and array.null_count:
-        _check_no_null(array, path, parents)
-    if array.type.equals(child.type, check_metadata=True) and not pa.types.is_nested(child.type):
-        return array
-    if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):
-        return _conform_struct(array, child.type, path)
-    if pa.types.is_map(child.type) and pa.types.is_map(array.type):
-        return _conform_map(array, child.type, path)
-    if pa.types.is_list(child.type) and hasattr(array.type, "value_field") and not pa.types.is_map(array.type):
-        return _conform_list(array, child.type, path)
-    return _cast(array, child.type, path)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
+    if not child.nullable:
+        raise SchemaMismatchError(f"column {path!r} is missing; the table needs it and takes no null: add the column")
+    return pa.nulls(row_count, child.type)
 
 
 def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None:
@@ -93,35 +132,6 @@ def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None
     count = pc.sum(missing).as_py() or 0
     if count:
         raise SchemaMismatchError(f"column {path!r} takes no null; {count} of {len(array)} values are null: fill them")
-
-
-def _conform_struct(array: pa.StructArray, wanted: pa.StructType, path: str) -> pa.StructArray:
-    names = [child.name for child in array.type.fields]
-    _check_names(names, [child.name for child in wanted.fields], f"{path}.")
-    valid = array.is_valid() if array.null_count else None
-    children = [
-        _conform_array(array.field(names.index(child.name)), child, f"{path}.{child.name}", valid)
-        if child.name in names
-        else pa.nulls(_check_fillable(child, f"{path}.{child.name}", len(array)), child.type)
-        for child in wanted.fields
-    ]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
-
-
-def _conform_list(array: pa.Array, wanted: pa.ListType, path: str) -> pa.ListArray:
-    if not pa.types.is_list(array.type):
-        array = _checked(array, pa.list_(pa.field(LIST_ITEM, array.type.value_type)), path)
-    offsets, (items,) = _own_items(array, array.values)
-    return _with_items(array, wanted, offsets, _conform_array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
-
-
-def _conform_map(array: pa.MapArray, wanted: pa.MapType, path: str) -> pa.MapArray:
-    offsets, (keys, values) = _own_items(array, array.keys, array.items)
-    keys = _conform_array(keys, wanted.key_field, f"{path}.key")
-    values = _conform_array(values, wanted.item_field, f"{path}.value")
-    entries = pa.StructArray.from_arrays([keys, values], fields=[wanted.key_field, wanted.item_field])
-    return _with_items(array, wanted, offsets, entries)
 
 
 def _own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
@@ -140,10 +150,13 @@ def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: 
     return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
 
 
-def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-    if not _may_become(array.type, wanted):
-        raise _mismatch(array.type, wanted, path)
-    if pa.types.is_floating(array.type) and pa.types.is_floating(wanted) and array.type.bit_width > wanted.bit_width:
+def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:
+    found = array.type
+    if stored and _is_promoted(found, wanted):
+        return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
+    if not _may_become(found, wanted):
+        raise _mismatch(found, wanted, path)
+    if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
         return _narrow(array, wanted, path)
     return _checked(array, wanted, path)
 
@@ -166,8 +179,7 @@ def _checked(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
 def _narrow(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     """Cast to a smaller float, refusing values that would change; Arrow itself would round."""
     narrow = pc.cast(array, wanted, safe=False)
-    back = pc.cast(narrow, array.type)
-    same = pc.or_(pc.equal(back, array), pc.is_nan(array))
+    same = pc.or_(pc.equal(pc.cast(narrow, array.type), array), pc.is_nan(array))
     if pc.all(same).as_py() is False:
         first = array.filter(pc.invert(same))[0].as_py()
         raise SchemaMismatchError(
@@ -176,11 +188,17 @@ def _narrow(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     return narrow
 
 
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+_TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BYTES: Final = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating)
 # Per family of wanted types, the types whose values are meant alike; the cast itself then checks each value.
-_SOURCES = (
-    ((pa.types.is_integer, pa.types.is_floating), (pa.types.is_integer, pa.types.is_floating)),
+_SOURCES: Final = (
+    (_NUMBERS, _NUMBERS),
     ((pa.types.is_decimal,), (pa.types.is_decimal, pa.types.is_integer)),
     (_TEXTS, _TEXTS),
     (_BYTES, _BYTES),
@@ -199,3 +217,12 @@ def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
         if any(is_kind(wanted) for is_kind in family):
             return any(is_kind(found) for is_kind in sources)
     return False
+
+
+def _is_promoted(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the JVM lets a stored column of one type become the other, beyond what loses nothing."""
+    if pa.types.is_integer(found):
+        return bool(pa.types.is_floating(wanted) or pa.types.is_string(wanted))
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_date32(found) or pa.types.is_decimal(found) or pa.types.is_binary(found))
+    return bool(pa.types.is_string(found) and pa.types.is_binary(wanted))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hoodie.format.arrow_types import LIST_ITEM, normalise
 from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD, arrow_to_avro, avro_record_name, avro_to_arrow
 from hoodie.format.conform import conform
+from hoodie.format.schema_evolution import evolve
 
 __all__ = [
     "LIST_ITEM",
@@ -19,6 +20,7 @@ __all__ = [
     "avro_record_name",
     "avro_to_arrow",
     "conform",
+    "evolve",
     "normalise",
     "with_meta_fields",
     "without_meta_fields",
