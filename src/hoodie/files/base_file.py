@@ -6,7 +6,7 @@ On-disk format: docs/format/table.md §3. Compression is zstd unless the table s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.bloom import BloomFilter
+from hoodie.format.bloom import BloomFilter, footer_entries
 from hoodie.format.table_schema import conform
 from hoodie.storage import Store
 
 RECORD_KEY = "_hoodie_record_key"
-FOOTER_BLOOM_FILTER = "org.apache.hudi.bloomfilter"
-FOOTER_BLOOM_FILTER_TYPE = "hoodie_bloom_filter_type_code"
-FOOTER_MIN_KEY = "hoodie_min_record_key"
-FOOTER_MAX_KEY = "hoodie_max_record_key"
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
@@ -117,19 +113,13 @@ class BaseFileWriter:
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
-    def _footer(self) -> dict[str, str]:
+    def _footer(self) -> Mapping[str, str]:
         """Footer keys that the JVM's indexes look for.
 
         The filter says "maybe" to every key: building a true one costs more than all the rest of the write, and without
-        any filter the JVM's bloom index fails. The key range still prunes.
+        any filter the JVM's bloom index fails. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
         """
-        bloom = BloomFilter.saturated()
-        return {
-            FOOTER_BLOOM_FILTER: bloom.to_base64(),
-            FOOTER_BLOOM_FILTER_TYPE: bloom.type_code,
-            FOOTER_MIN_KEY: self._min_key or "",
-            FOOTER_MAX_KEY: self._max_key or "",
-        }
+        return footer_entries(BloomFilter.saturated(), min_key=self._min_key or "", max_key=self._max_key or "")
 
 
 def key_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:

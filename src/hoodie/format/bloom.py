@@ -96,7 +96,8 @@ class BloomFilter:
         """Build the filter that the JVM builds when it adds `keys` (non-null strings) in this order.
 
         `entries` is the expected number of keys (per row if DYNAMIC); a DYNAMIC filter adds rows until they hold
-        `entries_max` keys. Memory: the filter (about 43 bits per entry at the default rate) and one chunk of keys.
+        `entries_max` keys. Memory: a byte for each bit of the filter, about 43 per entry at the default rate, and one
+        chunk of keys.
 
         Raises:
             ValueError: `entries` below 1, or a rate that is not between 0 and 1.
@@ -126,9 +127,19 @@ class BloomFilter:
 
     @classmethod
     def saturated(cls) -> BloomFilter:
-        """Return the smallest filter that answers "maybe" to every key: one hash, eight bits, all set."""
-        full = np.array([0xFF], dtype=np.uint8)
-        return cls(filter_type=BloomFilterType.SIMPLE, hash_count=1, bit_count=8, rows=(full,))
+        """Return the smallest filter that answers "maybe" to every key: one hash, eight bits, all set.
+
+        It is DYNAMIC because the JVM's metadata table reads every filter as the type that its writer is set to, whose
+        default is DYNAMIC; SIMPLE bytes make its bloom index fail (docs/decisions/0001-bloom-footers.md).
+        """
+        return cls(
+            filter_type=BloomFilterType.DYNAMIC,
+            hash_count=1,
+            bit_count=8,
+            rows=(np.array([0xFF], dtype=np.uint8),),
+            entries_per_row=1,
+            entries_in_last_row=1,
+        )
 
     def to_bytes(self) -> bytes:
         """Write the filter's bytes."""

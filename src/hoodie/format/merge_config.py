@@ -161,9 +161,13 @@ def merge_strategy_id(raw: Mapping[str, str]) -> str | None:
 def merge_properties(
     version: TableVersion, *, mode: MergeMode, payload_class: str | None, strategy_id: str | None
 ) -> dict[str, str]:
-    """Return the properties that store a merge rule in a new table of this version (§1.2, §6.3)."""
+    """Return the properties that store a merge rule in a new table of this version (§1.2, §6.3).
+
+    A payload class decides the mode wherever it has one of its own; `mode` counts otherwise.
+    """
     known = rule_of_payload(payload_class) if payload_class is not None else None
     if version.stores_payload_class:
+        mode = _mode_of_payload_class(payload_class) if payload_class is not None else mode
         stored = {
             keys.PAYLOAD_CLASS: payload_class or _default_payload(mode),
             keys.MERGE_STRATEGY_ID: strategy_id or _STRATEGY_OF_MODE.get(mode, PAYLOAD_STRATEGY_ID),
@@ -193,9 +197,11 @@ def _mode_of_strategy(raw: Mapping[str, str]) -> MergeMode | None:
 
 def _mode_of_payload(raw: Mapping[str, str]) -> MergeMode | None:
     payload = raw.get(keys.PAYLOAD_CLASS)
-    if not payload:
-        return None
-    payload = current_class_name(payload)
+    return _mode_of_payload_class(payload) if payload else None
+
+
+def _mode_of_payload_class(payload_class: str) -> MergeMode:
+    payload = current_class_name(payload_class)
     return _RULE_OF_PAYLOAD[payload].mode if payload in _BUILT_IN_PAYLOADS else MergeMode.CUSTOM
 
 

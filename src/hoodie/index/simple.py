@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.files.base_file import FOOTER_MAX_KEY, FOOTER_MIN_KEY, open_parquet, read_base_file
+from hoodie.files.base_file import open_parquet, read_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
@@ -159,7 +160,7 @@ class _Incoming:
             return True
         with open_parquet(store, file.path) as parquet:
             footer = parquet.metadata.metadata or {}
-        low, high = footer.get(FOOTER_MIN_KEY.encode()), footer.get(FOOTER_MAX_KEY.encode())
+        low, high = footer.get(MIN_KEY_FOOTER_KEY.encode()), footer.get(MAX_KEY_FOOTER_KEY.encode())
         if not low or not high or not low.isascii() or not high.isascii():
             return False  # Beyond ASCII the JVM's order of keys is not byte order.
         bounds = pc.min_max(self.unique_keys)

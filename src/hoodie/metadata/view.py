@@ -95,6 +95,14 @@ class TableView:
         instants = self.timeline.writes().completed().instants
         return sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
 
+    def has_archived_instants(self) -> bool:
+        """Whether older instants were moved out of the active timeline."""
+        if self.config.version.has_completion_time_in_name:
+            folder = f"{self.layout.instant_folder()}/{self.config.history_path}"
+        else:
+            folder = f".hoodie/{self.config.archive_folder}"
+        return bool(self.store.list(folder))
+
     def schema(self) -> TableSchema:
         """The schema of the newest commit that has one, else the one the table was created with.
 
@@ -137,7 +145,7 @@ class TableView:
         gone: dict[str, set[str]] = {}
         for instant in self.timeline.completed().instants:
             if instant.action is Action.REPLACE_COMMIT and (as_of is None or instant.requested_time <= as_of):
-                for path, file_ids in self.commit_metadata(instant).partition_to_replace_file_ids.items():
+                for path, file_ids in (self.commit_metadata(instant).partition_to_replace_file_ids or {}).items():
                     gone.setdefault(path, set()).update(file_ids)
         return gone
 

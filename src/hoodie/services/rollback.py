@@ -19,7 +19,8 @@ from hoodie.format.service_metadata import (
     RollbackPlan,
     RollbackRequest,
 )
-from hoodie.metadata import MetadataTable, TableView
+from hoodie.metadata import MetadataTable
+from hoodie.metadata.view import TableView
 from hoodie.timeline import (
     Action,
     Instant,

@@ -31,13 +31,15 @@ class InstantClock:
         """A time greater than every requested and completion time of `timeline` and every time given out before.
 
         Takes O(instants): pass the whole active timeline, not a filtered one.
+
+        Raises:
+            InvalidConfigError: the timeline holds a time that is later than now and no date.
         """
         known = "" if timeline is None else _latest_time(timeline)
         with self._lock:
             floor = max(known, self._last)
             now = instant_time_of_ms(self._now_ms(), self._zone)
-            # Reserved times are no dates, but every date is greater than they are.
-            self._last = max(now, next_instant_time(floor) or "") if now <= floor else now
+            self._last = now if now > floor else next_instant_time(floor)
             return self._last
 
 

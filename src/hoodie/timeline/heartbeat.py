@@ -51,7 +51,13 @@ class Heartbeat:
         weakref.finalize(self, forget, self._owner.token)
 
     def start(self) -> None:
-        """Write the file and keep it fresh. Call it after the requested file exists, before the inflight one does."""
+        """Write the file and keep it fresh. Call it after the requested file exists, before the inflight one does.
+
+        Raises:
+            RuntimeError: it was started before.
+        """
+        if self._pulse.last_ms:
+            raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: make a new one")
         stopped = self._owner.run()
         try:
             self._pulse.beat()

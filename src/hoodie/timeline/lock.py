@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -61,7 +62,9 @@ class TableLock:
         try:
             self._wait_for(owner)
         except BaseException:
-            # The file may be there all the same (a crash behind the create): it must count as a dead writer's.
+            # The file may be there all the same, if the answer to the create got lost.
+            with suppress(Exception):
+                self._delete_lock_of(owner)
             owner.forget()
             raise
         self._owner = owner
@@ -72,9 +75,7 @@ class TableLock:
         if owner is None:
             return
         try:
-            holder = self._holder(self._path)
-            if holder is not None and holder.identity == owner.token:
-                self._store.delete(self._path)
+            self._delete_lock_of(owner)
         finally:
             # Not earlier: else another thread could take the lock over, and we would delete its file.
             owner.forget()
@@ -100,10 +101,18 @@ class TableLock:
             if holder is not None and self._may_remove(holder):
                 self._remove(self._path, holder)
                 holder = self._holder(self._path)
+            if holder is None:
+                continue  # free since just now: nobody to wait for
+            if holder.identity == owner.token:
+                return  # an object store's client created it, lost the answer and tried again
             if self._now_ms() >= deadline_ms:
                 raise self._timeout(holder)
-            if holder is not None:
-                self._sleep_seconds(self._retry_ms / 1000)
+            self._sleep_seconds(self._retry_ms / 1000)
+
+    def _delete_lock_of(self, owner: Owner) -> None:
+        holder = self._holder(self._path)
+        if holder is not None and holder.identity == owner.token:
+            self._store.delete(self._path)
 
     def _create(self, path: str, owner: Owner) -> bool:
         try:
@@ -139,10 +148,12 @@ class TableLock:
         claim.run()
         try:
             if self._create(claim_path, claim):
-                current = self._holder(path)
-                if current is not None and current.identity == holder.identity:
-                    self._store.delete(path)
-                self._store.delete(claim_path)
+                try:
+                    current = self._holder(path)
+                    if current is not None and current.identity == holder.identity:
+                        self._store.delete(path)
+                finally:
+                    self._store.delete(claim_path)
             else:
                 other = self._holder(claim_path)
                 if other is not None and self._may_remove(other):
@@ -150,12 +161,12 @@ class TableLock:
         finally:
             claim.forget()
 
-    def _timeout(self, holder: _Holder | None) -> LockTimeoutError:
-        who = "another writer" if holder is None or holder.owner is None else str(holder.owner)
-        age = "" if holder is None else f", taken {(self._now_ms() - holder.modified_ms) / 1000:.0f} s ago"
+    def _timeout(self, holder: _Holder) -> LockTimeoutError:
+        who = "another writer" if holder.owner is None else str(holder.owner)
+        age_seconds = (self._now_ms() - holder.modified_ms) // 1000
         return LockTimeoutError(
-            f"{self._store.uri(self._path)} is held by {who}{age}; waited {self._wait_ms_max} ms. Wait longer; or, if "
-            "that writer is surely dead, delete the file"
+            f"{self._store.uri(self._path)} is held by {who}, taken {age_seconds} s ago; waited {self._wait_ms_max} ms. "
+            "Wait longer; or, if that writer is surely dead, delete the file"
         )
 
 

@@ -74,9 +74,15 @@ def create_completed(
     if not content and completed_as.writes_data:
         raise ValueError(f"a completed {completed_as} needs its commit metadata: readers refuse an empty file")
     name = layout.completed_names(requested_time, action, completion_time)[0]
-    path = _create(store, layout, folder, name, content)
+    try:
+        _create(store, layout, folder, name, content)
+    except CommitConflictError:
+        # An object store's client that loses the answer tries again, and meets its own file. No other writer's
+        # commit metadata has the same bytes: they name the files it wrote.
+        if not content or store.read(f"{layout.instant_folder(folder)}/{name}") != content:
+            raise
     if completion_time not in name:
-        info = store.head(path)
+        info = store.head(f"{layout.instant_folder(folder)}/{name}")
         completion_time = completion_time if info is None else instant_time_of_ms(info.modified_ms, layout.zone)
     return Instant(
         requested_time=requested_time, action=completed_as, state=State.COMPLETED, completion_time=completion_time
@@ -119,7 +125,7 @@ def _any_start(requested_time: str, action: Action) -> Instant:
     return Instant(requested_time=requested_time, action=action, state=State.COMPLETED if completed else State.INFLIGHT)
 
 
-def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes) -> str:
+def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes) -> None:
     path = f"{layout.instant_folder(folder)}/{name}"
     try:
         store.create(path, content)
@@ -128,4 +134,3 @@ def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes
             f"{store.uri(path)} exists: another writer took this instant to the same state. Load the timeline again; "
             "if that writer is dead, roll the instant back"
         ) from error
-    return path

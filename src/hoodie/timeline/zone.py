@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
 
 from hoodie.errors import InvalidConfigError
 
 INSTANT_LENGTH = 17
 _SECONDS_LENGTH = 14
-_FORMAT = "%Y%m%d%H%M%S%f"
+_PARTS = tuple(slice(start, end) for start, end in pairwise((0, 4, 6, 8, 10, 12, 14, 17)))
 
 
 class TimelineZone(StrEnum):
@@ -65,13 +66,13 @@ def instant_time_of_ms(epoch_ms: int, zone: TimelineZone) -> str:
     return _format_wall_clock(when + timedelta(milliseconds=milliseconds))
 
 
-def next_instant_time(text: str) -> str | None:
-    """The first 17-digit instant time greater than `text`, or None if `text` is no date (reserved times)."""
-    try:
-        wall_clock = _parse_wall_clock(text)
-    except InvalidConfigError:
-        return None
-    return _format_wall_clock(wall_clock + timedelta(milliseconds=1))
+def next_instant_time(text: str) -> str:
+    """The first 17-digit instant time greater than `text`.
+
+    Raises:
+        InvalidConfigError: `text` is no date.
+    """
+    return _format_wall_clock(_parse_wall_clock(text) + timedelta(milliseconds=1))
 
 
 def _parse_wall_clock(text: str) -> datetime:
@@ -79,7 +80,9 @@ def _parse_wall_clock(text: str) -> datetime:
     try:
         if len(digits) != INSTANT_LENGTH or not (text.isascii() and text.isdigit()):
             raise ValueError("not 17 digits")
-        return datetime.strptime(digits, _FORMAT)
+        # Not strptime: it takes one digit for a month where two make none, and reads another time.
+        year, month, day, hour, minute, second, millisecond = (int(digits[part]) for part in _PARTS)
+        return datetime(year, month, day, hour, minute, second, millisecond * 1000)
     except ValueError as error:
         raise InvalidConfigError(f"{text!r} is not an instant time: expected yyyyMMddHHmmssSSS ({error})") from None
 

@@ -9,7 +9,7 @@ from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.format.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.service_metadata import RequestedReplaceMetadata
-from hoodie.metadata import TableView
+from hoodie.metadata.view import TableView
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
 from hoodie.write.bulk import BulkWrite

@@ -22,7 +22,7 @@ from hoodie.records.key_hash import spread
 
 BUCKET = "_hoodie_bucket"
 ROW_NUMBER = "_hoodie_row"
-_META_NAMES = frozenset(field.name for field in META_FIELDS)
+_META_NAMES = frozenset(META_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hoodie import config as options
 from hoodie.files.staged import StagedRun
-from hoodie.metadata import TableView
+from hoodie.metadata.view import TableView
 
 _COMMITS_ASKED = 5
 _ROWS_ENOUGH = 1000

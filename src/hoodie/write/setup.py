@@ -15,14 +15,14 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
-from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.format.table_schema import arrow_to_avro, evolve, normalise, without_meta_fields
+from hoodie.format.schema_evolution import evolve
+from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.index import Index, index_for
-from hoodie.metadata import TableSchema, TableState, TableView
-from hoodie.records.key_generator import KeyGenerator, key_generator_for
+from hoodie.metadata.rules import table_key_generator, table_merger
+from hoodie.metadata.view import TableSchema, TableState, TableView
+from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.merge import RecordMerger
-from hoodie.records.mergers import registered_merger
 from hoodie.write.context import FileSizing, WriteContext
 from hoodie.write.prepare import Preparation
 
@@ -170,45 +170,12 @@ def evolved_schema(view: TableView, incoming: pa.Schema | None) -> TableSchema:
     current = view.schema()
     if incoming is None:
         return current
-    evolved = evolve(current.arrow, normalise(without_meta_fields(incoming)))
+    config = view.config
+    key_fields = (*config.record_key_fields, *config.partition_fields)
+    evolved = evolve(current.arrow, normalise(without_meta_fields(incoming)), key_fields=key_fields)
     if evolved == current.arrow:
         return current
-    return TableSchema(evolved, arrow_to_avro(evolved, table_name=view.config.name))
-
-
-def table_key_generator(config: TableConfig) -> KeyGenerator:
-    """The key generator a table's properties ask for.
-
-    Raises: UnsupportedError for one that only the JVM has.
-    """
-    return key_generator_for(
-        kind=config.key_generator.value,
-        record_key_fields=config.record_key_fields,
-        partition_fields=config.partition_fields,
-        partition_field_types=config.partition_field_types,
-        hive_style=config.is_hive_style,
-        url_encode=config.is_url_encoded,
-        table_version=config.version.value,
-        timestamp_options=config.timestamp_options,
-    )
-
-
-def table_merger(config: TableConfig) -> RecordMerger:
-    """The table's merge rule; a custom one by the function this program registered.
-
-    Raises: UnsupportedError for a JVM merger; InvalidConfigError if the Python merger is not registered.
-    """
-    mode = config.merge_rule.mode
-    if mode is not MergeMode.CUSTOM:
-        ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
-        return RecordMerger(mode, ordering)
-    name = options.PYTHON_MERGER.get(config.raw)
-    if not name:
-        raise UnsupportedError(
-            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which only the JVM has; "
-            "write it with JVM Hudi, or create a table with a Python merger"
-        )
-    return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+    return TableSchema(evolved, arrow_to_avro(evolved, table_name=config.name))
 
 
 def _known_schema(view: TableView) -> str | None:

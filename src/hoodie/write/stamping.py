@@ -14,7 +14,7 @@ from hoodie.format.table_schema import META_FIELDS, with_meta_fields
 from hoodie.records.change import LEADING, RECORD_KEY
 
 FILE_NAME = "_hoodie_file_name"
-_FILE_NAME_PLACE = [field.name for field in META_FIELDS].index(FILE_NAME)
+_FILE_NAME_PLACE = META_FIELDS.index(FILE_NAME)
 
 
 class Stamper:

@@ -13,8 +13,8 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format import table_keys as keys
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.metadata import FileChanges, MetadataTable, TableState, TableView, drop_partitions, initialise
-from hoodie.metadata.listing import list_from_storage
+from hoodie.metadata import FileChanges, MetadataTable, drop_partitions, initialise, list_from_storage
+from hoodie.metadata.view import TableState, TableView
 from hoodie.files.table_properties import update_table_config
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
 from hoodie.timeline import (

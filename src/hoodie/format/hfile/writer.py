@@ -88,8 +88,14 @@ def _block_bounds(offsets: Int64Array) -> list[tuple[int, int]]:
     return bounds
 
 
+def _bare_key(row: bytes) -> bytes:
+    """A row with its length, as the native writer of the JVM stores the last key."""
+    return len(row).to_bytes(2, "big") + row
+
+
 def _full_key(row: bytes) -> bytes:
-    return len(row).to_bytes(2, "big") + row + KEY_SUFFIX
+    """A row with its length and the suffix that HBase's readers need in the index."""
+    return _bare_key(row) + KEY_SUFFIX
 
 
 def _file_info(keys: pa.Array, values: pa.Array, schema_json: str, more: Mapping[str, bytes]) -> bytes:
@@ -101,7 +107,7 @@ def _file_info(keys: pa.Array, values: pa.Array, schema_json: str, more: Mapping
         "MAX_MEMSTORE_TS_KEY": bytes(8),
         "hfile.AVG_KEY_LEN": (key_bytes // count).to_bytes(4, "big"),
         "hfile.AVG_VALUE_LEN": (value_bytes // count).to_bytes(4, "big"),
-        "hfile.LASTKEY": _full_key(keys[-1].as_py()) if len(keys) else b"",
+        "hfile.LASTKEY": _bare_key(keys[-1].as_py()) if len(keys) else b"",
         "schema": schema_json.encode(),
         **more,
     }

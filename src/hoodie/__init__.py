@@ -1,0 +1,40 @@
+"""Apache Hudi for Python on PySpark, without the Hudi JAR."""
+
+from hoodie.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    HoodieError,
+    InstantNotFoundError,
+    InvalidConfigError,
+    LockTimeoutError,
+    PartitionPathError,
+    RecordKeyError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from hoodie.records.mergers import register_merger
+from hoodie.table import Table, create, exists, open
+from hoodie.write.result import WriteResult
+
+__all__ = [
+    "CommitConflictError",
+    "CorruptFileError",
+    "HoodieError",
+    "InstantNotFoundError",
+    "InvalidConfigError",
+    "LockTimeoutError",
+    "PartitionPathError",
+    "RecordKeyError",
+    "SchemaMismatchError",
+    "Table",
+    "TableExistsError",
+    "TableNotFoundError",
+    "UnsupportedError",
+    "WriteResult",
+    "create",
+    "exists",
+    "open",
+    "register_merger",
+]

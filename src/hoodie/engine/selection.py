@@ -1,0 +1,69 @@
+"""Find the engine for the caller's data.
+
+This is the one place that looks upwards: the `spark` room is loaded by name, and only when the caller hands in a Spark
+session or DataFrame, so that a program without Spark never imports it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.engine.api import Dataset, Engine
+from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.errors import UnsupportedError
+
+
+def is_spark(value: object) -> bool:
+    """Whether the value is an object of PySpark (classic or Connect)."""
+    return type(value).__module__.partition(".")[0] == "pyspark"
+
+
+def spark_room() -> Any:
+    """The `hoodie.spark` package."""
+    return importlib.import_module("hoodie.spark")
+
+
+def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
+    """The engine that works on the data where it lies, and the data as that engine holds it.
+
+    A Spark DataFrame is worked on by Spark. Arrow tables, batches and readers, pandas DataFrames and everything else with
+    `__arrow_c_stream__` stay in this process.
+
+    Raises: UnsupportedError for anything else.
+    """
+    if is_spark(data):
+        room = spark_room()
+        return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
+    return LocalEngine(), ArrowDataset(arrow_source(data))
+
+
+def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
+    """The caller's in-process data as an Arrow table or reader.
+
+    Raises: UnsupportedError for anything that is neither.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        return pa.Table.from_pylist(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    raise UnsupportedError(
+        f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame, a pyarrow Table, "
+        "RecordBatch or RecordBatchReader, a pandas DataFrame, a list of dicts, or an object with __arrow_c_stream__"
+    )
+
+
+def active_session() -> object | None:
+    """The active Spark session of this program, if it uses Spark at all."""
+    if "pyspark" not in sys.modules:
+        return None
+    return spark_room().active_session()

@@ -1,0 +1,47 @@
+"""How a table makes keys and merges records, as its properties say."""
+
+from __future__ import annotations
+
+from hoodie.config import PYTHON_MERGER
+from hoodie.errors import UnsupportedError
+from hoodie.format.merge_config import MergeMode
+from hoodie.format.table_config import TableConfig
+from hoodie.records.key_generator import KeyGenerator, key_generator_for
+from hoodie.records.merge import RecordMerger
+from hoodie.records.mergers import registered_merger
+
+
+def table_key_generator(config: TableConfig) -> KeyGenerator:
+    """The key generator a table's properties ask for.
+
+    Raises: UnsupportedError for one that only the JVM has.
+    """
+    return key_generator_for(
+        kind=config.key_generator,
+        record_key_fields=config.record_key_fields,
+        partition_fields=config.partition_fields,
+        partition_field_types=config.partition_field_types,
+        hive_style=config.is_hive_style,
+        url_encode=config.is_url_encoded,
+        slash_separated_dates=config.has_slash_separated_dates,
+        table_version=config.version.value,
+        timestamp_options=config.timestamp_options,
+    )
+
+
+def table_merger(config: TableConfig) -> RecordMerger:
+    """The table's merge rule; a custom one by the function this program registered.
+
+    Raises: UnsupportedError for a JVM merger; InvalidConfigError if the Python merger is not registered.
+    """
+    mode = config.merge_rule.mode
+    if mode is not MergeMode.CUSTOM:
+        ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
+        return RecordMerger(mode, ordering)
+    name = PYTHON_MERGER.get(config.raw)
+    if not name:
+        raise UnsupportedError(
+            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which only the JVM has; "
+            "write it with JVM Hudi, or create a table with a Python merger"
+        )
+    return RecordMerger(mode, config.ordering_fields, registered_merger(name))

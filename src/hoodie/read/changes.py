@@ -1,0 +1,71 @@
+"""Incremental reads: the rows that commits in a span of time wrote, in the state they have at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.metadata.view import TableView
+from hoodie.read.plan import ScanPlan, When, plan_scan
+from hoodie.timeline import Instant, to_instant_time
+
+
+def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
+    """Settle an incremental read of the commits that completed in `(since, until]`.
+
+    Times compare with completion times; a text that is the requested time of an instant stands for that instant, so that
+    the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row deleted by then
+    does not show. `since=None` begins with the table.
+
+    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`; InvalidConfigError for another mode.
+    """
+    if mode == "cdc":
+        raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
+    if mode != "latest":
+        raise InvalidConfigError(f"mode={mode!r}: expected 'latest'")
+    start = None if since is None else _completion(view, since)
+    end = None if until is None else _completion(view, until)
+    if start is not None and end is not None and start > end:
+        raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
+    scan = plan_scan(view, as_of=_last_requested(view, end))
+    if since is None:
+        return scan
+    chosen = [instant for instant in view.completed_writes() if _within(instant, start, end)]
+    _check_active(view, start)
+    instants = frozenset(instant.requested_time for instant in chosen)
+    touched = {
+        (stat.partition_path or "", stat.file_id)
+        for instant in chosen
+        for stat in view.commit_metadata(instant).write_stats()
+    }
+    files = tuple(file for file in scan.files if (file.partition_path, file.file_id) in touched)
+    return dataclasses.replace(scan, files=files, instants=instants)
+
+
+def _completion(view: TableView, when: When) -> str:
+    """The completion time that a caller's time stands for."""
+    text = to_instant_time(when, view.layout.zone)
+    instant = view.timeline.get(text)
+    return text if instant is None or instant.completion_time is None else instant.completion_time
+
+
+def _within(instant: Instant, start: str | None, end: str | None) -> bool:
+    completed = instant.completion_time or instant.requested_time
+    return (start is None or completed > start) and (end is None or completed <= end)
+
+
+def _last_requested(view: TableView, end: str | None) -> str | None:
+    """Greatest requested time among the commits completed by `end`; before the first one, `end` itself."""
+    if end is None:
+        return None
+    done = [instant.requested_time for instant in view.completed_writes() if _within(instant, None, end)]
+    return max(done, default=end)
+
+
+def _check_active(view: TableView, start: str | None) -> None:
+    first = view.timeline.start
+    if start is not None and first is not None and start < first and view.has_archived_instants():
+        raise UnsupportedError(
+            f"{view.store.uri('')}: changes since {start} reach into the archived timeline, which begins before {first}; "
+            "read the whole table once, and pull from a later time on"
+        )

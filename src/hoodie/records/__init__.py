@@ -1,0 +1,1 @@
+"""Records: keys, partition paths, ordering, merging; whole Arrow batches."""

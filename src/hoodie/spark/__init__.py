@@ -1,0 +1,7 @@
+"""The only room that imports PySpark: the Spark engine, DataFrames in and out, the data source."""
+
+from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
+from hoodie.spark.scan import read_scan
+from hoodie.spark.types import arrow_schema_of
+
+__all__ = ["SparkDataset", "SparkEngine", "active_session", "arrow_schema_of", "read_scan", "session_of"]

@@ -1,0 +1,188 @@
+"""Run hoodie's functions on Spark executors, through `mapInArrow` only: classic and Connect, 3.5 and 4.x."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+from hoodie import errors
+from hoodie.errors import HoodieError
+from hoodie.spark.partitioning import salts
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_RESULT = "result"
+_RESULT_SCHEMA = StructType([StructField(_RESULT, BinaryType(), False)])
+_RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
+_SALT = "_hoodie_salt"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDataset:
+    """A Spark DataFrame as the caller's data."""
+
+    frame: Any
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches Spark sends to Python workers."""
+        return arrow_schema_of(self.frame.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """An engine over one Spark session."""
+
+    session: Any
+
+    @property
+    def name(self) -> str:
+        """`spark`."""
+        return "spark"
+
+    @property
+    def parallelism(self) -> int:
+        """Cores that Spark uses by default, or its shuffle partitions where Connect does not tell."""
+        return max(int(self.session.range(1).repartition(1).sparkSession.conf.get("spark.sql.shuffle.partitions")), 1)
+
+    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Call the function for every task, each in a Spark task of its own; see `Engine.run`."""
+        if not tasks:
+            return []
+        count = len(tasks)
+        listed = list(tasks)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = task_context()
+            numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+            yield from _answers((number, function(listed[number], context)) for number in numbers)
+
+        frame = self.session.range(0, count, 1, count).mapInArrow(guarded(work), _RESULT_SCHEMA)
+        found = dict(self._collect(frame))
+        return [found[number] for number in range(count)]
+
+    def process(
+        self,
+        data: Dataset,
+        prepare: Prepare,
+        prepared_schema: pa.Schema,
+        consume: Consume[Result],
+        exchange: Exchange | None = None,
+    ) -> list[Result]:
+        """See `Engine.process`. Without an exchange both functions run in one Python stage."""
+        if not isinstance(data, SparkDataset):
+            raise TypeError(f"the Spark engine takes Spark DataFrames, got {type(data).__name__}")
+
+        def prepare_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from prepare(batches, task_context())
+
+        def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _answers(consume(batches, task_context()))
+
+        def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = task_context()
+            yield from _answers(consume(prepare(batches, context), context))
+
+        if exchange is None:
+            return list(self._collect(data.frame.mapInArrow(guarded(both), _RESULT_SCHEMA)))
+        prepared = data.frame.mapInArrow(guarded(prepare_all), spark_schema_of(prepared_schema))
+        exchanged = self._exchange(prepared, exchange)
+        return list(self._collect(exchanged.mapInArrow(guarded(consume_all), _RESULT_SCHEMA)))
+
+    def _exchange(self, frame: Any, exchange: Exchange) -> Any:
+        count = exchange.tasks or self.parallelism
+        if exchange.range_by:
+            frame = frame.repartitionByRange(count, *exchange.range_by)
+        elif exchange.bucket_by is not None:
+            frame = frame.repartition(count, salts(exchange.bucket_by, count))
+        return frame.sortWithinPartitions(*exchange.sort_by) if exchange.sort_by else frame
+
+    def _collect(self, frame: Any) -> Iterable[Any]:
+        """Run the job and unpack the results; the first error of ours comes out as what it was."""
+        try:
+            rows = frame.collect()
+        except PySparkException as error:
+            own = _own_error(error)
+            if own is None:
+                raise
+            raise own from error
+        for row in rows:
+            answer = pickle.loads(row[0])
+            if isinstance(answer, _Failure):
+                raise answer.error
+            yield answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """An error of ours that a worker sends back as a result: retrying it would be in vain."""
+
+    error: HoodieError
+
+
+def guarded(
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Limit Arrow to one thread in a worker: Spark runs as many workers as there are cores."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)
+        yield from work(batches)
+
+    return run
+
+
+def task_context() -> TaskContext:
+    """Which task attempt this worker runs."""
+    from pyspark import TaskContext as SparkTaskContext
+
+    context = SparkTaskContext.get()
+    if context is None:
+        raise RuntimeError("no Spark task here: this function runs in a worker")
+    return TaskContext(context.partitionId(), context.stageId(), context.taskAttemptId())
+
+
+def _answers(results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Results, pickled, one row each; an error of ours ends them as a result of its own."""
+    try:
+        for result in results:
+            yield _row(result)
+    except HoodieError as error:
+        yield _row(_Failure(error))
+
+
+def _row(result: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], schema=_RESULT_ARROW)
+
+
+def _own_error(error: Exception) -> HoodieError | None:
+    """The error of ours that a worker raised, found in the text of Spark's error; None if there is none."""
+    match = re.search(r"hoodie\.errors\.(\w+): (.*)", str(error))
+    kind = getattr(errors, match[1], None) if match else None
+    if match is None or not isinstance(kind, type) or not issubclass(kind, HoodieError):
+        return None
+    found = kind.__new__(kind)
+    Exception.__init__(found, match[2])
+    return found
+
+
+def session_of(frame: Any) -> Any:
+    """The session of a DataFrame."""
+    return frame.sparkSession
+
+
+def active_session() -> Any | None:
+    """The active session, classic or Connect; None if there is none."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()

@@ -1,0 +1,314 @@
+"""The handle users hold: a table, and one method for everything that can be done with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
+from hoodie.engine import ArrowDataset, LocalEngine
+from hoodie.engine.selection import active_session, arrow_source, engine_and_dataset, is_spark, spark_room
+from hoodie.errors import InvalidConfigError
+from hoodie.files.table_properties import table_exists
+from hoodie.index import index_for
+from hoodie.config import INDEX_TYPE
+from hoodie.metadata.view import TableState, TableView
+from hoodie.read.changes import plan_changes
+from hoodie.read.local import read_table
+from hoodie.read.lookup import filter_exists, plan_lookup
+from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
+from hoodie.storage import Store, open_store
+from hoodie.timeline import Timeline
+from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
+from hoodie.write.create import CreateOptions, create_table
+from hoodie.write.delete_partitions import delete_partitions
+from hoodie.write.indexed import delete, insert, upsert
+from hoodie.write.result import WriteResult
+from hoodie.write.setup import WriteCall
+
+Text = Mapping[str, str]
+
+
+def create(
+    path: str | os.PathLike[str],
+    schema: Any,
+    *,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] = (),
+    ordering: str | Sequence[str] | None = None,
+    type: str = "copy_on_write",
+    index: str = "simple",
+    name: str | None = None,
+    table_version: int = 9,
+    merge_mode: Any = None,
+    key_generator: str | None = None,
+    properties: Text | None = None,
+    storage_options: Text | None = None,
+    spark: Any = None,
+    exist_ok: bool = False,
+) -> Table:
+    """Create a table and return its handle.
+
+    Args:
+        path: folder or URI (`s3://…`, `gs://…`, `az://…`, `memory://…`) of the table.
+        schema: pyarrow Schema, Spark StructType, or anything with a schema: a DataFrame, a pyarrow Table.
+        record_key: column or columns whose values name a record; dots lead into structs.
+        partition_by: column or columns that make the folders; `column:timestamp` with `key_generator="custom"`.
+        ordering: column or columns by which the newer version of a record is told; none: the later commit wins.
+        type: `copy_on_write`; `merge_on_read` comes with a later release.
+        index: `simple` or `global_simple`; others come with later releases.
+        name: name of the table; default is the last folder of the path.
+        merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
+        key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; default follows from the columns.
+        properties: further `hoodie.*` options, as texts.
+        storage_options: settings of the object store.
+        spark: session for reads; default is the active one.
+        exist_ok: open the table if the path holds one already.
+
+    Raises:
+        TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: nothing is created then.
+
+    >>> import hoodie, pyarrow as pa
+    >>> trips = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("city", pa.string())])
+    >>> t = hoodie.create("memory://doc-create", trips, record_key="id", partition_by="city")
+    >>> t.upsert(pa.table({"id": ["a", "b"], "fare": [1.0, 2.0], "city": ["sf", "nyc"]})).inserted
+    2
+    """
+    store = open_store(path, storage_options)
+    wanted = CreateOptions(
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        type=type,
+        index=index,
+        name=name,
+        table_version=table_version,
+        merge_mode=merge_mode,
+        key_generator=key_generator,
+        properties=properties or {},
+    )
+    if not (exist_ok and table_exists(store)):
+        create_table(store, _arrow_schema(schema), wanted)
+    return Table(store, spark=spark)
+
+
+def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, spark: Any = None) -> Table:
+    """Open a table that exists, whoever wrote it: versions 6, 8 and 9 are read, version 9 is written.
+
+    Raises: TableNotFoundError, CorruptFileError, UnsupportedError.
+    """
+    table = Table(open_store(path, storage_options), spark=spark)
+    table.view()
+    return table
+
+
+def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None) -> bool:
+    """Whether the path holds a Hudi table."""
+    return table_exists(open_store(path, storage_options))
+
+
+class Table:
+    """A Hudi table. Cheap to make, safe to share between threads; every call sees the newest commit."""
+
+    def __init__(self, store: Store, *, spark: Any = None) -> None:
+        self._state = TableState(store)
+        self._spark = spark
+
+    def __repr__(self) -> str:
+        return f"hoodie.open({self._state.store.uri('')!r})"
+
+    @property
+    def path(self) -> str:
+        """Where the table lies."""
+        return self._state.store.uri("")
+
+    def view(self) -> TableView:
+        """The table as its timeline shows it now."""
+        return TableView.load(self._state)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the table's own columns, as of the newest commit."""
+        return self.view().schema().arrow
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`."""
+        return self.view().timeline
+
+    # --- writes ----------------------------------------------------------------------------------------------------
+
+    def upsert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
+        """Insert rows with new keys and merge rows with known ones; see `hoodie.write.indexed.upsert`."""
+        call, dataset = self._call(data, extra_metadata, properties)
+        return upsert(call, dataset)
+
+    def insert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
+        """Add rows without looking for their keys; small files take them first."""
+        call, dataset = self._call(data, extra_metadata, properties)
+        return insert(call, dataset)
+
+    def bulk_insert(
+        self,
+        data: Any,
+        sort: str | Sequence[str] | None = None,
+        *,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> WriteResult:
+        """Write all rows to new files in one pass; `sort`: none, partition, global, or columns."""
+        call, dataset = self._call(data, extra_metadata, properties)
+        return bulk_insert(call, dataset, sort)
+
+    def delete(
+        self, data_or_keys: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
+    ) -> WriteResult:
+        """Delete the records with these keys; unknown ones change nothing."""
+        call, dataset = self._call(data_or_keys, extra_metadata, properties)
+        return delete(call, dataset)
+
+    def delete_where(
+        self, where: str, *, extra_metadata: Text | None = None, properties: Text | None = None
+    ) -> WriteResult:
+        """Delete the records that match a Spark SQL condition."""
+        plan = plan_matching_keys(self.view(), where)
+        call, dataset = self._call(self._rows(plan), extra_metadata, properties)
+        return delete(call, dataset)
+
+    def delete_partitions(
+        self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
+    ) -> WriteResult:
+        """Take whole partitions out of the table, by path (`["city=sf"]`)."""
+        return delete_partitions(self._plain_call(extra_metadata, properties), partitions)
+
+    def insert_overwrite(
+        self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
+    ) -> WriteResult:
+        """Replace the partitions that the data touches by the data."""
+        call, dataset = self._call(data, extra_metadata, properties)
+        return insert_overwrite(call, dataset)
+
+    def insert_overwrite_table(
+        self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
+    ) -> WriteResult:
+        """Replace the whole table by the data."""
+        call, dataset = self._call(data, extra_metadata, properties)
+        return insert_overwrite(call, dataset, whole_table=True)
+
+    def update(
+        self,
+        assignments: Text,
+        where: str | None = None,
+        *,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> WriteResult:
+        """Set columns to Spark SQL expressions in the records that match a condition (all, without one)."""
+        plan = plan_matching_rows(self.view(), assignments, where)
+        session = self._session()
+        changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
+        call, dataset = self._call(changed, extra_metadata, properties)
+        return upsert(call, dataset)
+
+    # --- reads -----------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+        view: str = SNAPSHOT,
+    ) -> Any:
+        """Read rows as a Spark DataFrame; see `to_arrow` for the arguments.
+
+        Raises: InvalidConfigError if there is no Spark session.
+        """
+        plan = plan_scan(self.view(), columns=columns, where=where, as_of=as_of, kind=view)
+        return spark_room().read_scan(self._needed_session(), plan)
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+        view: str = SNAPSHOT,
+    ) -> pa.Table:
+        """Read rows in this process, as a pyarrow Table.
+
+        Args:
+            columns: which ones, in order; default is the five `_hoodie_*` columns, then the table's own.
+            where: condition in Spark SQL; partitions and row groups that cannot match are not read.
+            as_of: the table as of this instant (inclusive), datetime or ISO date.
+            view: `snapshot`, or `read_optimized` to leave log files out.
+        """
+        return read_table(plan_scan(self.view(), columns=columns, where=where, as_of=as_of, kind=view))
+
+    def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
+        """Rows changed by commits that completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
+        return self._result(plan_changes(self.view(), since, until, mode=mode))
+
+    def read_keys(self, keys: Any) -> Any:
+        """The rows with these record keys: key columns as data, or a list of keys; DataFrame, or Arrow without Spark."""
+        return self._result(plan_lookup(self.view(), self._keys(keys)))
+
+    def filter_exists(self, data: Any) -> Any:
+        """The rows of `data` whose key the table does not hold yet; the kind of `data` comes back (Arrow for others)."""
+        view = self.view()
+        is_global = index_for(INDEX_TYPE.get(view.config.raw)).is_global
+        if is_spark(data):
+            return spark_room().filter_exists(view, data, is_global=is_global)
+        source = arrow_source(data)
+        rows = source if isinstance(source, pa.Table) else source.read_all()
+        return filter_exists(view, rows, is_global=is_global)
+
+    # --- how -------------------------------------------------------------------------------------------------------
+
+    def _session(self) -> Any:
+        return self._spark if self._spark is not None else active_session()
+
+    def _needed_session(self) -> Any:
+        session = self._session()
+        if session is None:
+            raise InvalidConfigError("no Spark session: pass spark= to hoodie.open, or read with to_arrow()")
+        return session
+
+    def _result(self, plan: ScanPlan) -> Any:
+        session = self._session()
+        return read_table(plan) if session is None else spark_room().read_scan(session, plan)
+
+    def _rows(self, plan: ScanPlan) -> Any:
+        return self._result(plan)
+
+    def _keys(self, keys: Any) -> pa.Table:
+        """Keys in any form as a table of key columns."""
+        if is_spark(keys):
+            return spark_room().to_arrow(keys)
+        if isinstance(keys, str) or (isinstance(keys, list | tuple) and keys and not isinstance(keys[0], Mapping)):
+            listed = [keys] if isinstance(keys, str) else list(keys)
+            return pa.table({"_hoodie_record_key": pa.array(listed, pa.string())})
+        source = arrow_source(keys)
+        return source if isinstance(source, pa.Table) else source.read_all()
+
+    def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
+        engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
+        call = WriteCall(
+            state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}
+        )
+        return call, dataset
+
+    def _plain_call(self, extra_metadata: Text | None, properties: Text | None) -> WriteCall:
+        return WriteCall(
+            state=self._state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
+        )
+
+
+def _arrow_schema(schema: Any) -> pa.Schema:
+    """The Arrow schema of whatever the caller calls a schema."""
+    if isinstance(schema, pa.Schema):
+        return schema
+    if is_spark(schema):
+        return spark_room().arrow_schema_of(getattr(schema, "schema", schema))
+    return arrow_source(schema).schema

@@ -1,0 +1,184 @@
+"""Create a table: its properties, checked against each other and against the schema, in one atomic step."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.files.table_properties import create_table_config
+from hoodie.format import table_keys as keys
+from hoodie.format.key_generator import KeyGeneratorType
+from hoodie.format.merge_config import MergeMode
+from hoodie.format.table_config import TableConfig, TableType, TimelineTimezone
+from hoodie.format.table_creation import NewTable, new_table_config
+from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
+from hoodie.format.versions import TableVersion
+from hoodie.index import index_for
+from hoodie.metadata.rules import table_key_generator
+from hoodie.records.mergers import register_merger
+from hoodie.records.merge import MergeFunction
+from hoodie.storage import Store
+
+_MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
+_TYPES = {"copy_on_write": TableType.COPY_ON_WRITE, "merge_on_read": TableType.MERGE_ON_READ}
+_MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
+"""Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
+_CREATION_KEYS = frozenset(
+    {keys.HIVE_STYLE, keys.URL_ENCODE, keys.DATABASE, keys.TIMEZONE, keys.SLASH_SEPARATED_DATES, keys.DELETE_FIELD}
+    | {keys.DELETE_MARKER}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOptions:
+    """The keyword arguments of `hoodie.create`."""
+
+    record_key: str | Sequence[str] | None
+    partition_by: str | Sequence[str] = ()
+    ordering: str | Sequence[str] | None = None
+    type: str = "copy_on_write"
+    index: str = "simple"
+    name: str | None = None
+    table_version: int = 9
+    merge_mode: str | MergeFunction | None = None
+    key_generator: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> TableConfig:
+    """Create the table's properties in the store; nothing else is written before the first commit.
+
+    Raises: TableExistsError; InvalidConfigError for contradictory or unknown options; SchemaMismatchError for columns that
+    the schema lacks; UnsupportedError for what a later release brings.
+    """
+    config = table_config(schema, wanted, default_name=_default_name(store))
+    create_table_config(store, config)
+    return config
+
+
+def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str) -> TableConfig:
+    """The properties of a new table, checked. Raises: as `create_table`."""
+    _check_supported(wanted)
+    columns = normalise(without_meta_fields(schema))
+    record_key, ordering = _names(wanted.record_key), _names(wanted.ordering)
+    partition_by, partition_types = _split_types(_names(wanted.partition_by))
+    _check_columns(columns, "record_key", record_key)
+    _check_columns(columns, "partition_by", partition_by)
+    _check_columns(columns, "ordering", ordering)
+    mode, merging = _merging(wanted, ordering)
+    properties = dict(wanted.properties)
+    _check_properties(properties)
+    name = wanted.name or default_name
+    extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
+    config = new_table_config(
+        NewTable(
+            name=name,
+            database=properties.get(keys.DATABASE),
+            table_type=_TYPES[wanted.type],
+            version=TableVersion.of(wanted.table_version),
+            record_key_fields=record_key,
+            partition_fields=partition_by,
+            partition_field_types=partition_types,
+            ordering_fields=ordering,
+            key_generator=None if wanted.key_generator is None else _key_generator(wanted.key_generator),
+            is_hive_style=properties.get(keys.HIVE_STYLE, "true").lower() == "true",
+            is_url_encoded=properties.get(keys.URL_ENCODE, "false").lower() == "true",
+            has_slash_separated_dates=properties.get(keys.SLASH_SEPARATED_DATES, "false").lower() == "true",
+            merge_mode=mode,
+            timezone=TimelineTimezone(properties.get(keys.TIMEZONE, "UTC").upper()),
+            create_schema=arrow_to_avro(columns, table_name=name),
+            extra={**extra, options.INDEX_TYPE_KEY: wanted.index, **merging},
+        )
+    )
+    table_key_generator(config)
+    return config
+
+
+def _check_supported(wanted: CreateOptions) -> None:
+    if wanted.type not in _TYPES:
+        raise InvalidConfigError(f"type={wanted.type!r}: expected 'copy_on_write' or 'merge_on_read'")
+    if wanted.type == "merge_on_read":
+        raise UnsupportedError("type='merge_on_read' comes with hoodie 0.3; this release writes 'copy_on_write'")
+    if wanted.table_version != 9:
+        raise UnsupportedError(
+            f"table_version={wanted.table_version}: this release creates version 9; versions 6 and 8 it reads"
+        )
+    if not wanted.record_key:
+        raise UnsupportedError("record_key=None (automatic keys) comes with a later release; name the key columns")
+    index_for(wanted.index)
+
+
+def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`field:TYPE` of custom key generators; plain fields have no types."""
+    pairs = [field.partition(":") for field in fields]
+    types = tuple(kind.upper() for _, _, kind in pairs)
+    return tuple(name for name, _, _ in pairs), types if any(types) else ()
+
+
+def _check_columns(schema: pa.Schema, option: str, names: tuple[str, ...]) -> None:
+    """Every named column exists; dots lead into structs."""
+    for name in names:
+        here: pa.DataType = pa.struct(list(schema))
+        for part in name.split("."):
+            position = here.get_field_index(part) if pa.types.is_struct(here) else -1
+            if position < 0:
+                raise SchemaMismatchError(f"{option}={name!r} is no column of the schema; it has {schema.names}")
+            here = here.field(position).type
+    if len(set(names)) != len(names):
+        raise InvalidConfigError(f"{option}={list(names)} names a column twice")
+
+
+def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMode, dict[str, str]]:
+    """The merge mode, and the properties by which a Python merger is known."""
+    mode = wanted.merge_mode
+    if mode is None:
+        return _MERGE_MODES["event_time" if ordering else "commit_time"], {}
+    if callable(mode):
+        name = getattr(mode, "__name__", "")
+        register_merger(name, mode)
+        strategy = str(uuid.uuid5(_MERGER_NAMESPACE, name))
+        return MergeMode.CUSTOM, {options.PYTHON_MERGER_KEY: name, keys.MERGE_STRATEGY_ID: strategy}
+    if mode not in _MERGE_MODES:
+        raise InvalidConfigError(f"merge_mode={mode!r}: expected 'event_time', 'commit_time' or a function")
+    if mode == "event_time" and not ordering:
+        raise InvalidConfigError("merge_mode='event_time' needs ordering=<column>; name it, or use 'commit_time'")
+    return _MERGE_MODES[mode], {}
+
+
+def _key_generator(name: str) -> KeyGeneratorType:
+    try:
+        return KeyGeneratorType(name.upper())
+    except ValueError as error:
+        known = ("simple", "complex", "non_partition", "timestamp", "custom")
+        raise InvalidConfigError(f"key_generator={name!r}: expected one of {', '.join(known)}") from error
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    wrong = {key: value for key, value in properties.items() if not isinstance(value, str)}
+    if wrong:
+        raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
+    fixed = set(properties) & {options.INDEX_TYPE_KEY, options.PYTHON_MERGER_KEY}
+    if fixed:
+        raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
+    timebased = {key for key in properties if key.startswith(keys.TIMEBASED_PREFIX)}
+    options.check_options(
+        {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
+    )
+
+
+def _default_name(store: Store) -> str:
+    """The last folder of the path, as a name that Avro takes."""
+    last = store.uri("").rstrip("/").rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9_]", "_", last) or "table"
