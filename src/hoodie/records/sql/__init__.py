@@ -1,0 +1,1 @@
+"""Spark SQL expressions in Arrow: text to syntax tree, syntax tree to typed `pyarrow.compute` expressions."""

@@ -1,0 +1,239 @@
+"""Comparisons with Spark's results: coercion of the operands, NaN equal to itself and above every number, IN with NULL.
+
+A literal is brought to the column's type wherever that is exact: the column stays bare, and Parquet statistics apply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne, or_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.records.sql.cast import cast
+from hoodie.records.sql.parse import balanced
+from hoodie.records.sql.values import TIMESTAMP, Family, Value, family_of, shared_type
+
+# One of the six functions of `operator`: Arrow expressions overload them.
+Operator = Callable[[Any, Any], Any]
+
+_MIRRORED: dict[Operator, Operator] = {eq: eq, ne: ne, lt: gt, gt: lt, le: ge, ge: le}
+_NUMBERS: frozenset[Family] = frozenset({"integer", "decimal", "float"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+# Every integer up to here has a double of its own, so comparing as integers or as doubles is the same.
+_EXACT_DOUBLE_MAX = 2**53
+_LONGEST_OR = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The values of a column type as whole multiples of a step: `low` to `high`, both inclusive."""
+
+    ticks_per_unit: Fraction
+    low: int
+    high: int
+    make: Callable[[int], pa.Scalar]
+
+
+def null_boolean() -> pc.Expression:
+    """Make the boolean NULL."""
+    return pc.scalar(pa.scalar(None, pa.bool_()))
+
+
+def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
+    """Compare two operands; NULL where either is.
+
+    Raises: SchemaMismatchError for types that Spark does not compare, or text that is no value of the other's type.
+    """
+    if left.is_null_literal or right.is_null_literal:
+        return null_boolean()
+    if left.is_literal and not right.is_literal:
+        return compare(_MIRRORED[operator], right, left)
+    right = _read_text(right, left)
+    left = _read_text(left, right)
+    if right.is_literal and not left.is_literal:
+        direct = _compare_on_grid(operator, left, right)
+        if direct is not None:
+            return direct
+        left, right = _exact_float(left, right)
+    shared = shared_type(left, right)
+    if shared is None or family_of(shared) == "nested":
+        raise SchemaMismatchError(f"cannot compare {left.type} with {right.type}; CAST one of them")
+    if family_of(shared) == "string" and left.type != right.type:
+        left, right = cast(left, pa.large_string()), cast(right, pa.large_string())
+    left, right = cast(left, shared), cast(right, shared)
+    if family_of(shared) == "float":
+        return _compare_floats(operator, left, right)
+    return operator(left.expression, right.expression)
+
+
+def null_safe_equal(left: Value, right: Value) -> pc.Expression:
+    """Compare with `<=>`: NULL equals NULL, and the answer is never NULL."""
+    if right.is_null_literal:
+        return left.expression.is_null()
+    if left.is_null_literal:
+        return right.expression.is_null()
+    same = compare(eq, left, right)
+    if right.is_literal or left.is_literal:
+        given = left if right.is_literal else right
+        return given.expression.is_valid() & same
+    return pc.coalesce(same, left.expression.is_null() & right.expression.is_null())
+
+
+def is_in(value: Value, options: list[Value]) -> pc.Expression:
+    """Test membership: true when an option is equal, else NULL when the value or an option is NULL, else false."""
+    given = [option for option in options if not option.is_null_literal]
+    if value.is_null_literal or not given:
+        return null_boolean()
+    if any((value.family == "string") != (option.family == "string") for option in given if option.family in _NUMBERS):
+        raise UnsupportedError("IN between text and numbers depends on Spark's settings; CAST one of them")
+    found = _in_value_set(value, given) if len(given) > _LONGEST_OR else None
+    if found is None:
+        found = balanced(or_, [compare(eq, value, option) for option in given])
+    return found | null_boolean() if len(given) < len(options) else found
+
+
+def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
+    """Use Arrow's hash set for a long list; None when the types need a comparison one by one."""
+    if value.family in ("float", "nested") or not all(option.is_literal for option in options):
+        return None
+    scalars: list[pa.Scalar] = []
+    for option in options:
+        equal = _equal_scalars(option, value)
+        if equal is None:
+            return None
+        scalars += equal
+    found = pc.is_in(value.expression, value_set=pa.array(scalars, value.type))
+    return pc.if_else(value.expression.is_valid(), found, null_boolean())
+
+
+def literal_in(option: Value, column: Value) -> list[object] | None:
+    """Give the values of a column's type that equal a literal: one or none; None when only rows can tell."""
+    scalars = _equal_scalars(option, column)
+    return None if scalars is None else [scalar.as_py() for scalar in scalars]
+
+
+def _equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
+    option = _read_text(option, column)
+    if option.family == column.family and column.family in ("string", "binary", "boolean"):
+        return [pa.scalar(option.literal, column.type)]
+    grid, number = _grid_of(column), _number(option, column)
+    if grid is None or number is None:
+        return None
+    tick = number * grid.ticks_per_unit
+    fits = tick.denominator == 1 and grid.low <= tick <= grid.high
+    return [grid.make(int(tick))] if fits else []
+
+
+def _read_text(value: Value, other: Value) -> Value:
+    """Read text as the other side's kind of value: long for integers, double for other numbers, date and so on."""
+    if value.family != "string" or other.family in ("string", "null"):
+        return value
+    target = {
+        "integer": pa.int64(),
+        "decimal": pa.float64(),
+        "float": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": other.type if family_of(other.type) == "timestamp" and other.type.tz is None else TIMESTAMP,
+        "boolean": pa.bool_(),
+        "binary": other.type,
+    }.get(other.family)
+    if target is None:
+        raise SchemaMismatchError(f"cannot compare {value.type} with {other.type}")
+    return cast(value, target)
+
+
+def _compare_on_grid(operator: Operator, column: Value, right: Value) -> pc.Expression | None:
+    """Compare a column with the nearest values of its own type; None when the types must be widened instead."""
+    grid, number = _grid_of(column), _number(right, column)
+    if grid is None or number is None:
+        return None
+    tick = number * grid.ticks_per_unit
+    if tick > grid.high or tick < grid.low:
+        answer = operator is ne or ((operator in (lt, le)) == (tick > grid.high) and operator is not eq)
+        return pc.if_else(column.expression.is_valid(), answer, null_boolean())
+    if tick.denominator == 1:
+        return operator(column.expression, pc.scalar(grid.make(int(tick))))
+    if operator in (eq, ne):
+        return pc.if_else(column.expression.is_valid(), operator is ne, null_boolean())
+    if operator in (lt, le):
+        return le(column.expression, pc.scalar(grid.make(math.floor(tick))))
+    return ge(column.expression, pc.scalar(grid.make(math.ceil(tick))))
+
+
+def _grid_of(column: Value) -> _Grid | None:
+    data_type = column.type
+    if column.family == "integer":
+        bits, signed = data_type.bit_width, pa.types.is_signed_integer(data_type)
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return _Grid(Fraction(1), low, high, lambda tick: pa.scalar(tick, data_type))
+    if column.family == "decimal":
+        high = 10**data_type.precision - 1
+        return _Grid(
+            Fraction(10) ** data_type.scale,
+            -high,
+            high,
+            # From digits: arithmetic on Decimal would round to the 28 digits of Python's default context.
+            lambda tick: pa.scalar(
+                Decimal((int(tick < 0), tuple(map(int, str(abs(tick)))), -data_type.scale)), data_type
+            ),
+        )
+    if column.family == "date":
+        return _Grid(Fraction(1, 86_400), -(2**31), 2**31 - 1, lambda tick: pa.scalar(tick, pa.int32()).cast(data_type))
+    if column.family == "timestamp":
+        ticks = Fraction(_TICKS_PER_SECOND[data_type.unit])
+        return _Grid(ticks, -(2**63), 2**63 - 1, lambda tick: pa.scalar(tick, pa.int64()).cast(data_type))
+    return None
+
+
+def _number(right: Value, column: Value) -> Fraction | None:
+    """Give a literal's exact value in the unit of the column's grid (one, or seconds since 1970), if it has one."""
+    value = right.literal
+    if column.family in ("integer", "decimal") and right.family in ("integer", "decimal"):
+        assert isinstance(value, (int, Decimal))
+        return Fraction(value)
+    if column.family == "integer" and right.family == "float":
+        assert isinstance(value, float)
+        return Fraction(value) if math.isfinite(value) and abs(value) < _EXACT_DOUBLE_MAX else None
+    if column.family in ("date", "timestamp") and isinstance(value, date):
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        return Fraction((value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1), 1_000_000)
+    return None
+
+
+def _exact_float(left: Value, right: Value) -> tuple[Value, Value]:
+    """Keep a float column bare when the literal is a float as well; otherwise both go to double, as in Spark."""
+    if left.family != "float" or right.family not in _NUMBERS:
+        return left, right
+    right = cast(right, pa.float64())
+    if left.type == pa.float32():
+        number = right.literal
+        assert isinstance(number, float)
+        with np.errstate(over="ignore"):
+            exact = math.isnan(number) or float(np.float32(number)) == number
+        return (left, cast(right, left.type)) if exact else (cast(left, pa.float64()), right)
+    return left, right
+
+
+def _compare_floats(operator: Operator, left: Value, right: Value) -> pc.Expression:
+    """Compare with NaN equal to NaN and greater than everything else."""
+    a, b = left.expression, right.expression
+    if right.is_literal and isinstance(right.literal, float) and not math.isnan(right.literal):
+        return operator(a, b) | pc.is_nan(a) if operator in (gt, ge) else operator(a, b)
+    if operator in (gt, le):
+        a, b = b, a
+    equal = (a == b) | (pc.is_nan(a) & pc.is_nan(b))
+    less = (a < b) | (pc.is_nan(b) & ~pc.is_nan(a))
+    answer = equal if operator in (eq, ne) else less
+    return ~answer if operator in (ne, le, ge) else answer

@@ -1,0 +1,116 @@
+"""Spark SQL text to a syntax tree, and the two ways of taking a condition apart: conjuncts and a weaker condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
+
+import pyarrow.compute as pc
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+
+_SPARK = Dialect.get_or_raise("spark")
+
+
+def parse_expression(text: str) -> exp.Expression:
+    """Parse one Spark SQL expression.
+
+    Raises: InvalidConfigError when the text is not one whole expression.
+    """
+    try:
+        tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
+        trees = _SPARK.parser().parse_into(exp.Condition, tokens, text)
+    except SqlglotError as error:
+        raise InvalidConfigError(f"not a Spark SQL expression: {text!r} ({_first_reason(error)})") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+        raise InvalidConfigError(f"expected exactly one Spark SQL expression, found {len(trees)}: {text!r}")
+    return trees[0]
+
+
+def to_sql(node: exp.Expression) -> str:
+    """Render a syntax tree as Spark SQL text that parses to the same tree."""
+    return node.sql(dialect="spark")
+
+
+def unsupported(node: exp.Expression, reason: str = "") -> UnsupportedError:
+    """Build the error for a piece of SQL that has no faithful Arrow form."""
+    why = f": {reason}" if reason else ""
+    return UnsupportedError(f"SQL expression {to_sql(node)!r} ({node.key}) is not supported without Spark{why}")
+
+
+def without_parens(node: exp.Expression) -> exp.Expression:
+    """Strip the parentheses around a tree."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def operands(node: exp.Expression, connector: type[exp.Connector]) -> list[exp.Expression]:
+    """List the operands of a chain of one connector, left to right; a chain of any length needs no recursion."""
+    found: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        current = without_parens(pending.pop())
+        if isinstance(current, connector):
+            pending += [current.expression, current.this]
+        else:
+            found.append(current)
+    return found
+
+
+def weaken(node: exp.Expression, leaf: Callable[[exp.Expression], pc.Expression | None]) -> pc.Expression | None:
+    """Build a condition that holds wherever `node` does, out of the leaves that can be said; None when there are none.
+
+    A leaf that cannot be said is taken as true: it leaves an AND, and dissolves an OR.
+    """
+    node = without_parens(node)
+    if isinstance(node, exp.And):
+        said = [part for part in (weaken(one, leaf) for one in operands(node, exp.And)) if part is not None]
+        return balanced(and_, said) if said else None
+    if isinstance(node, exp.Or):
+        parts = [weaken(one, leaf) for one in operands(node, exp.Or)]
+        said = [part for part in parts if part is not None]
+        return balanced(or_, said) if len(said) == len(parts) else None
+    return leaf(node)
+
+
+def balanced(
+    combine: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: list[pc.Expression]
+) -> pc.Expression:
+    """Combine expressions as a shallow tree: Arrow walks them recursively, and a long chain overflows its stack."""
+    while len(parts) > 4:
+        parts = [reduce(combine, parts[start : start + 2]) for start in range(0, len(parts), 2)]
+    return reduce(combine, parts)
+
+
+def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
+    """Read `'it''s'` as Spark 4 and standard SQL do, one literal with a quote; the tokenizer sees two adjacent ones."""
+    joined: list[Token] = []
+    for token in tokens:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            joined[-1] = Token(
+                TokenType.STRING, last.text + text[token.start] + token.text, last.line, last.col, last.start, token.end
+            )
+        else:
+            joined.append(token)
+    return joined
+
+
+def _first_reason(error: SqlglotError) -> str:
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    details = getattr(cause, "errors", None)
+    if details:
+        return str(details[0].get("description") or cause)
+    return str(cause).splitlines()[0]

@@ -1,0 +1,257 @@
+"""Syntax tree to typed Arrow expression: one entry per kind of node, everything else refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.records.sql import functions
+from hoodie.records.sql.arithmetic import arithmetic, negate
+from hoodie.records.sql.cast import cast
+from hoodie.records.sql.columns import is_column, resolve
+from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
+from hoodie.records.sql.parse import balanced, operands, unsupported, without_parens
+from hoodie.records.sql.types import arrow_type
+from hoodie.records.sql.values import Value, decimal_literal, fold, integer_literal, literal
+
+_COMPARISONS: dict[type[exp.Expression], Operator] = {
+    exp.EQ: eq,
+    exp.NEQ: ne,
+    exp.LT: lt,
+    exp.LTE: le,
+    exp.GT: gt,
+    exp.GTE: ge,
+}
+_ARITHMETIC: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """Translates trees over one schema; `flat` as in `columns.resolve`."""
+
+    schema: pa.Schema
+    flat: bool = False
+
+    def value(self, node: exp.Expression) -> Value:
+        """Translate any expression.
+
+        Raises: UnsupportedError naming the piece without an Arrow form; SchemaMismatchError for unknown columns and
+        wrong types.
+        """
+        node = without_parens(node)
+        if is_column(node):
+            return self._column(node)
+        if type(node) in _COMPARISONS:
+            left, right = self.value(node.this), self.value(node.expression)
+            return _boolean(compare(_COMPARISONS[type(node)], left, right))
+        if type(node) in _ARITHMETIC:
+            return arithmetic(_ARITHMETIC[type(node)], self.value(node.this), self.value(node.expression))
+        translate = _NODES.get(type(node))
+        if translate is None:
+            raise unsupported(node)
+        return translate(self, node)
+
+    def condition(self, node: exp.Expression) -> pc.Expression:
+        """Translate an expression that must be boolean.
+
+        Raises: SchemaMismatchError when it is not.
+        """
+        value = self.value(node)
+        if value.family == "null":
+            return null_boolean()
+        if value.family != "boolean":
+            raise SchemaMismatchError(f"expected a condition, found {node.sql(dialect='spark')!r} of type {value.type}")
+        return value.expression
+
+    def _column(self, node: exp.Expression) -> Value:
+        column = resolve(node, self.schema, flat=self.flat)
+        if pa.types.is_dictionary(column.type):
+            return Value(column.expression.cast(column.type.value_type), column.type.value_type)
+        return Value(column.expression, column.type)
+
+
+def _boolean(expression: pc.Expression) -> Value:
+    return Value(expression, pa.bool_())
+
+
+def _and(self: Translator, node: exp.And) -> Value:
+    return _boolean(balanced(and_, [self.condition(one) for one in operands(node, exp.And)]))
+
+
+def _or(self: Translator, node: exp.Or) -> Value:
+    return _boolean(balanced(or_, [self.condition(one) for one in operands(node, exp.Or)]))
+
+
+def _not(self: Translator, node: exp.Not) -> Value:
+    return _boolean(~self.condition(node.this))
+
+
+def _is(self: Translator, node: exp.Is) -> Value:
+    if isinstance(node.expression, exp.Null):
+        return _boolean(self.value(node.this).expression.is_null())
+    if isinstance(node.expression, exp.Boolean):
+        wanted = bool(node.expression.this)
+        held = self.condition(node.this)
+        return _boolean(pc.coalesce(held if wanted else ~held, False))
+    raise unsupported(node)
+
+
+def _between(self: Translator, node: exp.Between) -> Value:
+    if node.args.get("symmetric"):
+        raise unsupported(node)
+    value = self.value(node.this)
+    low, high = self.value(node.args["low"]), self.value(node.args["high"])
+    return _boolean(compare(ge, value, low) & compare(le, value, high))
+
+
+def _in(self: Translator, node: exp.In) -> Value:
+    if not node.expressions or any(node.args.get(part) is not None for part in ("query", "unnest", "field")):
+        raise unsupported(node, "only a list of values is")
+    return _boolean(is_in(self.value(node.this), [self.value(one) for one in node.expressions]))
+
+
+def _escape(self: Translator, node: exp.Escape) -> Value:
+    if not isinstance(node.this, (exp.Like, exp.ILike)):
+        raise unsupported(node)
+    return functions.like(node.this, self.value, functions.literal_text(node.expression, node, self.value))
+
+
+def _cast(self: Translator, node: exp.Cast) -> Value:
+    if node.args.get("safe"):
+        raise unsupported(node, "TRY_CAST; CAST gives NULL for text that cannot be read")
+    if node.args.get("format") is not None:
+        raise unsupported(node, "with a format")
+    return cast(self.value(node.this), arrow_type(node.to))
+
+
+def _number(self: Translator, node: exp.Literal) -> Value:
+    if node.is_string:
+        return literal(node.name, pa.string())
+    written = node.name
+    if "e" in written.lower():
+        return literal(float(written), pa.float64())
+    return decimal_literal(Decimal(written)) if "." in written else integer_literal(int(written))
+
+
+def _negative(self: Translator, node: exp.Neg) -> Value:
+    value = self.value(node.this)
+    if value.is_literal and isinstance(value.literal, int) and value.family == "integer":
+        # -2147483648 is an int in Spark though 2147483648 alone is not.
+        return (
+            integer_literal(-value.literal)
+            if isinstance(without_parens(node.this), exp.Literal)
+            else fold(negate(value))
+        )
+    return fold(negate(value)) if value.is_literal and not value.is_null_literal else negate(value)
+
+
+def _binary(self: Translator, node: exp.HexString) -> Value:
+    try:
+        return literal(bytes.fromhex(node.name), pa.binary())
+    except ValueError as error:
+        raise InvalidConfigError(f"X'{node.name}' is not a binary literal: {error}") from error
+
+
+def _if(self: Translator, node: exp.If) -> Value:
+    default = node.args.get("false")
+    case = (self.condition(node.this), self.value(node.args["true"]))
+    return functions.choose([case], self.value(default) if default is not None else None)
+
+
+def _case(self: Translator, node: exp.Case) -> Value:
+    cases: list[tuple[pc.Expression, Value]] = []
+    for one in node.args["ifs"]:
+        if node.this is None:
+            condition = self.condition(one.this)
+        else:
+            condition = compare(eq, self.value(node.this), self.value(one.this))
+        cases.append((condition, self.value(one.args["true"])))
+    default = node.args.get("default")
+    return functions.choose(cases, self.value(default) if default is not None else None)
+
+
+def _nullif(self: Translator, node: exp.Nullif) -> Value:
+    value = self.value(node.this)
+    same = compare(eq, value, self.value(node.expression))
+    return functions.choose([(same, Value(pc.scalar(None), pa.null(), is_literal=True))], value)
+
+
+def _named(self: Translator, node: exp.Anonymous) -> Value:
+    name = node.name.lower()
+    if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
+        value = self.value(node.expressions[0]).expression
+        return _boolean(value.is_null() if name == "isnull" else value.is_valid())
+    raise unsupported(node, f"no function {node.name!r} here")
+
+
+def _concat(self: Translator, node: exp.Concat) -> Value:
+    return functions.concat_literals(node) or functions.concat(node, self.value)
+
+
+def _function(function: Callable[[Any, functions.Translate], Value]) -> Callable[[Translator, Any], Value]:
+    return lambda self, node: function(node, self.value)
+
+
+_NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.NullSafeEQ: lambda self, node: _boolean(null_safe_equal(self.value(node.this), self.value(node.expression))),
+    exp.NullSafeNEQ: lambda self, node: _boolean(~null_safe_equal(self.value(node.this), self.value(node.expression))),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _function(functions.like),
+    exp.ILike: _function(functions.like),
+    exp.Escape: _escape,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Literal: _number,
+    exp.RawString: lambda self, node: literal(node.name, pa.string()),
+    exp.HexString: _binary,
+    exp.Null: lambda self, node: Value(pc.scalar(None), pa.null(), is_literal=True),
+    exp.Boolean: lambda self, node: literal(bool(node.this), pa.bool_()),
+    exp.Neg: _negative,
+    exp.If: _if,
+    exp.Case: _case,
+    exp.Nullif: _nullif,
+    exp.Anonymous: _named,
+    exp.Concat: _concat,
+    exp.DPipe: _function(functions.concat),
+    exp.Coalesce: _function(functions.coalesce),
+    exp.Upper: _function(functions.change_case),
+    exp.Lower: _function(functions.change_case),
+    exp.Length: _function(functions.length),
+    exp.Trim: _function(functions.trim),
+    exp.Substring: _function(functions.substring),
+    exp.Contains: _function(functions.contains),
+    exp.StartsWith: _function(functions.contains),
+    exp.EndsWith: _function(functions.contains),
+    exp.Abs: _function(functions.absolute),
+    exp.Round: _function(functions.rounded),
+    exp.Year: _function(functions.date_part),
+    exp.Month: _function(functions.date_part),
+    exp.Day: _function(functions.date_part),
+    exp.DayOfMonth: _function(functions.date_part),
+    exp.Quarter: _function(functions.date_part),
+    exp.Hour: _function(functions.time_part),
+    exp.Minute: _function(functions.time_part),
+    exp.Second: _function(functions.time_part),
+    exp.TsOrDsToDate: _function(functions.to_date),
+    exp.IsNan: _function(functions.is_nan),
+}

@@ -1,0 +1,159 @@
+"""Typed expressions: what the translator passes around, literals, and Spark's rules for the type two operands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+
+Family = Literal["null", "boolean", "integer", "decimal", "float", "string", "binary", "date", "timestamp", "nested"]
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+MAX_PRECISION = 38
+_UNITS = ("s", "ms", "us", "ns")
+_ONE_ROW = pa.table({"row": pa.array([0], pa.int8())})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An Arrow expression and its type; of a literal also the Python value."""
+
+    expression: pc.Expression
+    type: pa.DataType
+    is_literal: bool = False
+    literal: object = None
+
+    @property
+    def family(self) -> Family:
+        """The kind of type, as the rules for coercion see it."""
+        return family_of(self.type)
+
+    @property
+    def is_null_literal(self) -> bool:
+        """Whether this is NULL written in the text."""
+        return self.is_literal and self.literal is None
+
+
+def family_of(data_type: pa.DataType) -> Family:
+    """Sort an Arrow type into the kinds that SQL distinguishes."""
+    tests: list[tuple[Family, bool]] = [
+        ("null", pa.types.is_null(data_type)),
+        ("boolean", pa.types.is_boolean(data_type)),
+        ("integer", pa.types.is_integer(data_type)),
+        ("decimal", pa.types.is_decimal(data_type)),
+        ("float", pa.types.is_floating(data_type)),
+        ("string", pa.types.is_string(data_type) or pa.types.is_large_string(data_type)),
+        ("binary", pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type)),
+        ("date", pa.types.is_date32(data_type)),
+        ("timestamp", pa.types.is_timestamp(data_type)),
+    ]
+    return next((family for family, matches in tests if matches), "nested")
+
+
+def literal(value: object, data_type: pa.DataType) -> Value:
+    """Make a literal of a type that holds it exactly."""
+    return Value(pc.scalar(pa.scalar(value, data_type)), data_type, is_literal=True, literal=value)
+
+
+def integer_literal(value: int) -> Value:
+    """Make an integer literal of the type Spark gives it: int, bigint, else decimal."""
+    if -(2**31) <= value < 2**31:
+        return literal(value, pa.int32())
+    if -(2**63) <= value < 2**63:
+        return literal(value, pa.int64())
+    return decimal_literal(Decimal(value))
+
+
+def decimal_literal(value: Decimal) -> Value:
+    """Make a decimal literal with the precision and scale of its digits.
+
+    Raises: UnsupportedError beyond 38 digits.
+    """
+    digits, exponent = len(value.as_tuple().digits), int(value.as_tuple().exponent)
+    scale = max(0, -exponent)
+    precision = max(digits + max(0, exponent), scale)
+    if precision > MAX_PRECISION:
+        raise UnsupportedError(f"number {value} has {precision} digits; a decimal holds {MAX_PRECISION}")
+    return literal(value, pa.decimal128(precision, scale))
+
+
+def fold(value: Value) -> Value:
+    """Evaluate an expression that refers to no column, and make it a literal again.
+
+    Raises: SchemaMismatchError when the value does not fit its type.
+    """
+    try:
+        return literal(evaluate(value.expression, _ONE_ROW)[0].as_py(), value.type)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(f"the literal does not fit {value.type}: {error}") from error
+
+
+def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
+    """Compute an expression for every row of a table, in order; memory: the table and the result."""
+    plan = acero.Declaration.from_sequence(
+        [
+            acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+            acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"])),
+        ]
+    )
+    return plan.to_table(use_threads=False).column(0)
+
+
+def decimal_of(value: Value) -> pa.DataType:
+    """Say which decimal type holds an integer or decimal operand; a literal counts its own digits, as in Spark."""
+    if value.family == "decimal":
+        return value.type
+    if value.is_literal and isinstance(value.literal, int):
+        return pa.decimal128(len(str(abs(value.literal))), 0)
+    return pa.decimal128({8: 3, 16: 5, 32: 10, 64: 20}[value.type.bit_width], 0)
+
+
+def shared_type(left: Value, right: Value) -> pa.DataType | None:
+    """Find the type to which Spark takes both operands of `=`, CASE or COALESCE; None when there is none.
+
+    Strings are not considered: see `compare.py`, where the other side decides.
+    """
+    families = {left.family, right.family} - {"null"}
+    if left.family == "null" or left.type == right.type:
+        return right.type
+    if right.family == "null":
+        return left.type
+    if families == {"integer"}:
+        return max(_signed(left.type), _signed(right.type), key=lambda one: one.bit_width)
+    if families <= {"integer", "decimal"}:
+        return wider_decimal(decimal_of(left), decimal_of(right))
+    if families <= {"integer", "decimal", "float"}:
+        both_single = left.type == right.type == pa.float32()
+        return pa.float32() if both_single else pa.float64()
+    if families <= {"date", "timestamp"}:
+        return _shared_timestamp(left.type, right.type)
+    if families in ({"string"}, {"binary"}):
+        return pa.large_string() if families == {"string"} else pa.large_binary()
+    return None
+
+
+def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Find the decimal type that holds all values of both: 256 bits where 128 would lose digits."""
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
+
+
+def _signed(data_type: pa.DataType) -> pa.DataType:
+    if not pa.types.is_unsigned_integer(data_type):
+        return data_type
+    return {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.int64()}[data_type.bit_width]
+
+
+def _shared_timestamp(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    stamps = [one for one in (left, right) if pa.types.is_timestamp(one)]
+    unit = max((one.unit for one in stamps), key=_UNITS.index)
+    zoned = any(one.tz is not None for one in stamps)
+    return pa.timestamp(unit, "UTC" if zoned else None)

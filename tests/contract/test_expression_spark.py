@@ -1,0 +1,104 @@
+"""Spark and hoodie give each expression the same value on every row, and pruned scans keep the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.records.expression import evaluate, to_filter, to_projection, to_scan_filter
+from tests.contract.expression_cases import (
+    CONDITIONS,
+    DIVISIONS_BY_ZERO,
+    NULL_OUTSIDE_ANSI_MODE,
+    ONLY_IN_ANSI_MODE,
+    PROJECTIONS,
+    SCHEMA,
+    TABLE,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def parquet_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two rows per row group: small enough that statistics decide, and that one NaN stands beside one constant."""
+    path = tmp_path_factory.mktemp("expressions") / "table.parquet"
+    pq.write_table(TABLE, path, row_group_size=2)
+    return str(path)
+
+
+@pytest.fixture
+def set_ansi_mode(spark: SparkSession) -> Iterator[Any]:
+    before = spark.conf.get("spark.sql.ansi.enabled", "false")
+    yield lambda on: spark.conf.set("spark.sql.ansi.enabled", str(on).lower())
+    spark.conf.set("spark.sql.ansi.enabled", str(before))
+
+
+def _by_spark(spark: SparkSession, path: str, expressions: list[str]) -> list[list[object]]:
+    """All expressions as columns of one query: values per expression, ordered by id."""
+    from pyspark.sql import functions as F
+
+    columns = [F.expr(text).alias(f"e{number}") for number, text in enumerate(expressions)]
+    rows = spark.read.parquet(path).select("id", *columns).collect()
+    rows.sort(key=lambda row: row[0])
+    return [[row[number + 1] for row in rows] for number in range(len(expressions))]
+
+
+def _by_hoodie(text: str) -> list[object]:
+    return evaluate(to_projection(text, SCHEMA), TABLE).to_pylist()
+
+
+def _disagreements(texts: list[str], expected: list[list[object]]) -> list[str]:
+    wrong = []
+    for text, theirs in zip(texts, expected, strict=True):
+        ours = _by_hoodie(text)
+        if not all(_same(one, other) for one, other in zip(ours, theirs, strict=True)):
+            wrong.append(f"{text}\n    spark  {theirs}\n    hoodie {ours}")
+    return wrong
+
+
+def _same(ours: object, theirs: object) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
+    if hasattr(ours, "tzinfo") and hasattr(theirs, "tzinfo"):
+        return bool(ours.replace(tzinfo=None) == theirs.replace(tzinfo=None))
+    return type(ours) is type(theirs) and ours == theirs
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_conditions_have_the_truth_value_of_spark(
+    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
+) -> None:
+    set_ansi_mode(ansi)
+    texts = [*CONDITIONS, *(ONLY_IN_ANSI_MODE if ansi else NULL_OUTSIDE_ANSI_MODE)]
+    wrong = _disagreements(texts, _by_spark(spark, parquet_file, texts))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_projections_have_the_value_and_type_of_spark(
+    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
+) -> None:
+    set_ansi_mode(ansi)
+    texts = PROJECTIONS if ansi else [*PROJECTIONS, *DIVISIONS_BY_ZERO]
+    wrong = _disagreements(texts, _by_spark(spark, parquet_file, texts))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("text", [*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE])
+def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str, text: str) -> None:
+    exact = to_filter(text, SCHEMA)
+    fragment = next(iter(ds.dataset(parquet_file).get_fragments()))
+    scanner = fragment.scanner(schema=SCHEMA, filter=to_scan_filter(text, SCHEMA))
+    found = [number for batch in scanner.to_batches() for number in batch.filter(exact).column("id").to_pylist()]
+    assert found == TABLE.filter(exact).column("id").to_pylist()
+    expected = [number for number, kept in enumerate(evaluate(exact, TABLE).to_pylist()) if kept]
+    assert found == expected
