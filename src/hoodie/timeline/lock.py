@@ -165,8 +165,8 @@ class TableLock:
         who = "another writer" if holder.owner is None else str(holder.owner)
         age_seconds = (self._now_ms() - holder.modified_ms) // 1000
         return LockTimeoutError(
-            f"{self._store.uri(self._path)} is held by {who}, taken {age_seconds} s ago; waited {self._wait_ms_max} ms. "
-            "Wait longer; or, if that writer is surely dead, delete the file"
+            f"{self._store.uri(self._path)} is held by {who}, taken {age_seconds} s ago; waited {self._wait_ms_max} "
+            "ms. Wait longer; or, if that writer is surely dead, delete the file"
         )
 
 

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import CommitConflictError
+from hoodie.storage import CrashError, FaultStore, LocalStore, MemoryStore
+from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
+from tests.unit.timeline.writers import on_another_machine, other_process
+
+T = "20261121123441258"
+FILE = f".hoodie/.heartbeat/{T}"
+
+
+def wait_until_changed(store: MemoryStore, modified_ms: int) -> None:
+    for _ in range(500):
+        info = store.head(FILE)
+        assert info is not None
+        if info.modified_ms > modified_ms:
+            return
+        time.sleep(0.01)
+    pytest.fail("no beat in five seconds")
+
+
+def test_a_writer_is_alive_from_start_to_stop() -> None:
+    store = MemoryStore()
+    heartbeat = Heartbeat(store, T)
+    assert not is_live(store, T)
+    with heartbeat:
+        assert is_live(store, T)
+        # Our own writer does not depend on the clock.
+        assert is_live(store, T, now_ms=10**15)
+        heartbeat.ensure_fresh()
+        assert json.loads(store.read(FILE))["pid"] > 0
+    assert not is_live(store, T)
+    assert store.head(FILE) is None
+    heartbeat.stop()
+    with pytest.raises(RuntimeError, match="before"):
+        heartbeat.start()
+
+
+def test_the_file_is_refreshed_and_does_not_come_back() -> None:
+    store = MemoryStore()
+    heartbeat = Heartbeat(store, T, interval_ms=5)
+    heartbeat.start()
+    info = store.head(FILE)
+    assert info is not None
+    wait_until_changed(store, info.modified_ms)
+    heartbeat.stop()
+    time.sleep(0.03)
+    assert store.head(FILE) is None
+    assert not [thread for thread in threading.enumerate() if thread.name == f"heartbeat-{T}"]
+
+
+def test_a_failing_store_does_not_end_it() -> None:
+    class Flaky(MemoryStore):
+        fails = False
+
+        def replace(self, path: str, data: bytes) -> None:
+            if self.fails:
+                self.fails = False
+                raise OSError("network")
+            super().replace(path, data)
+
+    store = Flaky()
+    with Heartbeat(store, T, interval_ms=5):
+        store.fails = True
+        info = store.head(FILE)
+        assert info is not None
+        wait_until_changed(store, info.modified_ms)
+
+
+def test_a_writer_whose_heart_stopped_must_not_commit() -> None:
+    now = [1_000_000]
+    heartbeat = Heartbeat(MemoryStore(), T, now_ms=lambda: now[0])
+    with heartbeat:
+        now[0] += 120_000
+        heartbeat.ensure_fresh()
+        now[0] += 1
+        with pytest.raises(CommitConflictError, match="120001 ms"):
+            heartbeat.ensure_fresh()
+
+
+def test_a_crashed_writer_is_dead_at_once() -> None:
+    inner = MemoryStore()
+    store = FaultStore(inner, 2)
+
+    def write() -> None:
+        with Heartbeat(store, T):
+            assert is_live(inner, T)
+            store.create("data", b"")
+
+    with pytest.raises(CrashError):
+        write()
+    assert inner.head(FILE) is not None
+    assert not is_live(inner, T)
+    delete_heartbeat(inner, T)
+    assert inner.head(FILE) is None
+
+
+def test_a_writer_that_cannot_start_is_dead() -> None:
+    with pytest.raises(CrashError):
+        Heartbeat(FaultStore(MemoryStore(), 1), T).start()
+
+
+def test_an_abandoned_writer_is_dead() -> None:
+    store = MemoryStore()
+    heartbeat = Heartbeat(store, T)
+    heartbeat.start()
+    assert is_live(store, T)
+    del heartbeat
+    gc.collect()
+    assert store.head(FILE) is not None
+    assert not is_live(store, T)
+
+
+def test_forget_all_kills_the_writers_of_this_process() -> None:
+    store = MemoryStore()
+    heartbeat = Heartbeat(store, T)
+    heartbeat.start()
+    forget_all()
+    assert not is_live(store, T)
+    heartbeat.stop()
+
+
+@pytest.mark.parametrize("content", [b"", b"other text", b"[1]", on_another_machine().to_bytes()])
+def test_writers_elsewhere_live_by_the_age_of_their_file(content: bytes) -> None:
+    store = MemoryStore(now_ms=lambda: 1_000_000)
+    store.create(FILE, content)
+    assert is_live(store, T, now_ms=1_000_000 + 120_000)
+    assert not is_live(store, T, now_ms=1_000_000 + 120_001)
+    assert not is_live(store, T, now_ms=1_000_000 + 31, interval_ms=10, tolerable_misses=3)
+
+
+def test_a_killed_process_is_dead_at_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with other_process(tmp_path, f"beat = Heartbeat(store, '{T}')\nbeat.start()"):
+        assert is_live(store, T)
+        info = store.head(FILE)
+        assert info is not None
+        assert not is_live(store, T, now_ms=info.modified_ms + 120_001)
+    assert store.head(FILE) is not None
+    assert not is_live(store, T)
+
+
+def test_the_metadata_table_has_its_own() -> None:
+    store = MemoryStore()
+    with Heartbeat(store, T, folder=".hoodie/metadata/.hoodie"):
+        assert is_live(store, T, folder=".hoodie/metadata/.hoodie")
+        assert not is_live(store, T)

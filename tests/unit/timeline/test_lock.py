@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import LockTimeoutError
+from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.timeline import TableLock, forget_all
+from hoodie.timeline.owner import Owner
+from tests.unit.timeline.writers import on_another_machine, other_process
+
+LOCK = ".hoodie/lock"
+
+
+def impatient(store: Store, expire_ms: int = 0) -> TableLock:
+    return TableLock(store, wait_ms_max=0, expire_ms=expire_ms)
+
+
+def assert_free(store: Store) -> None:
+    """The lock can be had at once, and afterwards nothing is left of it."""
+    with impatient(store) as lock:
+        assert lock.is_held()
+    assert store.head(LOCK) is None
+
+
+def leave_a_dead_lock(store: Store) -> None:
+    store.create(LOCK, Owner.new().to_bytes())  # a writer of this process that is not running
+
+
+def test_one_at_a_time() -> None:
+    store = MemoryStore()
+    with impatient(store) as lock:
+        assert lock.is_held()
+        with pytest.raises(LockTimeoutError, match=r"held by process \d+ on .*delete the file"):
+            impatient(store).acquire()
+        with pytest.raises(RuntimeError, match="already"):
+            lock.acquire()
+    assert not lock.is_held()
+    lock.release()
+    assert_free(store)
+    lock.acquire()
+    lock.release()
+
+
+def test_released_after_an_error() -> None:
+    store = MemoryStore()
+    with pytest.raises(KeyError), impatient(store):
+        raise KeyError
+    assert_free(store)
+
+
+def test_it_waits_as_long_as_it_was_told() -> None:
+    store = MemoryStore()
+    store.create(LOCK, b"")
+    clock = itertools.count(0, 50)
+    slept: list[float] = []
+    lock = TableLock(
+        store, wait_ms_max=500, retry_ms=100, now_ms=lambda: next(clock), sleep_seconds=lambda s: slept.append(s)
+    )
+    with pytest.raises(LockTimeoutError, match=r"another writer.*waited 500 ms"):
+        lock.acquire()
+    assert slept == [0.1] * 9
+
+
+def test_it_gets_the_lock_when_it_is_released() -> None:
+    store = MemoryStore()
+    holder = impatient(store)
+    holder.acquire()
+    with TableLock(store, sleep_seconds=lambda _: holder.release()) as lock:
+        assert lock.is_held()
+
+
+def test_threads_take_turns() -> None:
+    store = MemoryStore()
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(5):
+            with TableLock(store, retry_ms=1):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    run_all([work] * 4)
+    assert most == [1] * 20
+
+
+def run_all(works: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_foreign_lock_is_waited_for_or_expires() -> None:
+    for content in (b"", on_another_machine().to_bytes()):
+        store = MemoryStore()
+        store.create(LOCK, content)
+        store.set_modified_ms(LOCK, 1_000_000)
+        with pytest.raises(LockTimeoutError):
+            impatient(store).acquire()
+        with pytest.raises(LockTimeoutError):
+            impatient(store, expire_ms=10**15).acquire()
+        with impatient(store, expire_ms=60_000) as lock:
+            assert lock.is_held()
+        assert store.list("", recursive=True) == []
+
+
+def test_a_lock_of_this_process_does_not_expire() -> None:
+    store = MemoryStore()
+    with impatient(store):
+        store.set_modified_ms(LOCK, 1_000_000)
+        with pytest.raises(LockTimeoutError):
+            impatient(store, expire_ms=1).acquire()
+
+
+def test_release_leaves_the_lock_of_another() -> None:
+    store = MemoryStore()
+    lock = impatient(store)
+    lock.acquire()
+    store.replace(LOCK, b"")  # somebody thought that we were dead
+    assert not lock.is_held()
+    lock.release()
+    assert store.read(LOCK) == b""
+
+
+def test_forget_all_frees_the_locks_of_this_process() -> None:
+    store = MemoryStore()
+    impatient(store).acquire()
+    forget_all()
+    assert_free(store)
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with other_process(tmp_path, "TableLock(store).acquire()"), pytest.raises(LockTimeoutError):
+        impatient(store).acquire()
+    assert_free(store)
+
+
+@pytest.mark.parametrize("crash_point", list(CrashPoint))
+@pytest.mark.parametrize("count_reads", [False, True])
+@pytest.mark.parametrize("dead_lock", [False, True])
+def test_a_holder_may_die_at_any_call(crash_point: CrashPoint, count_reads: bool, dead_lock: bool) -> None:
+    for fail_at in itertools.count(1):
+        inner = MemoryStore()
+        if dead_lock:
+            leave_a_dead_lock(inner)
+        store = FaultStore(inner, fail_at, count_reads=count_reads, crash_point=crash_point)
+        try:
+            with impatient(store):
+                pass
+        except CrashError:
+            # The second contender finds what the first left: at worst a claim to look at first.
+            TableLock(inner, wait_ms_max=1000, retry_ms=1).acquire()
+            continue
+        assert fail_at > 2
+        break
+
+
+def test_contenders_for_a_dead_lock_take_turns() -> None:
+    store = MemoryStore()
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(5):
+            lock = TableLock(store, retry_ms=1)
+            lock.acquire()
+            inside.append(1)
+            most.append(len(inside))
+            inside.pop()
+            assert lock._owner is not None
+            lock._owner.forget()  # dies without releasing
+
+    run_all([work] * 4)
+    assert most == [1] * 20
+
+
+def test_a_slow_contender_does_not_remove_a_new_lock() -> None:
+    store = MemoryStore()
+    leave_a_dead_lock(store)
+    slow = impatient(store)
+    seen = slow._holder(LOCK)
+    assert seen is not None
+    with impatient(store) as winner:
+        slow._remove(LOCK, seen)
+        assert winner.is_held()
+    assert store.list("", recursive=True) == []
+
+
+@pytest.mark.parametrize("error", [FileExistsError, OSError])
+def test_an_answer_that_gets_lost_blocks_nobody(error: type[OSError]) -> None:
+    class Forgetful(MemoryStore):
+        def create(self, path: str, data: bytes) -> None:
+            super().create(path, data)
+            raise error(path)
+
+    store = Forgetful("test_lock_forgetful")
+    if error is FileExistsError:
+        with impatient(store) as lock:
+            assert lock.is_held()
+    else:
+        with pytest.raises(OSError, match="lock"):
+            impatient(store).acquire()
+    assert store.head(LOCK) is None
