@@ -93,7 +93,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             merge_mode=mode,
             timezone=TimelineTimezone(properties.get(keys.TIMEZONE, "UTC").upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
-            extra={**extra, options.INDEX_TYPE_KEY: wanted.index, **merging},
+            extra={**extra, options.INDEX_TYPE_KEY: wanted.index.upper(), **merging},
         )
     )
     table_key_generator(config)
