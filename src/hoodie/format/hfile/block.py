@@ -20,6 +20,9 @@ _CHECKSUM_TYPE_NONE = 0
 _NO_PREVIOUS_BLOCK = -1
 _GZIP_WINDOW = 31  # zlib: 15-bit window inside a gzip member
 _GZIP_LEVEL = 3
+_GZIP_HEADER_BYTES = 10
+_GZIP_FLAGS_OFFSET = 3
+_GZIP_HAS_COMMENT = 0x10
 
 # A block's uncompressed payload stays below this, so that a damaged length cannot ask for all the memory there is.
 _PAYLOAD_BYTES_MAX = 1 << 30
@@ -116,15 +119,16 @@ def _gzip(payload: bytes | memoryview) -> bytes:
     """Compress to one gzip member whose stored length hudi-rs reads right.
 
     hudi-rs counts the checksum chunks of the length that already holds the checksums, and so cuts the end off a
-    block whose length falls just below a multiple of the chunk (docs/format/metadata.md §1.14). Another level gives
-    another length.
+    block whose length falls just below a multiple of the chunk (docs/format/metadata.md §1.14). A comment in the
+    member's header, which every reader skips, makes such a block longer.
     """
-    stored = b""
-    for level in (_GZIP_LEVEL, 6, 1, 9, 2, 4, 0):
-        deflater = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
-        stored = deflater.compress(payload) + deflater.flush()
-        length = HEADER_BYTES + len(stored)
-        chunks = -(-length // _CHECKSUM_CHUNK_BYTES)
-        if length + _CHECKSUM_BYTES * chunks <= chunks * _CHECKSUM_CHUNK_BYTES:
-            break
-    return stored
+    deflater = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    stored = deflater.compress(payload) + deflater.flush()
+    length = HEADER_BYTES + len(stored)
+    chunks = -(-length // _CHECKSUM_CHUNK_BYTES)
+    missing = chunks * _CHECKSUM_CHUNK_BYTES - length
+    if missing >= _CHECKSUM_BYTES * chunks:
+        return stored
+    head, body = bytearray(stored[:_GZIP_HEADER_BYTES]), stored[_GZIP_HEADER_BYTES:]
+    head[_GZIP_FLAGS_OFFSET] |= _GZIP_HAS_COMMENT
+    return bytes(head) + b" " * missing + b"\0" + body
