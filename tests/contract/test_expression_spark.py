@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -22,9 +24,22 @@ from tests.contract.expression_cases import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark]
+
+SPARK_TYPES = {
+    pa.int8(): "tinyint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +57,29 @@ def set_ansi_mode(spark: SparkSession) -> Iterator[Any]:
     spark.conf.set("spark.sql.ansi.enabled", str(before))
 
 
-def _by_spark(spark: SparkSession, path: str, expressions: list[str]) -> list[list[object]]:
-    """All expressions as columns of one query: values per expression, ordered by id."""
+def _query(spark: SparkSession, path: str, expressions: list[str]) -> DataFrame:
+    """All expressions as columns of one query, after the id."""
     from pyspark.sql import functions as F
 
     columns = [F.expr(text).alias(f"e{number}") for number, text in enumerate(expressions)]
-    rows = spark.read.parquet(path).select("id", *columns).collect()
-    rows.sort(key=lambda row: row[0])
-    return [[row[number + 1] for row in rows] for number in range(len(expressions))]
+    table: DataFrame = spark.read.parquet(path)
+    return table.select("id", *columns)
+
+
+def _columns(query: DataFrame) -> list[list[object]]:
+    rows: list[tuple[object, ...]] = sorted((tuple(row) for row in query.collect()), key=lambda row: str(row[0]))
+    return [list(values) for values in zip(*rows, strict=True)][1:]
+
+
+def _spark_type(data_type: pa.DataType) -> str:
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    return SPARK_TYPES[data_type]
 
 
 def _by_hoodie(text: str) -> list[object]:
-    return evaluate(to_projection(text, SCHEMA), TABLE).to_pylist()
+    values: list[object] = evaluate(to_projection(text, SCHEMA), TABLE).to_pylist()
+    return values
 
 
 def _disagreements(texts: list[str], expected: list[list[object]]) -> list[str]:
@@ -68,8 +94,8 @@ def _disagreements(texts: list[str], expected: list[list[object]]) -> list[str]:
 def _same(ours: object, theirs: object) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
-    if hasattr(ours, "tzinfo") and hasattr(theirs, "tzinfo"):
-        return bool(ours.replace(tzinfo=None) == theirs.replace(tzinfo=None))
+    if isinstance(ours, datetime) and isinstance(theirs, datetime):
+        return ours.replace(tzinfo=None) == theirs.replace(tzinfo=None)
     return type(ours) is type(theirs) and ours == theirs
 
 
@@ -79,7 +105,7 @@ def test_conditions_have_the_truth_value_of_spark(
 ) -> None:
     set_ansi_mode(ansi)
     texts = [*CONDITIONS, *(ONLY_IN_ANSI_MODE if ansi else NULL_OUTSIDE_ANSI_MODE)]
-    wrong = _disagreements(texts, _by_spark(spark, parquet_file, texts))
+    wrong = _disagreements(texts, _columns(_query(spark, parquet_file, texts)))
     assert not wrong, "\n".join(wrong)
 
 
@@ -89,8 +115,12 @@ def test_projections_have_the_value_and_type_of_spark(
 ) -> None:
     set_ansi_mode(ansi)
     texts = PROJECTIONS if ansi else [*PROJECTIONS, *DIVISIONS_BY_ZERO]
-    wrong = _disagreements(texts, _by_spark(spark, parquet_file, texts))
+    query = _query(spark, parquet_file, texts)
+    wrong = _disagreements(texts, _columns(query))
     assert not wrong, "\n".join(wrong)
+    types = {text: _spark_type(evaluate(to_projection(text, SCHEMA), TABLE).type) for text in texts}
+    fields = query.schema.fields[1:]
+    assert types == {text: field.dataType.simpleString() for text, field in zip(texts, fields, strict=True)}
 
 
 @pytest.mark.parametrize("text", [*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE])

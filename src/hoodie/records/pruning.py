@@ -64,8 +64,8 @@ def equality_values(where: str, column: str, schema: pa.Schema) -> list[object] 
     """List the values of `column` that matching rows can have, as Python values of its type; None for no limit.
 
     Understands `column = x`, `column IN (...)`, `<=>`, and OR between such; several of them are intersected. An empty
-    list means that no row matches. In order of first appearance, without duplicates. Text columns compared with numbers,
-    and float columns, give None: there, equal values have several spellings.
+    list means that no row matches. In order of first appearance, without duplicates. Text compared with
+    numbers, and float columns, give None: there, equal values have several spellings.
 
     Raises: as `to_filter`.
     """

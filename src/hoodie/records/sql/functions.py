@@ -38,12 +38,13 @@ def common(values: list[Value]) -> tuple[list[Value], pa.DataType]:
     """
     seed = Value(values[0].expression, pa.null())
     for value in values:
-        shared = shared_type(seed, value)
+        # Between branches a literal counts with its whole type: 1 is an int of ten digits, though of one in arithmetic.
+        shared = shared_type(seed, Value(value.expression, value.type))
         if shared is None:
             raise SchemaMismatchError(
-                f"branches of type {seed.type} and {value.type} have no common type; CAST one of them"
+                f"branches of types {seed.type} and {value.type} have none in common; CAST one of them"
             )
-        seed = Value(value.expression, shared, value.is_literal and seed.family == "null", value.literal)
+        seed = Value(value.expression, shared)
     return [cast(value, seed.type) for value in values], seed.type
 
 

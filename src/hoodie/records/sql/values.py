@@ -8,7 +8,6 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -97,6 +96,9 @@ def fold(value: Value) -> Value:
 
 def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
     """Compute an expression for every row of a table, in order; memory: the table and the result."""
+    # Not at the top: pyarrow.acero imports pandas where it is installed, a second that `import hoodie` must not cost.
+    from pyarrow import acero
+
     plan = acero.Declaration.from_sequence(
         [
             acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),

@@ -1,0 +1,147 @@
+"""Partitions that a condition rules out, and the key values it asks for."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.errors import SchemaMismatchError
+from hoodie.records.expression import to_filter
+from hoodie.records.pruning import equality_values, partition_predicate, prune_partitions
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("key", pa.string()),
+        ("city", pa.string()),
+        ("day", pa.date32()),
+        ("fare", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("rider", pa.struct([("Zone", pa.int32())])),
+    ]
+)
+VALUES = pa.table(
+    {
+        "city": ["sf", "la", None, "ny"],
+        "day": [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 3), None],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("city = 'sf'", [True, False, False, False]),
+        ("CITY = 'sf' AND id = 1", [True, False, False, False]),
+        ("city = 'sf' OR id = 1", [True, True, True, True]),
+        ("(city = 'sf' AND id = 1) OR (city = 'ny' AND id = 2)", [True, False, False, True]),
+        ("city <> 'sf'", [False, True, False, True]),
+        ("NOT city = 'sf'", [False, True, False, True]),
+        ("city IS NULL", [False, False, True, False]),
+        ("day >= '2024-01-02'", [False, True, True, False]),
+        ("day >= '2024-01-02' AND city <> 'la'", [False, False, False, False]),
+        ("year(day) = 2024", [True, True, True, False]),
+        ("city = key", [True, True, True, True]),
+        ("id = 1", [True, True, True, True]),
+        ("false", [False, False, False, False]),
+        ("city = 'sf' AND NULL", [False, False, False, False]),
+    ],
+)
+def test_a_partition_goes_only_if_the_condition_cannot_hold_there(where: str, expected: list[bool]) -> None:
+    assert prune_partitions(where, SCHEMA, VALUES).to_pylist() == expected
+
+
+def test_an_unknown_value_keeps_its_partition_unless_another_column_rules_it_out() -> None:
+    unknown = {"city": pa.array([False, True, True, True])}
+    assert prune_partitions("city = 'sf'", SCHEMA, VALUES, unknown=unknown).to_pylist() == [True, True, True, True]
+    where = "city = 'sf' AND day = '2024-01-02'"
+    assert prune_partitions(where, SCHEMA, VALUES, unknown=unknown).to_pylist() == [False, True, False, False]
+
+
+def test_no_partition_gives_no_flags() -> None:
+    assert len(prune_partitions("city = 'sf'", SCHEMA, VALUES.slice(0, 0))) == 0
+
+
+def test_a_predicate_exists_only_where_partitions_decide_something() -> None:
+    assert partition_predicate("id = 1 OR city = 'sf'", SCHEMA, ["city"]) is None
+    told = partition_predicate("id = 1 AND city = 'sf'", SCHEMA, ["city"])
+    assert told is not None
+    assert told(VALUES).to_pylist() == [True, False, False, False]
+
+
+def test_a_nested_partition_field_is_a_column_with_a_dotted_name() -> None:
+    values = pa.table({"rider.Zone": pa.array([1, 2], pa.int32())})
+    assert prune_partitions("rider.zone = 2 AND id > 5", SCHEMA, values).to_pylist() == [False, True]
+
+
+def test_values_of_another_type_are_refused() -> None:
+    with pytest.raises(SchemaMismatchError, match="partition values of 'day': expected date32"):
+        prune_partitions("day > '2024'", SCHEMA, pa.table({"day": ["2024-01-01"]}))
+
+
+def test_a_misspelt_column_is_refused_even_outside_the_partition_fields() -> None:
+    with pytest.raises(SchemaMismatchError, match="no column 'idd'"):
+        prune_partitions("city = 'sf' AND idd = 1", SCHEMA, VALUES)
+
+
+@given(
+    st.recursive(
+        st.sampled_from(["p = 1", "p > 1", "p IS NULL", "x = 1", "p = x", "x <> 2", "p IN (0, NULL)"]),
+        lambda inner: st.one_of(
+            st.builds("({} AND {})".format, inner, inner),
+            st.builds("({} OR {})".format, inner, inner),
+            st.builds("NOT ({})".format, inner),
+        ),
+        max_leaves=6,
+    )
+)
+def test_no_partition_with_a_matching_row_is_dropped(where: str) -> None:
+    schema = pa.schema([("p", pa.int32()), ("x", pa.int32())])
+    options = [None, 0, 1, 2]
+    rows = pa.table({"p": [p for p in options for _ in options], "x": options * len(options)}, schema=schema)
+    partitions = pa.table({"p": pa.array(options, pa.int32())})
+    kept = partitions.filter(prune_partitions(where, schema, partitions)).column("p").to_pylist()
+    assert set(rows.filter(to_filter(where, schema)).column("p").to_pylist()) <= set(kept)
+
+
+@pytest.mark.parametrize(
+    ("where", "column", "expected"),
+    [
+        ("key = 'a'", "key", ["a"]),
+        ("'a' = KEY", "key", ["a"]),
+        ("key IN ('a', 'b', NULL, 'a')", "KEY", ["a", "b"]),
+        ("key = 'a' OR key IN ('b', 'c')", "key", ["a", "b", "c"]),
+        ("key IN ('a', 'b') AND key IN ('b', 'c') AND id > 1", "key", ["b"]),
+        ("key = 'a' AND key = 'b'", "key", []),
+        ("key = NULL", "key", []),
+        ("key <=> 'a'", "key", ["a"]),
+        ("key <=> NULL", "key", [None]),
+        ("id = 5", "id", [5]),
+        ("id = '5'", "id", [5]),
+        ("id = 5.0", "id", [5]),
+        ("id = 5.5", "id", []),
+        ("day = '2024-1-5'", "day", [date(2024, 1, 5)]),
+        ("rider.zone IN (1, 2)", "rider.Zone", [1, 2]),
+        ("key = 5", "key", None),
+        ("key > 'a'", "key", None),
+        ("key = 'a' OR id = 1", "key", None),
+        ("NOT key = 'a'", "key", None),
+        ("key = city", "key", None),
+        ("upper(key) = 'A'", "key", None),
+        ("fare = 0.0", "fare", None),
+        ("key IN ('a', city)", "key", None),
+    ],
+)
+def test_equality_values(where: str, column: str, expected: list[object] | None) -> None:
+    assert equality_values(where, column, SCHEMA) == expected
+
+
+def test_equality_values_of_a_decimal_have_the_scale_of_the_column() -> None:
+    found = equality_values("price = 1.5", "price", SCHEMA)
+    assert [str(value) for value in found or []] == ["1.50"]
+    assert pc.equal(pa.array(found, pa.decimal128(10, 2))[0], pa.scalar(found[0])).as_py() if found else False
