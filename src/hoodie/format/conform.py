@@ -99,9 +99,10 @@ class _Conformer:
         return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
 
     def _list(self, array: pa.Array, wanted: pa.ListType, path: str) -> pa.ListArray:
-        if not pa.types.is_list(array.type):
-            array = _checked(array, pa.list_(pa.field(LIST_ITEM, array.type.value_type)), path)
-        offsets, (items,) = _own_items(array, array.values)
+        if pa.types.is_list(array.type):
+            offsets, (items,) = _own_items(array, array.values)
+        else:
+            offsets, items = _flat_items(array)
         return _with_items(array, wanted, offsets, self.array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
 
     def _map(self, array: pa.MapArray, wanted: pa.MapType, path: str) -> pa.MapArray:
@@ -141,6 +142,13 @@ def _own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Arr
     start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
     offsets = pc.subtract(array.offsets, pa.scalar(start, pa.int32()))
     return offsets, [child.slice(start, end - start) for child in items]
+
+
+def _flat_items(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return 32-bit offsets and items of large, fixed size and view lists; Arrow's own cast of views loses items."""
+    sizes = pc.fill_null(pc.cast(pc.list_value_length(array), pa.int32()), 0)
+    ends = pc.cumulative_sum_checked(sizes)
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends]), array.flatten()
 
 
 def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: pa.Array) -> pa.Array:

@@ -25,9 +25,9 @@ def evolve(
 
     Columns keep their order; new ones come last and are nullable, new fields of structs likewise. Of two number types
     the later one in int, long, float, double is taken; of two decimals of the same scale the one with more digits; a
-    column becomes nullable when the data's is. A missing column must be nullable and is filled with null (the JVM refuses it by
-    default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested ones with dots)
-    must not change, so there a number may only grow from int to long.
+    column becomes nullable when the data's is. A missing column must be nullable and is filled with null (the JVM
+    refuses it by default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested
+    ones with dots) must not change, so there a number may only grow from int to long.
 
     Raises:
         SchemaMismatchError: any other difference; names the field and both types, and says what to do.
