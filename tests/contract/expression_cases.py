@@ -389,7 +389,6 @@ CAST(t AS DECIMAL(5,2)) = 7
 CAST(num AS DOUBLE) = 5
 CAST(num AS DECIMAL(10,2)) = 5
 CAST(p AS STRING) = '1.50'
-i::bigint = 5
 1.5BD = p
 5S = i
 """.strip().splitlines()

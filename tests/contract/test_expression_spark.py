@@ -62,7 +62,7 @@ def _query(spark: SparkSession, path: str, expressions: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     columns = [F.expr(text).alias(f"e{number}") for number, text in enumerate(expressions)]
-    table: DataFrame = spark.read.parquet(path)
+    table: DataFrame = spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(path)
     return table.select("id", *columns)
 
 

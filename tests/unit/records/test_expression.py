@@ -62,6 +62,7 @@ def rows(where: str) -> list[int]:
         ("rider.name = 'y'", [1]),
         ("large LIKE 's%' OR large = ''", [0, 3]),
         ("large = city", [0]),
+        ("id::bigint = 3", [3]),
         ("id IN (" + ",".join(map(str, range(3, 5000))) + ")", [3]),
         (" OR ".join(f"id = {number}" for number in range(2, 2000)), [2, 3]),
     ],
