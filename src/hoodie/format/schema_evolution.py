@@ -27,7 +27,7 @@ def evolve(
     the later one in int, long, float, double is taken; of two decimals of the same scale the one with more digits; a
     column becomes nullable when the data's is. A missing column must be nullable and is filled with null (the JVM
     refuses it by default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested
-    ones with dots) must not change, so there a number may only grow from int to long.
+    ones with dots) must not change, so there a number may only grow from int to long, or in digits.
 
     Raises:
         SchemaMismatchError: any other difference; names the field and both types, and says what to do.
@@ -62,7 +62,8 @@ class _Merger:
                 f"column {path!r} ({table.type}) is missing in the data, and {problem}: add the column to the data"
             )
         merged = self._type(table.type, incoming.type, path)
-        if path in self._key_fields and merged not in (table.type, pa.int64()):
+        same_text = merged in (table.type, pa.int64()) or pa.types.is_decimal(merged)
+        if path in self._key_fields and not same_text:
             raise _mismatch(
                 path, table.type, incoming.type, "keys are made of its text, which would change: cast the data"
             )
