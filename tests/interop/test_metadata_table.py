@@ -10,6 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.files.table_properties import update_table_config
+from hoodie.format import table_keys as keys
+from hoodie.metadata import drop_partitions
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action
 from tests.fake_commits import FakeTable
@@ -57,9 +60,10 @@ def _agree(jvm: Jvm, table: FakeTable, path: Path) -> pa.Table:
     return rows
 
 
-def _jvm_commit(jvm: Jvm, table: FakeTable, path: Path, key: str) -> None:
-    """The JVM inserts one row, continuing our metadata table."""
-    template = jvm.read(path).drop_columns([name for name in jvm.read(path).column_names if name.startswith("_hoodie")])
+def _jvm_commit(jvm: Jvm, table: FakeTable, path: Path, key: str, *, indexed: bool = False) -> None:
+    """The JVM inserts one row, continuing our metadata table; if `indexed`, with partitions that we do not maintain."""
+    rows = jvm.read(path)
+    template = rows.drop_columns([name for name in rows.column_names if name.startswith("_hoodie")])
     row = template.slice(0, 1)
     place = row.schema.get_field_index("uuid")
     row = row.set_column(place, row.schema.field(place), pa.array([key], row.schema.field(place).type))
@@ -77,7 +81,8 @@ def _jvm_commit(jvm: Jvm, table: FakeTable, path: Path, key: str) -> None:
             **WITH_METADATA,
             "hoodie.datasource.write.hive_style_partitioning": "true",
             "hoodie.metadata.index.bloom.filter.enable": "false",
-            "hoodie.metadata.record.index.enable": "false",
+            "hoodie.metadata.record.index.enable": str(indexed).lower(),
+            "hoodie.metadata.index.column.stats.enable": str(indexed).lower(),
         },
     )
 
@@ -167,3 +172,25 @@ def test_we_continue_a_metadata_table_of_the_jvm(jvm: Jvm, copy_of: CopyOf) -> N
         table.commit(ours, rows=1)
     assert _compactions(table) == 1
     _agree(jvm, table, path)
+
+
+def test_index_partitions_of_the_jvm_come_and_go(jvm: Jvm, copy_of: CopyOf) -> None:
+    path = copy_of("v9_mor")
+    table = FakeTable.open(path)
+    table.rebuild_metadata_table()
+    _jvm_commit(jvm, table, path, "by-jvm", indexed=True)
+    foreign = set(table.config.metadata_partitions) - {"files"}
+    assert {"record_index", "column_stats"} <= foreign
+    _agree(jvm, table, path)
+
+    update_table_config(table.store, {keys.METADATA_PARTITIONS: "files"})
+    drop_partitions(table.store, foreign)
+    ours = table.metadata_table()
+    for _ in range(COMMITS_TO_COMPACT):
+        table.commit(ours, rows=1)
+    assert _compactions(table) == 1
+    rows = _agree(jvm, table, path).num_rows
+
+    _jvm_commit(jvm, table, path, "by-jvm-again", indexed=True)
+    assert set(table.config.metadata_partitions) == foreign | {"files"}
+    assert _agree(jvm, table, path).num_rows == rows + 1

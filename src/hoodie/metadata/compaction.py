@@ -55,7 +55,9 @@ def compact_if_due(
         folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
         pending = Instant(requested_time=requested_time, action=Action.COMPACTION, state=State.REQUESTED)
     folder.begin(pending.requested_time, Action.COMPACTION)
-    stats = [_execute(folder, kinds, operation, pending.requested_time) for operation in plan.operations]
+    # A plan of the JVM may name partitions that were dropped since.
+    operations = [operation for operation in plan.operations if operation.partition_path in kinds]
+    stats = [_execute(folder, kinds, operation, pending.requested_time) for operation in operations]
     done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
     folder.complete(
         pending.requested_time,
