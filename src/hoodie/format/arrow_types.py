@@ -17,7 +17,6 @@ LIST_ITEM: Final = "element"
 _KEPT: Final = frozenset(
     {
         pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32(),
-        pa.time32("ms"), pa.time64("us"),
     }
 )  # fmt: skip
 _WIDENED: Final = {
@@ -32,7 +31,6 @@ _WIDENED: Final = {
     pa.large_binary(): pa.binary(),
     pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
-    pa.time32("s"): pa.time32("ms"),
 }
 
 
@@ -40,9 +38,9 @@ def normalise(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the types a Hudi table holds: names, order and nullability stay, metadata goes.
 
     Small integers become int32, uint32 int64, half floats float32; large and view strings, binaries and lists become
-    the ordinary ones; dictionaries and run-end encoding their values; extension types their storage. Timestamps keep
-    milliseconds and microseconds; seconds and nanoseconds become microseconds (`conform` refuses what that would cut);
-    every zone becomes UTC, and timestamps without a zone stay so.
+    the ordinary ones; dictionaries and run-end encoding their values; extension types their storage. Timestamps become
+    microseconds (`conform` refuses what that would cut): the JVM's data frames write nothing else, and refuse to write
+    into a column of milliseconds. Every zone becomes UTC, and timestamps without a zone stay so.
 
     Raises:
         SchemaMismatchError: a type has no place in a Hudi table (null, uint64, durations, intervals, unions, ...), or a
@@ -71,8 +69,7 @@ def normal_type(data_type: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return normal_type(data_type.value_type, path)
     if pa.types.is_timestamp(data_type):
-        unit = "ms" if data_type.unit == "ms" else "us"
-        return pa.timestamp(unit) if data_type.tz is None else pa.timestamp(unit, "UTC")
+        return pa.timestamp("us") if data_type.tz is None else pa.timestamp("us", "UTC")
     if pa.types.is_decimal(data_type):
         return _decimal(data_type, path)
     return _nested(data_type, path)
@@ -116,8 +113,8 @@ def _advice(data_type: pa.DataType) -> str:
         return "Hudi has no unsigned numbers: cast it to int64 or decimal128(20, 0)"
     if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
         return "Hudi stores no durations: cast it to int64 and say the unit in the column's name"
-    if pa.types.is_time64(data_type):
-        return "times of day have microseconds at most: cast it to time64('us')"
+    if pa.types.is_time(data_type):
+        return "Spark reads no times of day: cast it to int64 (microseconds) or to string"
     return "cast or drop the column"
 
 

@@ -1,6 +1,6 @@
 """Let the JVM read and update tables whose base files pyarrow rewrote: three-level lists, no `parquet.avro.schema`.
 
-Run with a PySpark 3.5 environment: `python -m tests.golden.types.make_rewritten [work folder]`; writes `rewritten.json`: per
+Run with a PySpark 3.5 environment: `python -m tests.golden.types.make_rewritten [work folder [variant ...]]`; writes `rewritten.json`: per
 variant whether the reference reads the rewritten file, whether its next upsert merges it, and the rows that changed by it.
 """
 
@@ -31,12 +31,20 @@ MILLIS = {
 }
 
 
-def rewrite(path: Path, change: Callable[[pa.Table], pa.Table] = lambda table: table, *, footers: bool = True) -> None:
-    """Write the newest base file again with pyarrow, with Hudi's own footers or none."""
+def rewrite(
+    path: Path,
+    change: Callable[[pa.Table], pa.Table] = lambda table: table,
+    *,
+    footers: bool = True,
+    avro_schema: bool = False,
+) -> None:
+    """Write the newest base file again with pyarrow, with Hudi's own footers or none, with the Avro schema or not."""
     file = base_file(path)
     old = pq.ParquetFile(file)
     table = change(old.read())
-    kept = {k: v for k, v in (old.metadata.metadata or {}).items() if b"avro" not in k} if footers else {}
+    found = old.metadata.metadata or {}
+    kept = {k: v for k, v in found.items() if footers and (avro_schema or k != b"parquet.avro.schema")}
+    kept.pop(b"writer.model.name", None)
     table = table.replace_schema_metadata(kept)
     file.unlink()
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
@@ -128,10 +136,15 @@ def main() -> None:
     everything = spark.createDataFrame(rows(null_items=False), T.StructType([*FLAT, *NESTED])).coalesce(1)
     few = everything.select("id", "flag", "at", "local_at", "ints")
     flat = everything.select("id", "flag", "at")
+    nested = everything.select("id", "point", "deep")
     clock = {"type": "long", "logicalType": "time-micros"}
     clock_millis = {"type": "int", "logicalType": "time-millis"}
     plans: dict[str, tuple[Any, Callable[[Path], None]]] = {
         "all_types": (everything, rewrite),
+        "avro_schema": (everything, lambda path: rewrite(path, avro_schema=True)),
+        "unique_names": (everything.drop("deep", "list_of_structs"), rewrite),
+        "same_names": (nested, rewrite),
+        "same_names_avro_schema": (nested, lambda path: rewrite(path, avro_schema=True)),
         "no_footers": (everything, lambda path: rewrite(path, footers=False)),
         "null_items": (few, lambda path: rewrite(path, null_items)),
         "millis": (few, to_millis),
@@ -155,11 +168,15 @@ def main() -> None:
     result = {}
     try:
         for name, (frame, prepare) in plans.items():
+            if len(sys.argv) > 2 and name not in sys.argv[2:]:
+                continue
             result[name] = variant(spark, work / name, frame, prepare)
             print(name, json.dumps(result[name])[:1500], flush=True)
     finally:
         spark.stop()
-    (HERE / "rewritten.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    target = HERE / "rewritten.json"
+    result = (json.loads(target.read_text()) if target.exists() else {}) | result
+    target.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
