@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError
@@ -97,6 +96,9 @@ class FileScan:
             present = [name for name in self.needed if name in parquet.schema_arrow.names]
             groups = range(parquet.metadata.num_row_groups)
             if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
+                # Not at the top: the module imports pandas, which is slow and which most programs do without.
+                import pyarrow.dataset as ds
+
                 fragment = ds.ParquetFileFormat().make_fragment(source)
                 groups = [group.id for group in fragment.subset(self.coarse).row_groups]
             try:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
@@ -24,7 +25,8 @@ Result = TypeVar("Result")
 _RESULT = "result"
 _RESULT_SCHEMA = StructType([StructField(_RESULT, BinaryType(), False)])
 _RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
-_SALT = "_hoodie_salt"
+_PARTS_MAX = 1000
+_parallelism: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,16 @@ class SparkEngine:
 
     @property
     def parallelism(self) -> int:
-        """Cores that Spark uses by default, or its shuffle partitions where Connect does not tell."""
-        return max(int(self.session.range(1).repartition(1).sparkSession.conf.get("spark.sql.shuffle.partitions")), 1)
+        """How many tasks Spark makes of a shuffle, but no more than it makes of a range: its cores, usually.
+
+        Asking costs a small job, once per session. Connect has no other way to tell.
+        """
+        key = id(self.session)
+        if key not in _parallelism:
+            parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
+            shuffled = int(self.session.conf.get("spark.sql.shuffle.partitions"))
+            _parallelism[key] = max(min(parts, shuffled), 1)
+        return _parallelism[key]
 
     def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
         """Call the function for every task, each in a Spark task of its own; see `Engine.run`."""
@@ -87,7 +97,9 @@ class SparkEngine:
             yield from prepare(batches, task_context())
 
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _answers(consume(batches, task_context()))
+            # Spark hands the same data back in types of its own: another time zone, other nullability.
+            same = (batch.cast(prepared_schema) for batch in batches)
+            yield from _answers(consume(same, task_context()))
 
         def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()

@@ -1,37 +1,95 @@
-"""Spark's types as Arrow's, and back, as the workers see them."""
+"""Spark's types as Arrow's, and back. PySpark has such a mapping of its own, whose signature changes between releases."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql import types as T
+
+from hoodie.errors import SchemaMismatchError
+
+_SIMPLE = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.StringType: pa.string(),
+    T.CharType: pa.string(),
+    T.VarcharType: pa.string(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+}
+_SPARK_OF_SIMPLE = {
+    pa.bool_(): T.BooleanType,
+    pa.int8(): T.ByteType,
+    pa.int16(): T.ShortType,
+    pa.int32(): T.IntegerType,
+    pa.int64(): T.LongType,
+    pa.float32(): T.FloatType,
+    pa.float64(): T.DoubleType,
+    pa.string(): T.StringType,
+    pa.binary(): T.BinaryType,
+    pa.date32(): T.DateType,
+}
 
 
-def arrow_schema_of(schema: Any) -> pa.Schema:
-    """Arrow schema of a Spark StructType; timestamps with zone are UTC."""
-    return pa.schema([_utc(field) for field in to_arrow_schema(schema)])
+def arrow_schema_of(schema: T.StructType) -> pa.Schema:
+    """Arrow schema of a Spark StructType; timestamps are in UTC.
+
+    Raises: SchemaMismatchError for a type that a Hudi table does not hold; the column is named.
+    """
+    return pa.schema([_arrow_field(field, "") for field in schema.fields])
 
 
-def spark_schema_of(schema: pa.Schema) -> Any:
-    """Spark StructType of an Arrow schema; timestamps without zone stay so."""
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+def spark_schema_of(schema: pa.Schema) -> T.StructType:
+    """Spark StructType of the Arrow schema of a table; timestamps without zone stay so.
+
+    Raises: SchemaMismatchError for a type that Spark does not have (times of day); the column is named.
+    """
+    return T.StructType([T.StructField(field.name, _spark_type(field.type, field.name), field.nullable) for field in schema])
 
 
-def _utc(field: pa.Field) -> pa.Field:
-    return field.with_type(_utc_type(field.type))
+def _arrow_field(field: Any, prefix: str) -> pa.Field:
+    path = f"{prefix}{field.name}"
+    return pa.field(field.name, _arrow_type(field.dataType, path), field.nullable)
 
 
-def _utc_type(data_type: pa.DataType) -> pa.DataType:
-    """`to_arrow_schema` puts some zone on every timestamp with zone; the instant is the same in UTC."""
-    if pa.types.is_timestamp(data_type) and data_type.tz is not None:
-        return pa.timestamp(data_type.unit, "UTC")
+def _arrow_type(data_type: Any, path: str) -> pa.DataType:
+    if type(data_type) in _SIMPLE:
+        return _SIMPLE[type(data_type)]
+    if isinstance(data_type, T.DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, T.ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(data_type.elementType, path), data_type.containsNull))
+    if isinstance(data_type, T.MapType):
+        values = pa.field("value", _arrow_type(data_type.valueType, path), data_type.valueContainsNull)
+        return pa.map_(_arrow_type(data_type.keyType, path), values)
+    if isinstance(data_type, T.StructType):
+        return pa.struct([_arrow_field(field, f"{path}.") for field in data_type.fields])
+    raise SchemaMismatchError(f"column {path!r}: a Hudi table has no type for Spark's {data_type.simpleString()}; cast it")
+
+
+def _spark_type(data_type: pa.DataType, path: str) -> T.DataType:
+    if data_type in _SPARK_OF_SIMPLE:
+        return _SPARK_OF_SIMPLE[data_type]()
+    if pa.types.is_timestamp(data_type):
+        return T.TimestampNTZType() if data_type.tz is None else T.TimestampType()
+    if pa.types.is_decimal(data_type):
+        return T.DecimalType(data_type.precision, data_type.scale)
+    if pa.types.is_fixed_size_binary(data_type):
+        return T.BinaryType()
     if pa.types.is_list(data_type):
-        return pa.list_(_utc(data_type.value_field))
-    if pa.types.is_struct(data_type):
-        return pa.struct([_utc(child) for child in data_type.fields])
+        return T.ArrayType(_spark_type(data_type.value_type, path), data_type.value_field.nullable)
     if pa.types.is_map(data_type):
-        return pa.map_(_utc_type(data_type.key_type), _utc(data_type.item_field))
-    return data_type
-
-
+        value = data_type.item_field
+        return T.MapType(_spark_type(data_type.key_type, path), _spark_type(value.type, path), value.nullable)
+    if pa.types.is_struct(data_type):
+        children = [T.StructField(c.name, _spark_type(c.type, f"{path}.{c.name}"), c.nullable) for c in data_type.fields]
+        return T.StructType(children)
+    raise SchemaMismatchError(f"column {path!r}: Spark has no type for Arrow's {data_type}; read it with to_arrow()")
