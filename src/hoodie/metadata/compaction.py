@@ -14,7 +14,7 @@ from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperat
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.service_metadata import CompactionOperation, CompactionPlan
 from hoodie.metadata.delta_log import base_file_to_bytes
-from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, time_after
 from hoodie.metadata.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.slice_reader import SliceReader, believed, slices_of
@@ -135,7 +135,7 @@ def _execute(
     """Write the next base file of one file group, even if it becomes empty."""
     partition = operation.partition_path
     content = SliceReader(folder.store).read_once(_slice_of(operation))
-    name = folder.base_name(operation.file_id, requested_time)
+    name = base_name(operation.file_id, requested_time)
     keys, values = kinds[partition].compact(content, file_name=name)
     data = base_file_to_bytes(keys, values)
     folder.store.create(f"{partition_folder(partition)}/{name}", data)

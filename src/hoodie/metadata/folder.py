@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName
 from hoodie.format.metadata_record import commit_schema
-from hoodie.format.table_config import TableConfig
+from hoodie.format.table_config import BaseFileFormat, TableConfig
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
@@ -90,14 +90,10 @@ class MetadataFolder:
             self.store.delete(info.path)
         self.forget(requested_time, action, State.INFLIGHT, State.REQUESTED)
 
-    def base_name(self, file_id: str, requested_time: str) -> str:
-        """Name of a base file of an instant."""
-        return BaseFileName(file_id, WRITE_TOKEN, requested_time, self.base_extension).name
 
-    @property
-    def base_extension(self) -> str:
-        """Extension of base files."""
-        return "hfile"
+def base_name(file_id: str, requested_time: str) -> str:
+    """Name of the base file that an instant adds to a file group."""
+    return BaseFileName(file_id, WRITE_TOKEN, requested_time, BaseFileFormat.HFILE.extension).name
 
 
 def log_name(file_id: str, requested_time: str) -> str:

@@ -14,7 +14,7 @@ from hoodie.format.table_config import TableConfig
 from hoodie.format.table_creation import new_metadata_table_config
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.files_partition import FILE_ID_PREFIX, PARTITION, rows_of_listing, rows_to_columns
-from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.places import (
     INDEX_DEFINITIONS,
     METADATA_FOLDER,
@@ -41,7 +41,7 @@ def initialise(
 
     `listing` holds committed files only (`list_from_storage`) and is empty for a fresh table. Call it under the
     table's lock. Readers ignore the result until the caller has added `files` to
-    `hoodie.table.metadata.partitions`, and dies this process before that, a second call starts anew.
+    `hoodie.table.metadata.partitions`; if this process dies before that, a second call starts anew.
 
     Raises:
         UnsupportedError: table version 6, whose metadata table this release does not write.
@@ -59,7 +59,7 @@ def initialise(
     folder.begin(requested_time, Action.DELTA_COMMIT)
     keys, values = rows_to_columns(rows_of_listing(listing))
     data = base_file_to_bytes(keys, values)
-    name = folder.base_name(file_id, requested_time)
+    name = base_name(file_id, requested_time)
     store.create(f"{partition_folder(PARTITION)}/{name}", data)
     stat = WriteStat(
         file_id=file_id,

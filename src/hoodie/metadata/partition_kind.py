@@ -1,7 +1,7 @@
 """What distinguishes one partition of the metadata table from another: its name, its keys, how its rows merge.
 
-Each kind has a module of its own, and `MAINTAINED` lists those that this release writes. A partition that the JVM made
-and that is not among them must be dropped before a write, or the JVM would believe stale rows.
+Each kind has a module of its own; `table.MAINTAINED` names those that this release writes. A partition that the JVM
+made and that is not among them must be dropped before a write, or the JVM would believe stale rows.
 """
 
 from __future__ import annotations

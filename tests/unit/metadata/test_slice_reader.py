@@ -1,0 +1,91 @@
+"""Which blocks of the metadata table's log files count, and in which order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.hfile import hfile_to_bytes
+from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.metadata_record import FileListRecord, RecordType, metadata_schema
+from hoodie.metadata.files_partition import merge
+from hoodie.metadata.slice_reader import SliceReader, believed
+from hoodie.storage import MemoryStore
+from hoodie.timeline import Action, Instant, State, Timeline
+
+FOLDER = ".hoodie/metadata/files"
+
+
+def instant(requested_time: str, completion_time: str | None, action: Action = Action.DELTA_COMMIT) -> Instant:
+    state = State.REQUESTED if completion_time is None else State.COMPLETED
+    return Instant(requested_time=requested_time, action=action, state=state, completion_time=completion_time)
+
+
+def rows_block(instant_time: str, files: dict[str, int | None], *, replaces: str = "") -> bytes:
+    value = FileListRecord(RecordType.FILE_LIST, files).to_bytes()
+    headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: metadata_schema()}
+    if replaces:
+        headers[HeaderKey.COMPACTED_BLOCK_TIMES] = replaces
+    content = hfile_to_bytes(pa.array(["p"]), pa.array([value]), schema_json=metadata_schema())
+    return LogBlock(block_type=BlockType.HFILE_DATA, headers=headers, content=content).to_bytes()
+
+
+def merged(store: MemoryStore, timeline: Timeline) -> dict[str, int | None]:
+    (content,) = SliceReader(store).read("files", timeline)
+    return merge(content).get("p", {})
+
+
+def test_a_log_compacted_block_stands_where_the_newest_of_its_originals_stood() -> None:
+    store = MemoryStore()
+    logs = {
+        "100": rows_block("100", {"a": 1, "b": 1}),
+        "200": rows_block("200", {"b": None, "c": 1}),
+        "300": rows_block("300", {"c": None, "d": 1}),
+        "400": rows_block("400", {"a": 1, "c": 1}, replaces="100,200"),
+    }
+    for time, data in logs.items():
+        store.create(f"{FOLDER}/.files-0000-0_{time}.log.1_0-0-0", data)
+    timeline = Timeline.of(instant(time, f"{time}9") for time in logs)
+    # Read at its own place the compacted block would bring `c` back.
+    assert {name for name, size in merged(store, timeline).items() if size is not None} == {"a", "d"}
+
+
+def test_a_log_compacted_block_without_originals_does_not_count() -> None:
+    store = MemoryStore()
+    store.create(f"{FOLDER}/.files-0000-0_300.log.1_0-0-0", rows_block("300", {"d": 1}))
+    store.create(f"{FOLDER}/.files-0000-0_400.log.1_0-0-0", rows_block("400", {"a": 1}, replaces="100,200"))
+    assert merged(store, Timeline.of([instant("300", "3009"), instant("400", "4009")])) == {"d": 1}
+
+
+def test_log_files_belong_to_slices_by_their_completion_time() -> None:
+    store = MemoryStore()
+    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", rows_block("100", {"old": 1}))
+    store.create(f"{FOLDER}/.files-0000-0_200.log.1_0-0-0", rows_block("200", {"late": 1}))
+    empty = pa.array([], pa.string()), pa.array([], pa.binary())
+    base = hfile_to_bytes(*empty, schema_json=metadata_schema())
+    store.create(f"{FOLDER}/files-0000-0_0-0-0_300.hfile", base)
+    instants = [instant("100", "150"), instant("200", "350"), instant("300", "340", Action.COMMIT)]
+    assert merged(store, Timeline.of(instants)) == {"late": 1}
+
+
+def test_torn_blocks_are_passed_over() -> None:
+    store = MemoryStore()
+    data = rows_block("100", {"a": 1})
+    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", data + data[:100])
+    assert merged(store, Timeline.of([instant("100", "150")])) == {"a": 1}
+
+
+def test_other_data_blocks_are_refused() -> None:
+    store = MemoryStore()
+    block = LogBlock(block_type=BlockType.AVRO_DATA, headers={HeaderKey.INSTANT_TIME: "100"})
+    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", block.to_bytes())
+    with pytest.raises(UnsupportedError, match="AVRO_DATA"):
+        merged(store, Timeline.of([instant("100", "150")]))
+
+
+def test_instants_that_are_pending_on_either_timeline_are_not_believed() -> None:
+    metadata = Timeline.of([instant("100", "109"), instant("200", "209"), instant("300", None), instant("400", "409")])
+    data = Timeline.of([instant("100", "110"), instant("200", None), instant("300", None)])
+    assert [found.requested_time for found in believed(metadata, data)] == ["100", "400"]
+    assert believed(metadata, data).start == "100"
