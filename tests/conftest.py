@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.sessions import open_classic_session, open_connect_session
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
+
+
+# The machine is shared: how long one example takes says nothing about the code. A failure prints how to repeat it.
+hypothesis.settings.register_profile("lanes", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("lanes")
 
 
 def _lane() -> str:

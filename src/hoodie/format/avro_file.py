@@ -55,7 +55,7 @@ class RecordSchema:
         """
         try:
             return cls(text, fastavro.parse_schema(json.loads(text)))
-        except (SchemaParseException, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (SchemaParseException, LookupError, TypeError, AttributeError, RecursionError, ValueError) as error:
             raise ValueError(f"not an Avro schema: {error!r}") from error
 
     @classmethod

@@ -129,8 +129,8 @@ class BloomFilter:
     def saturated(cls) -> BloomFilter:
         """Return the smallest filter that answers "maybe" to every key: one hash, eight bits, all set.
 
-        It is DYNAMIC because the JVM's metadata table reads every filter as the type that its writer is set to, whose
-        default is DYNAMIC; SIMPLE bytes make its bloom index fail (docs/decisions/0001-bloom-footers.md).
+        It is DYNAMIC because a SIMPLE one makes the bloom index of the JVM's metadata table fail under default
+        settings (docs/decisions/0001-bloom-footers.md).
         """
         return cls(
             filter_type=BloomFilterType.DYNAMIC,

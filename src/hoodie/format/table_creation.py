@@ -141,13 +141,16 @@ def _layout_of_files(table: NewTable) -> dict[str, str]:
 
 def _field_lists(table: NewTable) -> dict[str, str]:
     kind = table.key_generator or inferred_key_generator(table.record_key_fields, table.partition_fields)
-    raw = {keys.KEY_GENERATOR_TYPE: kind.value, keys.PARTITION_EXTRACTOR_CLASS: _extractor_class(table)}
+    raw = {
+        keys.KEY_GENERATOR_TYPE: kind.value,
+        # Stored even when empty, unlike the other field lists: so the JVM marks a table without partitions.
+        keys.PARTITION_FIELDS: ",".join(_typed_partition_fields(table)),
+        keys.PARTITION_EXTRACTOR_CLASS: _extractor_class(table),
+    }
     if table.key_generator_class is not None:
         raw[keys.KEY_GENERATOR_CLASS] = table.key_generator_class
     if table.record_key_fields:
         raw[keys.RECORD_KEY_FIELDS] = ",".join(table.record_key_fields)
-    if table.partition_fields:
-        raw[keys.PARTITION_FIELDS] = ",".join(_typed_partition_fields(table))
     if table.ordering_fields:
         raw[keys.ORDERING_FIELDS] = ",".join(table.ordering_fields)
     return raw
