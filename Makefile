@@ -25,8 +25,8 @@ interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hu
 	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop
 	$(VENV_35)/bin/python -m pytest tests/contract
 
-bench: java $(VENV)/.stamp-bench ## Time reads and writes on this machine
-	$(VENV)/bin/python -m bench
+bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about half an hour)
+	HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench $(BENCH)
 
 check: $(VENV)/.stamp ## Format, lint, types, and the rules of tests/tidy
 	$(VENV)/bin/ruff format --check .

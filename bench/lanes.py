@@ -1,0 +1,198 @@
+"""One contender each: hoodie, JVM Hudi, delta-rs, plain Parquet. All read the same input files and write zstd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+SESSION = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+JVM_SESSION = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+AGGREGATE = ("city", "count(*)", "sum(fare)", "avg(distance)")
+
+
+class Lane(ABC):
+    """A contender: each method is one timed step on the table at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def drop(self) -> None:
+        """Remove the table."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    @abstractmethod
+    def bulk_insert(self, base: Path) -> None:
+        """Write a new table."""
+
+    def upsert(self, changes: Path) -> None:
+        """Merge changes in."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def aggregate(self) -> list[Any]:
+        """Read all of the table: count, sum and average by partition."""
+
+    def incremental(self) -> int:
+        """Count the rows changed by the latest commit."""
+        raise NotImplementedError
+
+
+class SparkLane(Lane):
+    """What the Spark contenders share."""
+
+    def __init__(self, path: Path, confs: dict[str, str] | None = None) -> None:
+        super().__init__(path)
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[2]").appName("bench")
+        for key, value in {**SESSION, **(confs or {})}.items():
+            builder = builder.config(key, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+
+    def load(self, folder: Path) -> Any:
+        """An input as a DataFrame."""
+        return self.spark.read.parquet(str(folder))
+
+    def summed(self, frame: Any) -> list[Any]:
+        """The aggregate of a DataFrame."""
+        frame.createOrReplaceTempView("bench")
+        return list(self.spark.sql("select city, count(*), sum(fare), avg(distance) from bench group by city").collect())
+
+
+class HoodieLane(SparkLane):
+    """This project, through PySpark."""
+
+    def bulk_insert(self, base: Path) -> None:
+        import hoodie
+
+        frame = self.load(base)
+        table = hoodie.create(self.path, frame, record_key="key", partition_by="city", ordering="ts", spark=self.spark)
+        table.bulk_insert(frame)
+
+    def upsert(self, changes: Path) -> None:
+        import hoodie
+
+        result = hoodie.open(self.path, spark=self.spark).upsert(self.load(changes))
+        print(result, file=sys.stderr)
+
+    def aggregate(self) -> list[Any]:
+        import hoodie
+
+        return self.summed(hoodie.open(self.path, spark=self.spark).read())
+
+    def incremental(self) -> int:
+        import hoodie
+
+        table = hoodie.open(self.path, spark=self.spark)
+        commits = table.timeline.completed().instants
+        return int(table.changes(since=commits[-2].requested_time).count())
+
+
+class HudiJvmLane(SparkLane):
+    """JVM Hudi 1.2.0 on PySpark 3.5."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, {**JVM_SESSION, "spark.jars": os.environ["HOODIE_JVM_BUNDLE"]})
+
+    def _write(self, folder: Path, operation: str, mode: str) -> None:
+        options = {
+            "hoodie.table.name": "bench",
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.datasource.write.recordkey.field": "key",
+            "hoodie.datasource.write.partitionpath.field": "city",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+            "hoodie.parquet.compression.codec": "zstd",
+        }
+        self.load(folder).write.format("hudi").options(**options).mode(mode).save(str(self.path))
+
+    def bulk_insert(self, base: Path) -> None:
+        self._write(base, "bulk_insert", "overwrite")
+
+    def upsert(self, changes: Path) -> None:
+        self._write(changes, "upsert", "append")
+
+    def aggregate(self) -> list[Any]:
+        return self.summed(self.spark.read.format("hudi").load(str(self.path)))
+
+    def incremental(self) -> int:
+        names = sorted(p.name for p in (self.path / ".hoodie/timeline").glob("*.commit"))
+        begin = names[-2].split("_")[1].partition(".")[0]
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
+        return int(self.spark.read.format("hudi").options(**options).load(str(self.path)).count())
+
+
+class ParquetLane(SparkLane):
+    """The floor: Spark's own Parquet, which can neither update nor tell what changed."""
+
+    def bulk_insert(self, base: Path) -> None:
+        self.load(base).write.mode("overwrite").parquet(str(self.path))
+
+    def aggregate(self) -> list[Any]:
+        return self.summed(self.spark.read.parquet(str(self.path)))
+
+
+class PartitionedParquetLane(ParquetLane):
+    """The floor with one folder per partition."""
+
+    def bulk_insert(self, base: Path) -> None:
+        self.load(base).write.mode("overwrite").partitionBy("city").parquet(str(self.path))
+
+
+class DeltaLane(Lane):
+    """delta-rs: another table format, in process, on its own threads."""
+
+    def bulk_insert(self, base: Path) -> None:
+        import pyarrow.parquet as pq
+        from deltalake import WriterProperties, write_deltalake
+
+        properties = WriterProperties(compression="ZSTD")
+        rows = pq.read_table(base)
+        write_deltalake(str(self.path), rows, partition_by=["city"], mode="overwrite", writer_properties=properties)
+
+    def upsert(self, changes: Path) -> None:
+        import pyarrow.parquet as pq
+        from deltalake import DeltaTable, WriterProperties
+
+        merge = DeltaTable(str(self.path)).merge(
+            pq.read_table(changes),
+            "t.key = s.key and t.city = s.city",
+            source_alias="s",
+            target_alias="t",
+            writer_properties=WriterProperties(compression="ZSTD"),
+        )
+        merge.when_matched_update_all("s.ts >= t.ts").when_not_matched_insert_all().execute()
+
+    def aggregate(self) -> list[Any]:
+        from deltalake import DeltaTable
+
+        rows = DeltaTable(str(self.path)).to_pyarrow_table()
+        return list(rows.group_by("city").aggregate([("fare", "sum"), ("distance", "mean")]).to_pylist())
+
+
+LANES = {
+    "hoodie": HoodieLane,
+    "hudi-jvm": HudiJvmLane,
+    "parquet": ParquetLane,
+    "parquet-partitioned": PartitionedParquetLane,
+    "delta-rs": DeltaLane,
+}

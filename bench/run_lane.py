@@ -1,0 +1,88 @@
+"""Run one lane in a process of its own and print its figures as JSON.
+
+`python -m bench.run_lane LANE ROWS REPEATS WORK_FOLDER`
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.data import inputs
+from bench.lanes import LANES, Lane
+from bench.memory import Peak, peak_memory
+
+_WARM_ROWS = 20_000
+
+
+@dataclass(slots=True)
+class Figures:
+    """Seconds of each step, one for each repetition, and the peak memory of each in MiB."""
+
+    lane: str
+    rows: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    memory: dict[str, dict[str, float]] = field(default_factory=dict)
+    size_mib: float = 0.0
+
+    def time(self, step: str, work: Callable[[], Any]) -> Any:
+        """Run one step and note what it took."""
+        with peak_memory() as peak:
+            started = time.perf_counter()
+            result = work()
+            took = time.perf_counter() - started
+        self.seconds.setdefault(step, []).append(round(took, 3))
+        self._note(step, peak)
+        return result
+
+    def _note(self, step: str, peak: Peak) -> None:
+        known = self.memory.setdefault(step, {"driver_mib": 0.0, "worker_mib": 0.0, "jvm_mib": 0.0})
+        for name in known:
+            known[name] = round(max(known[name], getattr(peak, name)), 1)
+
+    def medians(self) -> dict[str, float]:
+        """The middle of each step's repetitions."""
+        return {step: round(median(values), 3) for step, values in self.seconds.items()}
+
+
+def run(lane: Lane, name: str, rows: int, repeats: int, work: Path) -> Figures:
+    """Warm up on a small table, then repeat the whole story."""
+    _story(lane, Figures(name, _WARM_ROWS), inputs(work, _WARM_ROWS))
+    figures = Figures(name, rows)
+    data = inputs(work, rows)
+    for _ in range(repeats):
+        _story(lane, figures, data)
+    return figures
+
+
+def _story(lane: Lane, figures: Figures, data: Any) -> None:
+    lane.drop()
+    figures.time("bulk_insert", lambda: lane.bulk_insert(data.base))
+    for _ in range(2):
+        figures.time("snapshot", lane.aggregate)
+    if type(lane).upsert is not Lane.upsert:
+        figures.time("upsert", lambda: lane.upsert(data.upsert))
+        figures.time("commit_100", lambda: lane.upsert(data.small))
+    if type(lane).incremental is not Lane.incremental:
+        changed = figures.time("incremental", lane.incremental)
+        assert changed == 100, f"{figures.lane}: the last commit changed {changed} rows, not 100"
+    figures.size_mib = sum(p.stat().st_size for p in lane.path.rglob("*.parquet")) / 2**20
+
+
+def main() -> None:
+    """Run the lane that the arguments name."""
+    name, rows, repeats, work = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    lane = LANES[name](work / f"table-{name}")
+    figures = run(lane, name, rows, repeats, work)
+    lane.drop()
+    print("FIGURES " + json.dumps(asdict(figures) | {"medians": figures.medians()}))
+
+
+if __name__ == "__main__":
+    main()

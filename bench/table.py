@@ -1,0 +1,48 @@
+"""Results as a Markdown table: medians, and ratios to the floor and to the JVM within the same run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
+
+
+def render(result: dict[str, Any]) -> str:
+    """A table with one row per lane, then the ratios that matter."""
+    lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    lines = [
+        f"{result['rows']:,} rows, {result['machine']['cores']} cores, median of {result['repeats']} (seconds)",
+        "",
+        "| | " + " | ".join(STEPS) + " | worker peak MiB (upsert) | size MiB |",
+        "|---" * (len(STEPS) + 3) + "|",
+    ]
+    for label, lane in lanes.items():
+        cells = [_cell(lane, step) for step in STEPS]
+        memory = lane["memory"].get("upsert", {})
+        peak = memory.get("worker_mib") or memory.get("driver_mib")
+        lines.append(f"| {label} | " + " | ".join(cells) + f" | {peak or '-'} | {lane['size_mib']:.0f} |")
+    return "\n".join([*lines, "", *_ratios(lanes), ""])
+
+
+def _cell(lane: dict[str, Any], step: str) -> str:
+    if step not in lane["medians"]:
+        return "-"
+    seconds = lane["seconds"][step]
+    return f"{lane['medians'][step]:.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
+
+
+def _ratios(lanes: dict[str, Any]) -> list[str]:
+    lines = []
+    for label in ("hoodie/4", "hoodie/3.5"):
+        if label not in lanes:
+            continue
+        ours = lanes[label]["medians"]
+        if "parquet" in lanes:
+            floor = lanes["parquet"]["medians"]
+            pairs = [f"{step} {ours[step] / floor[step]:.2f}x" for step in ("bulk_insert", "snapshot")]
+            lines.append(f"- {label} against plain Parquet: {', '.join(pairs)} its time")
+        if "hudi-jvm/3.5" in lanes:
+            jvm = lanes["hudi-jvm/3.5"]["medians"]
+            pairs = [f"{step} {jvm[step] / ours[step]:.1f}x" for step in STEPS]
+            lines.append(f"- {label} against JVM Hudi: {', '.join(pairs)} faster")
+    return lines
