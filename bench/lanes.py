@@ -75,7 +75,9 @@ class SparkLane(Lane):
     def summed(self, frame: Any) -> list[Any]:
         """The aggregate of a DataFrame."""
         frame.createOrReplaceTempView("bench")
-        return list(self.spark.sql("select city, count(*), sum(fare), avg(distance) from bench group by city").collect())
+        return list(
+            self.spark.sql("select city, count(*), sum(fare), avg(distance) from bench group by city").collect()
+        )
 
 
 class HoodieLane(SparkLane):

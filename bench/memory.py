@@ -1,4 +1,5 @@
-"""Peak memory of this process and its workers while something runs, from /proc: sampled, so short peaks may be missed."""
+"""Peak memory of this process and its workers while something runs, from /proc: sampled, so short peaks may "
+"be missed."""
 
 from __future__ import annotations
 

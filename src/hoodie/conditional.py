@@ -33,7 +33,8 @@ def plan_matching_rows(view: TableView, assignments: Mapping[str, str], where: s
     fixed = {name.split(".")[0] for name in (*view.config.record_key_fields, *view.config.partition_fields)}
     if fixed & set(assignments):
         raise InvalidConfigError(
-            f"update sets {sorted(fixed & set(assignments))}, of which keys or partition paths are made; delete the rows and "
+            f"update sets {sorted(fixed & set(assignments))}, of which keys or partition paths are made; delete "
+            "the rows and "
             "insert them anew"
         )
     return plan_scan(view, columns=without_meta_fields(schema).names, where=where)

@@ -114,6 +114,13 @@ COMBINE_BEFORE_INSERT: Final = Option(
 COMBINE_BEFORE_UPSERT: Final = Option(
     "hoodie.combine.before.upsert", True, _flag, "0.4", "Rows of one key in a batch of upsert are merged first."
 )
+FILL_MISSING: Final = Option(
+    "hoodie.write.set.null.for.missing.columns",
+    False,
+    _flag,
+    "0.14",
+    "A write whose data lacks columns of the table sets them to null (true), or is refused (false).",
+)
 LOCAL_BYTES_MAX: Final = Option(
     "hoodie.python.local.bytes.max",
     256 * 1024 * 1024,
@@ -134,6 +141,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         UPDATE_PARTITION_PATH,
         COMBINE_BEFORE_INSERT,
         COMBINE_BEFORE_UPSERT,
+        FILL_MISSING,
         LOCAL_BYTES_MAX,
         INDEX_TYPE,
         PYTHON_MERGER,
@@ -149,7 +157,8 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
     >>> check_options({"hoodie.parquet.max.file.sise": "1"})
     Traceback (most recent call last):
     ...
-    hoodie.errors.InvalidConfigError: unknown option 'hoodie.parquet.max.file.sise'; did you mean 'hoodie.parquet.max.file.size'?
+    hoodie.errors.InvalidConfigError: unknown option 'hoodie.parquet.max.file.sise'; did you mean
+    'hoodie.parquet.max.file.size'?
     """
     known = {*OPTIONS, *also_known}
     for key in properties:
@@ -162,6 +171,7 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
     small, full = SMALL_FILE_BYTES.get(properties), MAX_FILE_BYTES.get(properties)
     if (SMALL_FILE_BYTES.key in properties or MAX_FILE_BYTES.key in properties) and small > full:
         raise InvalidConfigError(
-            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and small at once; "
+            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and "
+            "small at once; "
             "lower the first or raise the second"
         )

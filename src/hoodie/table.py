@@ -9,14 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
+from hoodie.config import INDEX_TYPE
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.engine.selection import active_session, arrow_source, engine_and_dataset, is_spark, spark_room
 from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import table_exists
 from hoodie.index import index_for
-from hoodie.config import INDEX_TYPE
 from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import plan_changes
+from hoodie.read.history import history
+from hoodie.read.inspect import Inspection
 from hoodie.read.local import read_table
 from hoodie.read.lookup import filter_exists, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
@@ -139,6 +141,23 @@ class Table:
         """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`."""
         return self.view().timeline
 
+    def history(self, limit: int | None = None) -> pa.Table:
+        """What happened to the table, newest first: see `hoodie.read.history.history`; `limit` takes the newest instants.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"]})
+        >>> t = hoodie.create("memory://doc-history", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.history().select(["operation", "state", "inserted"]).to_pylist()
+        [{'operation': 'upsert', 'state': 'completed', 'inserted': 2}]
+        """
+        return history(self.view(), limit)
+
+    @property
+    def inspect(self) -> Inspection:
+        """What the table is made of now: `.files()`, `.slices()`, `.partitions()`, `.statistics()`, as pyarrow Tables."""
+        return Inspection(self.view())
+
     # --- writes ----------------------------------------------------------------------------------------------------
 
     def upsert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
@@ -251,11 +270,13 @@ class Table:
         return self._result(plan_changes(self.view(), since, until, mode=mode))
 
     def read_keys(self, keys: Any) -> Any:
-        """The rows with these record keys: key columns as data, or a list of keys; DataFrame, or Arrow without Spark."""
+        """The rows with these record keys: key columns as data, or a list of keys; DataFrame, or Arrow "
+        "without Spark."""
         return self._result(plan_lookup(self.view(), self._keys(keys)))
 
     def filter_exists(self, data: Any) -> Any:
-        """The rows of `data` whose key the table does not hold yet; the kind of `data` comes back (Arrow for others)."""
+        """The rows of `data` whose key the table does not hold yet; the kind of `data` comes back (Arrow for "
+        "others)."""
         view = self.view()
         is_global = index_for(INDEX_TYPE.get(view.config.raw)).is_global
         if is_spark(data):

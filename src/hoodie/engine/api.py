@@ -1,8 +1,8 @@
 """What an engine does for a table operation: run tasks, and move batches between two functions.
 
-Everything an engine runs is a plain function of Arrow batches or a frozen task, plus a `TaskContext`; it touches storage
-through the store it opens from its task. Functions may run more than once (retries): whatever they write carries the
-attempt's write token, and only the results of the attempt that succeeded come back.
+Everything an engine runs is a plain function of Arrow batches or a frozen task, plus a `TaskContext`; it touches
+storage through the store it opens from its task. Functions may run more than once (retries): whatever they write
+carries the attempt's write token, and only the results of the attempt that succeeded come back.
 """
 
 from __future__ import annotations

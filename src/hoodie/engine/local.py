@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 
 Task = TypeVar("Task")
@@ -72,7 +73,7 @@ class LocalEngine:
         with ThreadPoolExecutor(min(self.threads, len(tasks))) as pool:
             futures = [pool.submit(function, task, context) for task, context in zip(tasks, contexts, strict=True)]
             try:
-                return [future.result() for future in futures]
+                return _finished(futures)
             except BaseException:
                 for future in futures:
                     future.cancel()
@@ -108,6 +109,14 @@ class LocalEngine:
 
         exchanged = _exchange(prepared, exchange, self.threads)
         return [result for results in self.run(work_on_table, exchanged) for result in results]
+
+
+def _finished(futures: list[Future[Result]]) -> list[Result]:
+    """The results in order; each one is reported as it comes, and the first error ends the wait."""
+    for done, future in enumerate(as_completed(futures), 1):
+        future.result()
+        progress.report(done, len(futures))
+    return [future.result() for future in futures]
 
 
 def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Table]:

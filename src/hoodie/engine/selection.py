@@ -30,8 +30,8 @@ def spark_room() -> Any:
 def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     """The engine that works on the data where it lies, and the data as that engine holds it.
 
-    A Spark DataFrame is worked on by Spark. Arrow tables, batches and readers, pandas DataFrames and everything else with
-    `__arrow_c_stream__` stay in this process.
+    A Spark DataFrame is worked on by Spark. Arrow tables, batches and readers, pandas DataFrames and everything else
+    with `__arrow_c_stream__` stay in this process.
 
     Raises: UnsupportedError for anything else.
     """
@@ -66,4 +66,5 @@ def active_session() -> object | None:
     """The active Spark session of this program, if it uses Spark at all."""
     if "pyspark" not in sys.modules:
         return None
-    return spark_room().active_session()
+    session: object | None = spark_room().active_session()
+    return session

@@ -76,8 +76,8 @@ def latest_slices(
 ) -> list[FileSlice]:
     """The newest committed slice of every file group, sorted by partition path and file id.
 
-    `timeline` holds all instants; files of instants that did not complete are not seen. `replaced` maps a partition path
-    to the file ids that completed replace commits took out of it. `as_of` (inclusive) is a requested time.
+    `timeline` holds all instants; files of instants that did not complete are not seen. `replaced` maps a partition
+    path to the file ids that completed replace commits took out of it. `as_of` (inclusive) is a requested time.
     """
     slices: list[FileSlice] = []
     for partition_path in sorted(listing):
@@ -111,9 +111,7 @@ def _file_groups(
         current = newest.get(parsed.file_id)
         if committed[instant_time] and (current is None or instant_time > current.instant_time):
             newest[parsed.file_id] = BaseFile(partition_path, name, parsed.file_id, instant_time, size_bytes)
-    groups = {
-        file_id: FileSlice(partition_path, file_id, base.instant_time, base) for file_id, base in newest.items()
-    }
+    groups = {file_id: FileSlice(partition_path, file_id, base.instant_time, base) for file_id, base in newest.items()}
     for file_id, found in logs.items():
         kept = tuple(_logs_since(found, groups.get(file_id), timeline, as_of))
         if not kept:
@@ -127,7 +125,8 @@ def _file_groups(
 def _logs_since(
     logs: list[LogFile], base: FileSlice | None, timeline: Timeline, as_of: str | None
 ) -> Iterator[LogFile]:
-    """The log files of the newest slice, oldest first: committed, and completed no earlier than the base file's instant."""
+    """The log files of the newest slice, oldest first: committed, and completed no earlier than the base "
+    "file's instant."""
     for log in sorted(logs, key=lambda found: found.name.sort_key):
         instant_time = log.name.instant_time
         if as_of is not None and instant_time > as_of:

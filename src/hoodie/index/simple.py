@@ -19,10 +19,10 @@ from hoodie.files.base_file import open_parquet, read_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
+from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.format.merge_config import MergeMode
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import Store, open_store
 

@@ -41,7 +41,8 @@ def table_merger(config: TableConfig) -> RecordMerger:
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(
-            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which only the JVM has; "
+            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which "
+            "only the JVM has; "
             "write it with JVM Hudi, or create a table with a Python merger"
         )
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))

@@ -6,6 +6,7 @@ change either, is shared between the views of one table.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -21,7 +22,17 @@ from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
 from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, TimelineZone, layout_for, load_timeline, read_instant
+from hoodie.timeline import (
+    Action,
+    Instant,
+    InstantClock,
+    Layout,
+    Timeline,
+    TimelineZone,
+    layout_for,
+    load_timeline,
+    read_instant,
+)
 
 _NO_SCHEMA_CHANGE = frozenset(
     {WriteOperation.COMPACT, WriteOperation.CLUSTER, WriteOperation.LOG_COMPACT, WriteOperation.INDEX}
@@ -32,13 +43,15 @@ _NO_SCHEMA_CHANGE = frozenset(
 class TableState:
     """What outlives one view of a table in this process: its store, its clock, and what was read of completed instants.
 
-    Thread-safe as far as its parts are: two writers of one process share it.
+    Threads share it.
     """
 
     store: Store
     commits: dict[str, CommitMetadata] = field(default_factory=dict)
     metadata_table: MetadataTable | None = None
     clock: InstantClock | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Guards the metadata table's object, which keeps what it parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +116,14 @@ class TableView:
             folder = f".hoodie/{self.config.archive_folder}"
         return bool(self.store.list(folder))
 
-    def schema(self) -> TableSchema:
-        """The schema of the newest commit that has one, else the one the table was created with.
+    def schema(self, *, as_of: str | None = None) -> TableSchema:
+        """The schema of the newest commit that has one (requested at `as_of` or before), else that of the creation.
 
         Raises: InvalidConfigError if neither exists.
         """
         for instant in reversed(self.completed_writes()):
+            if as_of is not None and instant.requested_time > as_of:
+                continue
             metadata = self.commit_metadata(instant)
             text = metadata.extra_metadata.get(SCHEMA_KEY)
             if text and metadata.operation_type not in _NO_SCHEMA_CHANGE:
@@ -117,17 +132,19 @@ class TableView:
         if text:
             return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
         raise InvalidConfigError(
-            f"{self.store.uri('')} has no schema yet: no commit and no hoodie.table.create.schema; write to it with the "
+            f"{self.store.uri('')} has no schema yet: no commit and no hoodie.table.create.schema; write to it "
+            "with the "
             "engine that created it, or create it with hoodie.create(path, schema)"
         )
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
         """Files by partition path, from the metadata table if the table has one we read, else from storage."""
         if self.config.version.value >= 8:
-            if self.state.metadata_table is None:
-                self.state.metadata_table = MetadataTable.open(self.store, self.config)
-            if self.state.metadata_table is not None:
-                return self.state.metadata_table.listing(self.timeline, partitions)
+            with self.state.lock:
+                if self.state.metadata_table is None:
+                    self.state.metadata_table = MetadataTable.open(self.store, self.config)
+                if self.state.metadata_table is not None:
+                    return self.state.metadata_table.listing(self.timeline, partitions)
         listing = list_from_storage(self.store, self.config, self.timeline)
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 

@@ -13,11 +13,12 @@ from hoodie.timeline import Instant, to_instant_time
 def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
     """Settle an incremental read of the commits that completed in `(since, until]`.
 
-    Times compare with completion times; a text that is the requested time of an instant stands for that instant, so that
-    the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row deleted by then
-    does not show. `since=None` begins with the table.
+    Times compare with completion times; a text that is the requested time of an instant stands for that instant, so
+    that the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row
+    deleted by then does not show. `since=None` begins with the table.
 
-    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`; InvalidConfigError for another mode.
+    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`; InvalidConfigError for
+    another mode.
     """
     if mode == "cdc":
         raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
@@ -66,6 +67,7 @@ def _check_active(view: TableView, start: str | None) -> None:
     first = view.timeline.start
     if start is not None and first is not None and start < first and view.has_archived_instants():
         raise UnsupportedError(
-            f"{view.store.uri('')}: changes since {start} reach into the archived timeline, which begins before {first}; "
+            f"{view.store.uri('')}: changes since {start} reach into the archived timeline, which begins before "
+            f"{first}; "
             "read the whole table once, and pull from a later time on"
         )

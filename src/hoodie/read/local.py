@@ -14,8 +14,8 @@ from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile
 from hoodie.format.table_schema import conform
 from hoodie.read.plan import ScanPlan
-from hoodie.records.expression import columns_of, to_filter, to_scan_filter
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.expression import columns_of, to_filter, to_scan_filter
 from hoodie.storage import Store
 
 COMMIT_TIME = "_hoodie_commit_time"
@@ -94,7 +94,7 @@ class FileScan:
     def _rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with open_parquet(store, file.path) as parquet, store.open_input(file.path) as source:
             present = [name for name in self.needed if name in parquet.schema_arrow.names]
-            groups = range(parquet.metadata.num_row_groups)
+            groups = list(range(parquet.metadata.num_row_groups))
             if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
                 # Not at the top: the module imports pandas, which is slow and which most programs do without.
                 import pyarrow.dataset as ds
@@ -103,14 +103,17 @@ class FileScan:
                 groups = [group.id for group in fragment.subset(self.coarse).row_groups]
             try:
                 for batch in parquet.iter_batches(
-                    row_groups=list(groups), columns=present, batch_size=128 * 1024, use_threads=False
+                    row_groups=groups, columns=present, batch_size=128 * 1024, use_threads=False
                 ):
                     yield conform(pa.Table.from_batches([batch]), self.schema)
             except (pa.ArrowInvalid, OSError) as error:
-                raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=store.uri(file.path)) from error
+                raise CorruptFileError(
+                    f"the Parquet data cannot be read ({error})", path=store.uri(file.path)
+                ) from error
 
     def _has_current_types(self, stored: pa.Schema) -> bool:
-        """Whether the file has all needed columns in the table's current types, so that its statistics fit the condition."""
+        """Whether the file has all needed columns in the table's current types, so that its statistics fit "
+        "the condition."""
         return all(
             field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in self.schema
         )

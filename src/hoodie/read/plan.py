@@ -29,8 +29,8 @@ class ScanPlan:
     """A read that is settled: these files, these columns, this condition.
 
     `schema` is the table's with meta columns; `columns` the ones to return, in order; `where` a Spark SQL condition.
-    `instants`: only rows that one of these commits wrote; None for all rows. `keys`: only rows with these record keys (and
-    partition paths, if it has that column); None for all.
+    `instants`: only rows that one of these commits wrote; None for all rows. `keys`: only rows with these record keys
+    (and partition paths, if it has that column); None for all.
     """
 
     view: TableView
@@ -64,12 +64,12 @@ def plan_scan(
     """
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
-    schema = with_meta_fields(view.schema().arrow)
+    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     wanted = tuple(schema.names) if columns is None else tuple(columns)
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; it has {schema.names}")
-    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     slices = view.slices(as_of=instant_time)
     files = _base_files(view, slices, kind)
     if where is not None:

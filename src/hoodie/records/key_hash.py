@@ -27,7 +27,9 @@ def spread(keys: pa.StringArray) -> npt.NDArray[np.uint32]:
     return (mixed >> np.uint64(32)).astype(np.uint32)
 
 
-def _eight_bytes(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def _eight_bytes(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
     """The up to eight bytes from each start as one number; bytes past the end of the key count as zero."""
     places = starts[:, None] + np.arange(8)
     inside = places < ends[:, None]

@@ -21,8 +21,8 @@ Rows = npt.NDArray[np.int64]
 MergeFunction = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
 """A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
 
-Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as many
-rows in the same order; where the boolean array `deleted` is true the record is deleted.
+Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as
+many rows in the same order; where the boolean array `deleted` is true the record is deleted.
 """
 
 
@@ -97,9 +97,14 @@ class RecordMerger:
         answer = self.function(older.select(data).filter(pa.array(replaced)), picked.select(data))
         merged, gone = answer if isinstance(answer, tuple) else (answer, None)
         if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
-            raise ValueError(f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each")
+            raise ValueError(
+                f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each"
+            )
         rows = pa.Table.from_arrays(
-            [*(picked[name] for name in LEADING), *(merged[name].cast(picked.schema.field(name).type) for name in data)],
+            [
+                *(picked[name] for name in LEADING),
+                *(merged[name].cast(picked.schema.field(name).type) for name in data),
+            ],
             schema=picked.schema,
         )
         if gone is None:
@@ -145,10 +150,12 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     """An integer for every distinct key, the same for equal ones."""
     keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
     if across_partitions:
-        return np.asarray(keys.indices).astype(np.int64)
+        codes: Rows = np.asarray(keys.indices).astype(np.int64)
+        return codes
     partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
     key_codes = np.asarray(keys.indices).astype(np.int64)
-    return key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+    both: Rows = key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+    return both
 
 
 def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:

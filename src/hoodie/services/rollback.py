@@ -1,7 +1,7 @@
 """Roll back a write that did not complete: whatever it wrote goes, and the timeline says so.
 
-Implements docs/format/table.md §5.4. Every step can be repeated, so that a rollback which dies half-way is taken up by the
-next writer, ours or the JVM's.
+Implements docs/format/table.md §5.4. Every step can be repeated, so that a rollback which dies half-way is taken up
+by the next writer, ours or the JVM's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.service_metadata import (
@@ -116,6 +116,10 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
     """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable."""
     started = time.monotonic()
     target = plan.instant_to_rollback
+    if target is None:
+        raise CorruptFileError(
+            "the rollback plan names no instant; delete the pending rollback by hand", path=str(rollback_time)
+        )
     partitions: dict[str, RollbackPartitionMetadata] = {}
     root = view.store.uri("").rstrip("/") + "/"
     count = 0

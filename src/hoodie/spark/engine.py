@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie import errors
+from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError
 from hoodie.spark.partitioning import salts
 from hoodie.spark.types import arrow_schema_of, spark_schema_of

@@ -23,7 +23,9 @@ def assigned(session: Any, plan: ScanPlan, assignments: Mapping[str, str]) -> An
     types = frame.schema
     return frame.select(
         *(
-            F.expr(assignments[name]).cast(types[name].dataType).alias(name) if name in assignments else F.col(f"`{name}`")
+            F.expr(assignments[name]).cast(types[name].dataType).alias(name)
+            if name in assignments
+            else F.col(f"`{name}`")
             for name in frame.columns
         )
     )

@@ -31,7 +31,9 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
         frame = frame.where(plan.where)
     if plan.keys is not None:
         frame = _with_keys(session, frame, plan.keys)
-    return frame if plan.columns == tuple(plan.schema.names) else frame.select(*(_quoted(name) for name in plan.columns))
+    return (
+        frame if plan.columns == tuple(plan.schema.names) else frame.select(*(_quoted(name) for name in plan.columns))
+    )
 
 
 def _files(session: Any, plan: ScanPlan) -> Any:
@@ -103,7 +105,7 @@ def _schema_at(view: TableView, current: pa.Schema, file: BaseFile) -> pa.Schema
 def _is_narrower(stored: pa.DataType, current: pa.DataType) -> bool:
     """Whether a number column was widened since, at the top level."""
     numbers = pa.types.is_integer(stored) or pa.types.is_floating(stored)
-    return numbers and stored != current and pa.types.is_primitive(current)
+    return bool(numbers and stored != current and pa.types.is_primitive(current))
 
 
 def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:

@@ -1,4 +1,5 @@
-"""Spark's types as Arrow's, and back. PySpark has such a mapping of its own, whose signature changes between releases."""
+"""Spark's types as Arrow's, and back. PySpark has such a mapping of its own, whose signature changes between "
+"releases."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def spark_schema_of(schema: pa.Schema) -> T.StructType:
 
     Raises: SchemaMismatchError for a type that Spark does not have (times of day); the column is named.
     """
-    return T.StructType([T.StructField(field.name, _spark_type(field.type, field.name), field.nullable) for field in schema])
+    return T.StructType(
+        [T.StructField(field.name, _spark_type(field.type, field.name), field.nullable) for field in schema]
+    )
 
 
 def _arrow_field(field: Any, prefix: str) -> pa.Field:
@@ -72,7 +75,9 @@ def _arrow_type(data_type: Any, path: str) -> pa.DataType:
         return pa.map_(_arrow_type(data_type.keyType, path), values)
     if isinstance(data_type, T.StructType):
         return pa.struct([_arrow_field(field, f"{path}.") for field in data_type.fields])
-    raise SchemaMismatchError(f"column {path!r}: a Hudi table has no type for Spark's {data_type.simpleString()}; cast it")
+    raise SchemaMismatchError(
+        f"column {path!r}: a Hudi table has no type for Spark's {data_type.simpleString()}; cast it"
+    )
 
 
 def _spark_type(data_type: pa.DataType, path: str) -> T.DataType:
@@ -90,6 +95,8 @@ def _spark_type(data_type: pa.DataType, path: str) -> T.DataType:
         value = data_type.item_field
         return T.MapType(_spark_type(data_type.key_type, path), _spark_type(value.type, path), value.nullable)
     if pa.types.is_struct(data_type):
-        children = [T.StructField(c.name, _spark_type(c.type, f"{path}.{c.name}"), c.nullable) for c in data_type.fields]
+        children = [
+            T.StructField(c.name, _spark_type(c.type, f"{path}.{c.name}"), c.nullable) for c in data_type.fields
+        ]
         return T.StructType(children)
     raise SchemaMismatchError(f"column {path!r}: Spark has no type for Arrow's {data_type}; read it with to_arrow()")

@@ -22,7 +22,7 @@ from hoodie.records.change import change_schema
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.prepare import without_deletes
-from hoodie.write.stamping import Stamper
+from hoodie.write.stamping import SequenceNumbers, Stamper
 
 _GATHER_BYTES = 16 * 1024 * 1024
 _HELD_BYTES_MAX = 256 * 1024 * 1024
@@ -32,8 +32,8 @@ _HELD_BYTES_MAX = 256 * 1024 * 1024
 class BulkWrite:
     """Consumer for `Engine.process`: writes the change batches of one task to new file groups.
 
-    A partition gets one open file per task, and the next one when that is full. Memory: 256 MiB over all open files, which
-    makes row groups small where one task meets hundreds of partitions; sort by partition then.
+    A partition gets one open file per task, and the next one when that is full. Memory: 256 MiB over all open files,
+    which makes row groups small where one task meets hundreds of partitions; sort by partition then.
     """
 
     context: WriteContext
@@ -62,6 +62,7 @@ class _OpenFiles:
         self._store = store
         self._context = context
         self._attempt = attempt
+        self._numbers = SequenceNumbers(context.instant_time, attempt.partition)
         self._unique = uuid.uuid4()
         self._count = 0
         self._open: dict[str, _OpenFile] = {}
@@ -97,7 +98,7 @@ class _OpenFiles:
         write_marker(self._store, instant_time, path, IoType.CREATE)
         schema = with_meta_fields(self._context.schema)
         writer = BaseFileWriter(self._store, path, schema, self._context.parquet)
-        stamper = Stamper(self._context.schema, instant_time, attempt.partition, partition_path, name)
+        stamper = Stamper(self._context.schema, instant_time, self._numbers, partition_path, name)
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
 
     def _finish(self, partition_path: str) -> None:

@@ -72,7 +72,8 @@ def _write(
 ) -> list[WriteStat]:
     if options.COMBINE_BEFORE_INSERT.get(setup.options):
         raise InvalidConfigError(
-            f"{options.COMBINE_BEFORE_INSERT.key}=true asks bulk writes to merge duplicates, which they do not; use upsert"
+            f"{options.COMBINE_BEFORE_INSERT.key}=true asks bulk writes to merge duplicates, which they do not; "
+            "use upsert"
         )
     preparation = setup.preparation()
     consume = BulkWrite(setup.context(instant_time, combine=False))

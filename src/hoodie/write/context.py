@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -28,5 +28,5 @@ class WriteContext:
     merger: RecordMerger
     instant_time: str
     combine: bool
-    parquet: ParquetOptions = ParquetOptions()
-    sizing: FileSizing = FileSizing()
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+    sizing: FileSizing = field(default_factory=FileSizing)

@@ -21,8 +21,8 @@ from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fi
 from hoodie.format.versions import TableVersion
 from hoodie.index import index_for
 from hoodie.metadata.rules import table_key_generator
-from hoodie.records.mergers import register_merger
 from hoodie.records.merge import MergeFunction
+from hoodie.records.mergers import register_merger
 from hoodie.storage import Store
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
@@ -54,8 +54,8 @@ class CreateOptions:
 def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> TableConfig:
     """Create the table's properties in the store; nothing else is written before the first commit.
 
-    Raises: TableExistsError; InvalidConfigError for contradictory or unknown options; SchemaMismatchError for columns that
-    the schema lacks; UnsupportedError for what a later release brings.
+    Raises: TableExistsError; InvalidConfigError for contradictory or unknown options; SchemaMismatchError for columns
+    that the schema lacks; UnsupportedError for what a later release brings.
     """
     config = table_config(schema, wanted, default_name=_default_name(store))
     create_table_config(store, config)

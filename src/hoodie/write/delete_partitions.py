@@ -31,8 +31,8 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
         )
     watch = Stopwatch()
     plan = RequestedReplaceMetadata().to_bytes()
-    with transaction(call.state, Action.REPLACE_COMMIT, WriteOperation.DELETE_PARTITION, plan) as write:
-        with watch.phase("commit"):
-            replaced = file_ids_of(write.view, wanted)
-            write.commit((), schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
+    operation = WriteOperation.DELETE_PARTITION
+    with transaction(call.state, Action.REPLACE_COMMIT, operation, plan) as write, watch.phase("commit"):
+        replaced = file_ids_of(write.view, wanted)
+        write.commit((), schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
     return result_of(write, (), watch)

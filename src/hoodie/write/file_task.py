@@ -27,7 +27,7 @@ from hoodie.records.key_hash import spread
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.plan import FileTask
-from hoodie.write.stamping import Stamper
+from hoodie.write.stamping import SequenceNumbers, Stamper
 
 Rows = npt.NDArray[np.int64]
 
@@ -53,7 +53,8 @@ class WriteFile:
         file_id = task.base_file.file_id if task.base_file else new_file_id(uuid.uuid4(), 0)
         name = BaseFileName(file_id, _token(attempt), self.context.instant_time).name
         path = join_path(task.partition_path, name)
-        stamper = Stamper(self.context.schema, self.context.instant_time, attempt.partition, task.partition_path, name)
+        numbers = SequenceNumbers(self.context.instant_time, attempt.partition)
+        stamper = Stamper(self.context.schema, self.context.instant_time, numbers, task.partition_path, name)
         ensure_partition_metadata(store, task.partition_path, self.context.instant_time)
         write_marker(store, self.context.instant_time, path, IoType.MERGE if task.base_file else IoType.CREATE)
         merge = _FileMerge(self.context, changes, stamper)
@@ -118,7 +119,9 @@ class _FileMerge:
     def stat(self, task: FileTask, path: str, writer: BaseFileWriter, file_id: str, started: float) -> WriteStat:
         """What the commit metadata says of the new file."""
         millis = int((time.monotonic() - started) * 1000)
-        runtime = RuntimeStats(total_upsert_time_ms=millis) if task.base_file else RuntimeStats(total_create_time_ms=millis)
+        runtime = (
+            RuntimeStats(total_upsert_time_ms=millis) if task.base_file else RuntimeStats(total_create_time_ms=millis)
+        )
         return WriteStat(
             file_id=file_id,
             path=path,

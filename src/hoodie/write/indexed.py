@@ -78,7 +78,8 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
             with watch.phase("write"):
                 stats = _write_files(setup, write.instant_time, tasks, combine=_combines(setup, operation))
             with watch.phase("commit"):
-                write.commit(stats, schema=setup.schema.avro, extra_metadata=setup.call.extra_metadata)
+                extra = setup.call.extra_metadata
+                write.commit(stats, schema=setup.schema.avro, extra_metadata=extra, is_global=meets_everywhere)
     finally:
         store.delete_folder(folder)
     moves = sum(hit.moves for hit in hits)
@@ -91,9 +92,7 @@ def _combines(setup: WriteSetup, operation: WriteOperation) -> bool:
     return True
 
 
-def _tag(
-    setup: WriteSetup, runs: tuple[StagedRun, ...], slices: list[FileSlice], folder: str
-) -> Sequence[StagedHits]:
+def _tag(setup: WriteSetup, runs: tuple[StagedRun, ...], slices: list[FileSlice], folder: str) -> Sequence[StagedHits]:
     """Ask the index; an empty table, or empty input, has nothing to look up."""
     if not runs or not slices:
         return ()

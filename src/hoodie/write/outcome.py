@@ -12,7 +12,8 @@ from hoodie.write.transaction import Transaction
 def result_of(write: Transaction, stats: Sequence[WriteStat], watch: Stopwatch, *, moves: int = 0) -> WriteResult:
     """The result of a write; `moves` rows were deleted in one partition and inserted in another: they are updates."""
     notes = [
-        f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)" for done in write.rolled_back
+        f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
+        for done in write.rolled_back
     ]
     return WriteResult(
         instant=write.instant_time,

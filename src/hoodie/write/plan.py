@@ -1,4 +1,4 @@
-"""Where changes go: updates to their file group, inserts to small file groups until they are full, the rest to new ones.
+"""Where changes go: updates to their file group, inserts to small file groups until these are full, the rest to new.
 
 A pure function of the staged runs, the index's hits and the file slices: the workload profile of docs/format/table.md
 §9.1, and the file sizing of the copy-on-write design.
@@ -106,7 +106,9 @@ def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterat
         yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
 
 
-def _tasks(partition: _Partition, search: _Partition, files: list[BaseFile], shares: list[_Share]) -> Iterator[FileTask]:
+def _tasks(
+    partition: _Partition, search: _Partition, files: list[BaseFile], shares: list[_Share]
+) -> Iterator[FileTask]:
     """Join updates and insert shares by file group; `search` has the runs and hits in which its rows may be."""
     share_of = {share.base_file.file_id: share for share in shares if share.base_file is not None}
     hit_of = {hit.file_id: hit for hit in partition.hits}

@@ -70,7 +70,9 @@ class Preparation:
         paths = self.key_generator.partition_paths(rows)
         kinds = np.full(len(keys), np.int8(Kind.ROW))
         kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
-        return pa.RecordBatch.from_arrays([pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema))
+        return pa.RecordBatch.from_arrays(
+            [pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema)
+        )
 
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Keys to delete, by meta columns where the rows were read from a table, else by their key columns."""

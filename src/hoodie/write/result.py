@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hoodie import progress
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
     """Outcome of one write: records by what happened to them, files, bytes, and seconds by phase.
 
-    `seconds` has the keys stage, tag, write, index, commit and total. `backlog` counts log files per slice that wait for
-    compaction (none on copy-on-write tables). `notes` are things worth knowing, such as a dead writer's rollback.
+    `seconds` has the keys stage, tag, write, index, commit and total. `backlog` counts log files per slice that wait
+    for compaction (none on copy-on-write tables). `notes` are things worth knowing, such as a dead writer's rollback.
     """
 
     instant: str
@@ -38,7 +40,9 @@ class WriteResult:
     def __str__(self) -> str:
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         files = f"{self.files_created} new and {self.files_updated} rewritten files, {self.bytes_written / 1e6:,.1f} MB"
-        phases = ", ".join(f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005)
+        phases = ", ".join(
+            f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005
+        )
         lines = [
             f"{self.operation} at {self.instant}: {changed}",
             f"  {files} in {self.seconds.get('total', 0.0):.2f} s ({phases})",
@@ -62,10 +66,11 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time of the body to a phase."""
+        """Count the time of the body to a phase, and tell who listens that it began."""
         started = time.perf_counter()
         try:
-            yield
+            with progress.phase(name):
+                yield
         finally:
             self._seconds[name] += time.perf_counter() - started
 

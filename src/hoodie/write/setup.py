@@ -15,8 +15,8 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
-from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.schema_evolution import evolve
+from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.index import Index, index_for
 from hoodie.metadata.rules import table_key_generator, table_merger
@@ -63,7 +63,7 @@ class WriteSetup:
         return cls(
             call=call,
             view=view,
-            schema=evolved_schema(view, incoming),
+            schema=evolved_schema(view, incoming, fill_missing=options.FILL_MISSING.get(effective)),
             key_generator=table_key_generator(view.config),
             merger=table_merger(view.config),
             index=index_for(
@@ -107,7 +107,8 @@ class WriteSetup:
             return
         if _known_schema(begun) != _known_schema(self.view):
             raise CommitConflictError(
-                f"another writer changed the schema of {begun.store.uri('')} while this write was prepared; nothing was "
+                f"another writer changed the schema of {begun.store.uri('')} while this write was prepared; "
+                "nothing was "
                 "committed, try again"
             )
 
@@ -144,7 +145,8 @@ def check_writable(view: TableView) -> None:
     config, where = view.config, view.store.uri("")
     if config.version.value != 9:
         raise UnsupportedError(
-            f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades a "
+            f"{where} has table version {config.version.value}; this release writes version 9 only and never "
+            "upgrades a "
             "table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
         )
     missing = {
@@ -162,7 +164,7 @@ def check_writable(view: TableView) -> None:
             raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
 
 
-def evolved_schema(view: TableView, incoming: pa.Schema | None) -> TableSchema:
+def evolved_schema(view: TableView, incoming: pa.Schema | None, *, fill_missing: bool) -> TableSchema:
     """The table's schema after this write; its Avro text stays as it is unless a column is new or wider.
 
     Raises: SchemaMismatchError, naming the field.
@@ -172,7 +174,8 @@ def evolved_schema(view: TableView, incoming: pa.Schema | None) -> TableSchema:
         return current
     config = view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
-    evolved = evolve(current.arrow, normalise(without_meta_fields(incoming)), key_fields=key_fields)
+    rows = normalise(without_meta_fields(incoming))
+    evolved = evolve(current.arrow, rows, key_fields=key_fields, fill_missing=fill_missing)
     if evolved == current.arrow:
         return current
     return TableSchema(evolved, arrow_to_avro(evolved, table_name=config.name))
@@ -183,7 +186,3 @@ def _known_schema(view: TableView) -> str | None:
         return view.schema().avro
     except InvalidConfigError:
         return None
-
-
-
-

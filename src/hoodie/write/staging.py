@@ -22,8 +22,8 @@ def stage(
 ) -> tuple[StagedRun, ...]:
     """Stage all rows under `folder`; the runs come back with their ordinals, in the order of the input.
 
-    `merger`: where keys are unique in the whole table, rows of one key must meet before anything else, since they may name
-    different partitions; then the preparation has buckets.
+    `merger`: where keys are unique in the whole table, rows of one key must meet before anything else, since they may
+    name different partitions; then the preparation has buckets.
     """
     exchange = Exchange(bucket_by=BUCKET, tasks=preparation.buckets) if preparation.buckets else None
     consume = _Stage(store, folder, change_schema(preparation.schema), merger)

@@ -5,7 +5,6 @@ On-disk format: docs/format/table.md §3.2.
 
 from __future__ import annotations
 
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,25 +16,38 @@ FILE_NAME = "_hoodie_file_name"
 _FILE_NAME_PLACE = META_FIELDS.index(FILE_NAME)
 
 
-class Stamper:
-    """Stamps the rows of one file; numbers them from 0 in the order they come."""
+class SequenceNumbers:
+    """Numbers the rows that one task writes, from 0, across all its files."""
 
-    def __init__(self, schema: pa.Schema, instant_time: str, task: int, partition_path: str, file_name: str) -> None:
+    def __init__(self, instant_time: str, task: int) -> None:
+        self._prefix = f"{instant_time}_{task}_"
+        self._next = 0
+
+    def take(self, count: int) -> pa.StringArray:
+        """The next `count` sequence numbers: `<instant>_<task>_<number>`."""
+        numbers = pa.array(np.arange(self._next, self._next + count)).cast(pa.string())
+        self._next += count
+        return pc.binary_join_element_wise(self._prefix, numbers, "")
+
+
+class Stamper:
+    """Stamps the rows of one file."""
+
+    def __init__(
+        self, schema: pa.Schema, instant_time: str, numbers: SequenceNumbers, partition_path: str, file_name: str
+    ) -> None:
         self._schema = with_meta_fields(schema)
         self._instant_time = instant_time
-        self._prefix = f"{instant_time}_{task}_"
+        self._numbers = numbers
         self._partition_path = partition_path
         self._file_name = file_name
-        self._next = 0
 
     def new_rows(self, changes: pa.Table) -> pa.Table:
         """Rows of change batches as rows of the file: written by this instant."""
         count = changes.num_rows
-        numbers = pa.array(np.arange(self._next, self._next + count)).cast(pa.string())
-        self._next += count
         meta = [
             repeated(self._instant_time, count),
-            pc.binary_join_element_wise(self._prefix, numbers, ""),
+            self._numbers.take(count),
             changes[RECORD_KEY],
             repeated(self._partition_path, count),
             repeated(self._file_name, count),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, read_markers
+from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys as keys
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.metadata import FileChanges, MetadataTable, drop_partitions, initialise, list_from_storage
 from hoodie.metadata.view import TableState, TableView
-from hoodie.files.table_properties import update_table_config
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
 from hoodie.timeline import (
     Action,
@@ -58,13 +58,15 @@ class Transaction:
         schema: str,
         extra_metadata: Mapping[str, str],
         replaced: Mapping[str, Sequence[str]] | None = None,
+        is_global: bool = False,
     ) -> Instant:
         """Make the files of `stats` part of the table, in one atomic step.
 
         `replaced`: file ids by partition path that this write takes out of the table (replace commits only).
+        `is_global`: keys are unique across partitions.
 
-        Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as after
-        every other error here, nothing is committed.
+        Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as
+        after every other error here, nothing is committed.
         """
         metadata = _commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
         _delete_unreported(self.view, self.instant_time, metadata)
@@ -72,7 +74,7 @@ class Transaction:
             now = TableView.load(self.view.state)
             self.heartbeat.ensure_fresh()
             _check_still_pending(now, self.instant)
-            _check_conflicts(self.view, now, metadata)
+            _check_conflicts(self.view, now, metadata, is_global)
             self.is_settled = True
             _commit_to_metadata_table(now, self.instant_time, metadata)
             completed = create_completed(
@@ -99,7 +101,9 @@ class Transaction:
 
 
 @contextlib.contextmanager
-def transaction(state: TableState, action: Action, operation: WriteOperation, requested: bytes = b"") -> Iterator[Transaction]:
+def transaction(
+    state: TableState, action: Action, operation: WriteOperation, requested: bytes = b""
+) -> Iterator[Transaction]:
     """Begin a write: dead writers are rolled back, the instant is requested and in flight, its heartbeat beats.
 
     If the body fails before anything reached the metadata table, the write is undone and leaves no trace. If it fails
@@ -194,15 +198,17 @@ def _check_still_pending(now: TableView, instant: Instant) -> None:
     found = now.timeline.get(instant.requested_time)
     if found is None or found.is_completed:
         raise CommitConflictError(
-            f"{instant} is no longer pending on the timeline of {now.store.uri('')}: another writer took this one for dead "
+            f"{instant} is no longer pending on the timeline of {now.store.uri('')}: another writer took this "
+            "one for dead "
             "and rolled it back; nothing was committed, try again"
         )
 
 
-def _check_conflicts(begun: TableView, now: TableView, metadata: CommitMetadata) -> None:
+def _check_conflicts(begun: TableView, now: TableView, metadata: CommitMetadata, is_global: bool) -> None:
     """Refuse if a write that completed since we began changed what we changed, or inserted where we inserted.
 
-    Inserts of two writers into one partition may hold the same new key, which neither could see in the other.
+    Inserts of two writers into one partition (with a global index: anywhere) may hold the same new key, which neither
+    could see in the other.
     """
     before = {instant.requested_time for instant in begun.timeline.completed().instants}
     ours = _touched(metadata)
@@ -212,7 +218,8 @@ def _check_conflicts(begun: TableView, now: TableView, metadata: CommitMetadata)
             continue
         theirs = now.commit_metadata(instant)
         shared = ours & _touched(theirs)
-        partitions = our_inserts & _inserting_partitions(theirs)
+        their_inserts = _inserting_partitions(theirs)
+        partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
         if shared or partitions:
             where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
             raise CommitConflictError(
@@ -236,15 +243,27 @@ def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
 
 def _commit_to_metadata_table(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
     """The files of this commit, under the same instant, before the commit itself completes."""
+    with now.state.lock:
+        _metadata_table(now).commit(
+            instant_time, FileChanges(added=_sizes(metadata)), data_timeline=now.timeline, clock=now.clock
+        )
+
+
+def _metadata_table(now: TableView) -> MetadataTable:
     table = now.state.metadata_table or MetadataTable.open(now.store, now.config)
     if table is None:
         raise CommitConflictError(
-            f"the metadata table of {now.store.uri('')} was removed while this write ran; nothing was committed, try again"
+            f"the metadata table of {now.store.uri('')} was removed while this write ran; nothing was "
+            "committed, try again"
         )
     now.state.metadata_table = table
+    return table
+
+
+def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
+    """Size in bytes of each written file, by partition path and name."""
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.write_stats():
         name = (stat.path or "").rpartition("/")[2]
         added.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
-    changes = FileChanges(added=added)
-    table.commit(instant_time, changes, data_timeline=now.timeline, clock=now.clock)
+    return added
