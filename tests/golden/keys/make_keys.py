@@ -122,6 +122,12 @@ def key_cases() -> list[dict[str, Any]]:
         for column in ("at", "d", "dec", "big", "day", "local", "f", "b", "whole"):
             out.append(case(f"simple_{column}_{op}", "NON_PARTITION", column, op=op, rows="pos < 6"))
         out.append(case(f"nested_simple_{op}", "SIMPLE", "st.name", "st.deep.n", op=op, rows="pos < 3"))
+    return [*out, *missing_key_cases()]
+
+
+def missing_key_cases() -> list[dict[str, Any]]:
+    """Null, empty and missing parts of record keys."""
+    out = []
     single = {"null_text": "cast(null as string)", "empty": "''", "null_int": "cast(null as int)"}
     for name, expression in single.items():
         for op in ("upsert", "bulk_insert"):
@@ -220,25 +226,25 @@ def partition_cases() -> list[dict[str, Any]]:
     return out
 
 
+def time_case(name: str, column: str, kind: str, out_format: str, op: str, **extra: Any) -> dict[str, Any]:
+    """Describe one write with the TIMESTAMP generator."""
+    options = {TIME + "timestamp.type": kind, TIME + "output.dateformat": out_format}
+    options |= {TIME + k: v for k, v in extra.pop("time", {}).items()}
+    rows = extra.pop("rows", "pos < 6")
+    return case(f"ts_{name}_{op}", "TIMESTAMP", "pos", column, op=op, rows=rows, options=options, **extra)
+
+
 def timestamp_cases() -> list[dict[str, Any]]:
     """TIMESTAMP and CUSTOM generators."""
-    out = []
+    return [*time_value_cases(), *time_column_cases(), *custom_cases()]
 
-    def add(name: str, column: str, kind: str, out_format: str, op: str, **extra: Any) -> None:
-        options = {TIME + "timestamp.type": kind, TIME + "output.dateformat": out_format}
-        options |= {TIME + k: v for k, v in extra.pop("time", {}).items()}
-        out.append(
-            case(
-                f"ts_{name}_{op}",
-                "TIMESTAMP",
-                "pos",
-                column,
-                op=op,
-                rows=extra.pop("rows", "pos < 6"),
-                options=options,
-                **extra,
-            )
-        )
+
+def time_value_cases() -> list[dict[str, Any]]:
+    """Numbers and texts, units and zones."""
+    out: list[dict[str, Any]] = []
+
+    def add(*arguments: str, **extra: Any) -> None:
+        out.append(time_case(*arguments, **extra))
 
     for op in ("upsert", "bulk_insert"):
         add("unix", "secs", "UNIX_TIMESTAMP", "yyyy/MM/dd", op)
@@ -276,6 +282,17 @@ def timestamp_cases() -> list[dict[str, Any]]:
         add("zone", "millis", "EPOCHMILLISECONDS", "yyyy-MM-dd HH", op, time={"timezone": "Asia/Tokyo"})
         add("zone_out", "millis", "EPOCHMILLISECONDS", "yyyy-MM-dd HH", op, time={"output.timezone": "Asia/Kolkata"})
         add("zone_gmt", "millis", "EPOCHMILLISECONDS", "yyyy-MM-dd HH", op, time={"timezone": "GMT+8:00"})
+    return out
+
+
+def time_column_cases() -> list[dict[str, Any]]:
+    """Typed columns, pattern letters, nulls."""
+    out: list[dict[str, Any]] = []
+
+    def add(*arguments: str, **extra: Any) -> None:
+        out.append(time_case(*arguments, **extra))
+
+    for op in ("upsert", "bulk_insert"):
         add("column_at_millis", "at", "EPOCHMILLISECONDS", "yyyy-MM-dd HH:mm", op)
         add("column_at_micros", "at", "EPOCHMICROSECONDS", "yyyy-MM-dd HH:mm", op)
         add("column_at_unix", "at", "UNIX_TIMESTAMP", "yyyy-MM-dd", op)
@@ -318,6 +335,13 @@ def timestamp_cases() -> list[dict[str, Any]]:
         )
         add("negative", "l", "EPOCHMILLISECONDS", "yyyy-MM-dd HH:mm:ss", op, rows="pos = 2")
         add("two_keys", "millis", "EPOCHMILLISECONDS", "yyyy", op, keys_override="pos,s", rows="pos < 3")
+    return out
+
+
+def custom_cases() -> list[dict[str, Any]]:
+    """The CUSTOM generator."""
+    out = []
+    for op in ("upsert", "bulk_insert"):
         time = {TIME + "timestamp.type": "EPOCHMILLISECONDS", TIME + "output.dateformat": "yyyy/MM/dd"}
         for hive in (False, True):
             for encode in (False, True):
