@@ -142,7 +142,7 @@ class Table:
         return self.view().timeline
 
     def history(self, limit: int | None = None) -> pa.Table:
-        """What happened to the table, newest first: see `hoodie.read.history.history`; `limit` takes the newest instants.
+        """What happened to the table, newest first: columns as in `hoodie.read.history`; `limit` takes the newest ones.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"]})
@@ -155,7 +155,7 @@ class Table:
 
     @property
     def inspect(self) -> Inspection:
-        """What the table is made of now: `.files()`, `.slices()`, `.partitions()`, `.statistics()`, as pyarrow Tables."""
+        """What the table is made of: `.files()`, `.slices()`, `.partitions()`, `.statistics()`, as pyarrow Tables."""
         return Inspection(self.view())
 
     # --- writes ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.tidy.sources import PUBLIC, Source, package_sources
 
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
-    ("errors", "config"),
+    ("errors", "config", "progress"),
     ("format",),
     ("storage",),
     ("engine",),
@@ -37,6 +37,7 @@ EXTRA_EDGES = {
     ("config", "errors"): "a wrong option raises an error",
     ("write", "services"): "a write first rolls back what a dead writer left behind",
     ("cli", "ui"): "commands print what ui/ renders",
+    (PUBLIC, "cli"): "`python -m hoodie` runs the command line; `import hoodie` must not, see the last test",
 }
 
 # The terminal and its files belong to these rooms; every other room asks storage/.

@@ -1,0 +1,129 @@
+"""What happened to a table: its instants with what they did, and the content of one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
+from hoodie.format.avro_file import is_avro_file, parse_record
+from hoodie.format.commit_metadata import CommitMetadata
+from hoodie.metadata.view import TableView
+from hoodie.timeline import Instant, TimelineZone, parse_instant_time, read_instant
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("completed_at", pa.timestamp("ms", "UTC")),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("operation", pa.string()),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("inserted", pa.int64()),
+        pa.field("updated", pa.int64()),
+        pa.field("deleted", pa.int64()),
+        pa.field("files_created", pa.int64()),
+        pa.field("files_updated", pa.int64()),
+        pa.field("bytes_written", pa.int64()),
+        pa.field("seconds", pa.float64()),
+    ]
+)
+
+
+def history(view: TableView, limit: int | None = None) -> pa.Table:
+    """The instants of the active timeline, newest first, one row each; `limit` takes the newest ones.
+
+    Counts are records, null for instants that are pending or write no data. `seconds` is the time from request to
+    completion. Reads one small file per write shown. A row that moved between partitions counts as inserted and
+    deleted.
+    """
+    newest_first = list(reversed(view.timeline.instants))[:limit]
+    return pa.Table.from_pylist([_row(view, instant) for instant in newest_first], schema=HISTORY_SCHEMA)
+
+
+def _row(view: TableView, instant: Instant) -> Mapping[str, Any]:
+    row: dict[str, Any] = {
+        "instant": instant.requested_time,
+        "action": instant.action.value,
+        "state": instant.state.name.lower(),
+    }
+    if not instant.is_completed:
+        return row
+    zone = view.layout.zone
+    row["seconds"] = _seconds_between(instant.requested_time, instant.completion_time, zone)
+    row["completed_at"] = parse_instant_time(instant.completion_time or instant.requested_time, zone)
+    return {**row, **_counts(view.commit_metadata(instant))} if instant.action.writes_data else row
+
+
+def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
+    """None where the times are none: writers may choose requested times of their own."""
+    try:
+        took = None if end is None else parse_instant_time(end, zone) - parse_instant_time(start, zone)
+    except HoodieError:
+        return None
+    return None if took is None else took.total_seconds()
+
+
+def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:
+    stats = list(metadata.write_stats())
+    return {
+        "operation": (metadata.operation_type or "").lower() or None,
+        "inserted": sum(stat.num_inserts for stat in stats),
+        "updated": sum(stat.num_update_writes for stat in stats),
+        "deleted": sum(stat.num_deletes for stat in stats),
+        "files_created": sum(stat.is_new_file_group for stat in stats),
+        "files_updated": sum(not stat.is_new_file_group for stat in stats),
+        "bytes_written": sum(stat.total_write_bytes for stat in stats),
+    }
+
+
+def instant_content(view: TableView, requested_time: str) -> Mapping[str, Any]:
+    """What the instant's file holds, as plain values; its action, state and times come first.
+
+    The file is that of the instant's highest state; an empty one (most pending instants) has the content None.
+
+    Raises: InstantNotFoundError if the active timeline has no such instant; CorruptFileError.
+    """
+    instant = view.timeline.get(requested_time)
+    if instant is None:
+        latest = view.timeline.latest()
+        known = "it is empty" if latest is None else f"it begins with {view.timeline.instants[0]}, ends with {latest}"
+        raise InstantNotFoundError(
+            f"no instant {requested_time} in the active timeline of {view.store.uri('')}: {known}"
+        )
+    return {
+        "instant": instant.requested_time,
+        "completion_time": instant.completion_time,
+        "action": instant.action.value,
+        "state": instant.state.name.lower(),
+        "content": _decoded(read_instant(view.store, view.layout, instant), str(instant)),
+    }
+
+
+def _decoded(content: bytes, path: str) -> Any:
+    """An Avro container's record, or JSON (version 6); with texts of JSON, such as the schema, opened up."""
+    if not content:
+        return None
+    if is_avro_file(content):
+        return _opened(parse_record(content, path=path)[1])
+    try:
+        return _opened(json.loads(content))
+    except ValueError as error:
+        raise CorruptFileError(f"an Avro container or JSON expected, found {content[:20]!r}", path=path) from error
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _opened(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_opened(item) for item in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,215 @@
+"""What a table is made of: its files, file slices, partitions and column statistics, as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.base_file import open_parquet
+from hoodie.files.slices import BaseFile, FileSlice, join_path
+from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.metadata.view import TableView
+from hoodie.read.history import instant_content
+
+FILES_SCHEMA = pa.schema(
+    [
+        pa.field("partition_path", pa.string(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("file_id", pa.string(), nullable=False),
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("is_current", pa.bool_(), nullable=False),
+        pa.field("rows", pa.int64()),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+    ]
+)
+SLICES_SCHEMA = pa.schema(
+    [
+        pa.field("partition_path", pa.string(), nullable=False),
+        pa.field("file_id", pa.string(), nullable=False),
+        pa.field("base_instant", pa.string(), nullable=False),
+        pa.field("base_file", pa.string()),
+        pa.field("base_rows", pa.int64()),
+        pa.field("base_size_bytes", pa.int64(), nullable=False),
+        pa.field("log_files", pa.int64(), nullable=False),
+        pa.field("log_size_bytes", pa.int64(), nullable=False),
+    ]
+)
+PARTITIONS_SCHEMA = pa.schema(
+    [
+        pa.field("partition_path", pa.string(), nullable=False),
+        pa.field("file_groups", pa.int64(), nullable=False),
+        pa.field("base_rows", pa.int64()),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("log_files", pa.int64(), nullable=False),
+        pa.field("latest_instant", pa.string(), nullable=False),
+    ]
+)
+STATISTICS_SCHEMA = pa.schema(
+    [
+        pa.field("partition_path", pa.string(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("column", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("nulls", pa.int64()),
+        pa.field("min", pa.string()),
+        pa.field("max", pa.string()),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A table's insides at one moment. Row counts come from commit metadata: null for files of archived instants."""
+
+    view: TableView
+
+    def files(self) -> pa.Table:
+        """Every base and log file that readers may see, sorted by path; `is_current` tells those of the "
+        "latest slices."""
+        current = {path for found in self.view.slices() for path in _paths(found)}
+        rows_of = _RowCounts(self.view)
+        rows = []
+        for partition_path, names in sorted(self.view.listing().items()):
+            for name, size_bytes in sorted(names.items()):
+                row = self._file_row(partition_path, name, rows_of)
+                if row is not None:
+                    is_current = join_path(partition_path, name) in current
+                    rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
+        return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
+
+    def slices(self) -> pa.Table:
+        """The latest file slice of every file group, sorted by partition path and file id."""
+        rows_of = _RowCounts(self.view)
+        return pa.Table.from_pylist([_slice_row(found, rows_of) for found in self.view.slices()], schema=SLICES_SCHEMA)
+
+    def partitions(self) -> pa.Table:
+        """One row per partition that has files, by its latest slices: file groups, rows of base files, bytes, "
+        "log files."""
+        by_partition: dict[str, list[dict[str, Any]]] = {}
+        for row in self.slices().to_pylist():
+            by_partition.setdefault(row["partition_path"], []).append(row)
+        rows = [_partition_row(path, found) for path, found in by_partition.items()]
+        return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
+
+    def statistics(self) -> pa.Table:
+        """Rows, nulls, least and greatest value (as text) and bytes on disk of every column of every current base file.
+
+        They come from the Parquet footers, one small read per file; a bound is null where a file has none.
+        """
+        base_files = [found.base_file for found in self.view.slices() if found.base_file is not None]
+        store = self.view.store
+
+        def read(file: BaseFile, context: TaskContext) -> list[dict[str, Any]]:
+            with open_parquet(store, file.path) as parquet:
+                return _column_rows(file, parquet.metadata)
+
+        rows = [row for rows in LocalEngine().run(read, base_files) for row in rows]
+        return pa.Table.from_pylist(rows, schema=STATISTICS_SCHEMA)
+
+    def instant(self, requested_time: str) -> Mapping[str, Any]:
+        """The content of one instant, readable; see `hoodie.read.history.instant_content`."""
+        return instant_content(self.view, requested_time)
+
+    def _file_row(self, partition_path: str, name: str, rows_of: _RowCounts) -> dict[str, Any] | None:
+        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+        if parsed is None or not self.view.timeline.contains_or_before_start(parsed.instant_time):
+            return None
+        is_base = isinstance(parsed, BaseFileName)
+        return {
+            "partition_path": partition_path,
+            "file": name,
+            "kind": "base" if is_base else "log",
+            "file_id": parsed.file_id,
+            "instant": parsed.instant_time,
+            "rows": rows_of.get(parsed.instant_time, join_path(partition_path, name)) if is_base else None,
+        }
+
+
+@dataclass(slots=True)
+class _RowCounts:
+    """Rows of base files, from the commits that wrote them."""
+
+    view: TableView
+    _by_instant: dict[str, Mapping[str | None, int]] = field(default_factory=dict)
+
+    def get(self, instant_time: str, path: str) -> int | None:
+        if instant_time not in self._by_instant:
+            instant = self.view.timeline.writes().get(instant_time)
+            known = instant is not None and instant.is_completed
+            stats = self.view.commit_metadata(instant).write_stats() if known and instant is not None else ()
+            self._by_instant[instant_time] = {stat.path: stat.num_writes for stat in stats}
+        return self._by_instant[instant_time].get(path)
+
+
+def _paths(found: FileSlice) -> Iterable[str]:
+    if found.base_file is not None:
+        yield found.base_file.path
+    yield from (log.path for log in found.log_files)
+
+
+def _slice_row(found: FileSlice, rows_of: _RowCounts) -> dict[str, Any]:
+    base = found.base_file
+    return {
+        "partition_path": found.partition_path,
+        "file_id": found.file_id,
+        "base_instant": found.base_instant_time,
+        "base_file": None if base is None else base.name,
+        "base_rows": None if base is None else rows_of.get(base.instant_time, base.path),
+        "base_size_bytes": 0 if base is None else base.size_bytes,
+        "log_files": len(found.log_files),
+        "log_size_bytes": sum(log.size_bytes for log in found.log_files),
+    }
+
+
+def _partition_row(partition_path: str, slices: list[dict[str, Any]]) -> dict[str, Any]:
+    counts = [row["base_rows"] for row in slices if row["base_file"] is not None]
+    return {
+        "partition_path": partition_path,
+        "file_groups": len(slices),
+        "base_rows": None if None in counts else sum(counts),
+        "size_bytes": sum(row["base_size_bytes"] + row["log_size_bytes"] for row in slices),
+        "log_files": sum(row["log_files"] for row in slices),
+        "latest_instant": max(row["base_instant"] for row in slices),
+    }
+
+
+def _column_rows(file: BaseFile, footer: Any) -> list[dict[str, Any]]:
+    """One row per leaf column, its row groups taken together."""
+    columns: dict[str, list[Any]] = {}
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for number in range(row_group.num_columns):
+            chunk = row_group.column(number)
+            columns.setdefault(chunk.path_in_schema, []).append(chunk)
+    return [
+        {
+            "partition_path": file.partition_path,
+            "file": file.name,
+            "column": name,
+            "rows": footer.num_rows,
+            "size_bytes": sum(chunk.total_compressed_size for chunk in chunks),
+            **_bounds([chunk.statistics for chunk in chunks]),
+        }
+        for name, chunks in columns.items()
+    ]
+
+
+def _bounds(statistics: list[Any]) -> dict[str, Any]:
+    """Nulls and bounds over all row groups; unknown as soon as one row group does not tell."""
+    has_nulls = all(found is not None and found.has_null_count for found in statistics)
+    nulls = sum(found.null_count for found in statistics) if has_nulls else None
+    filled = [found for found in statistics if found is None or found.num_values > 0]
+    if not filled or any(found is None or not found.has_min_max for found in filled):
+        return {"nulls": nulls, "min": None, "max": None}
+    least, greatest = min(found.min for found in filled), max(found.max for found in filled)
+    return {"nulls": nulls, "min": _text(least), "max": _text(greatest)}
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

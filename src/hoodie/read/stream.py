@@ -1,0 +1,51 @@
+"""Scans that need not be held: rows as a stream, the first few of them, or just their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.base_file import open_parquet
+from hoodie.files.slices import BaseFile
+from hoodie.read.local import FileScan
+from hoodie.read.plan import ScanPlan
+
+
+def stream(plan: ScanPlan) -> pa.RecordBatchReader:
+    """The scan's rows, file by file in the order of the plan. Memory: one row group's needed columns."""
+    scan = FileScan.of(plan)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in plan.files:
+            yield from scan.batches(plan.view.store, file)
+
+    return pa.RecordBatchReader.from_batches(plan.output_schema, batches())
+
+
+def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
+    """The first rows of the scan; reads no further than that. Memory: as `stream`, and the rows."""
+    kept: list[pa.RecordBatch] = []
+    missing = limit
+    for batch in stream(plan) if limit > 0 else ():
+        kept.append(batch.slice(0, missing))
+        missing -= kept[-1].num_rows
+        if missing <= 0:
+            break
+    return pa.Table.from_batches(kept, plan.output_schema)
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """How many rows the scan has: from Parquet footers alone where no row has to be looked at."""
+    scan = FileScan.of(plan)
+    store = plan.view.store
+    looks_at_rows = plan.where is not None or plan.instants is not None or plan.keys is not None
+
+    def count(file: BaseFile, context: TaskContext) -> int:
+        if looks_at_rows:
+            return sum(batch.num_rows for batch in scan.batches(store, file))
+        with open_parquet(store, file.path) as parquet:
+            return int(parquet.metadata.num_rows)
+
+    return sum(LocalEngine().run(count, plan.files))
