@@ -159,7 +159,7 @@ def read_base_file(
         present = [name for name in wanted.names if name in file.schema_arrow.names]
         try:
             for batch in file.iter_batches(batch_rows, columns=present, use_threads=False):
-                yield conform(pa.Table.from_batches([batch]), wanted)
+                yield conform(pa.Table.from_batches([batch]), wanted, stored=True)
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=path) from error
 

@@ -105,7 +105,7 @@ class FileScan:
                 for batch in parquet.iter_batches(
                     row_groups=groups, columns=present, batch_size=128 * 1024, use_threads=False
                 ):
-                    yield conform(pa.Table.from_batches([batch]), self.schema)
+                    yield conform(pa.Table.from_batches([batch]), self.schema, stored=True)
             except (pa.ArrowInvalid, OSError) as error:
                 raise CorruptFileError(
                     f"the Parquet data cannot be read ({error})", path=store.uri(file.path)
