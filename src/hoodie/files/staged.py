@@ -3,12 +3,12 @@
 A write evaluates the caller's data exactly once. What it holds goes to Arrow IPC files under `.hoodie/.temp`, cut into
 runs of one partition path each, so that looking up keys and writing files can read just their part, in any order, as
 often as they like. The folder is named by the writer, and belongs to no instant: bad input shows before the timeline is
-touched.
+touched. Its name tells whose it is, so that the next writer can remove what a dead one left.
 """
 
 from __future__ import annotations
 
-import uuid
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,9 +19,13 @@ import pyarrow as pa
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import Store
+from hoodie.timeline.owner import Owner
 
 _FLUSH_BYTES = 32 * 1024 * 1024
 """Arrow bytes a stage writer gathers before it cuts them into runs."""
+
+_STAGE_PREFIX = "stage-"
+_STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 
 HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
 
@@ -56,9 +60,35 @@ class StagedHits:
     moves: int
 
 
-def new_stage_folder() -> str:
-    """A folder of our own for one write's staged files."""
-    return f"{TEMP_FOLDER}/stage-{uuid.uuid4().hex}"
+@contextlib.contextmanager
+def stage_folder(store: Store) -> Iterator[str]:
+    """A folder of our own for one write's staged files, deleted in the end; what cannot be deleted the next writer removes."""
+    owner = Owner.new()
+    owner.run()
+    folder = f"{TEMP_FOLDER}/{_STAGE_PREFIX}{owner.short_name}"
+    try:
+        yield folder
+    finally:
+        owner.forget()
+        with contextlib.suppress(Exception):
+            store.delete_folder(folder)
+
+
+def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
+    """Whether the folder holds staged files whose writer is gone.
+
+    A writer of another machine, or in another process that runs, is taken for gone when none of the files is younger
+    than a day: a folder stays unchanged as long as its writer works on other files.
+    """
+    name = folder.rpartition("/")[2]
+    if not name.startswith(_STAGE_PREFIX):
+        return False
+    owner = Owner.parse_short_name(name.removeprefix(_STAGE_PREFIX))
+    running = None if owner is None else owner.is_running()
+    if running is not None:
+        return not running
+    newest_ms = max((info.modified_ms for info in store.list(folder, recursive=True)), default=now_ms)
+    return now_ms - newest_ms > _STAGE_AGE_MS_MAX
 
 
 class StageWriter:

@@ -70,3 +70,21 @@ def update_table_config(store: Store, changes: dict[str, str | None]) -> TableCo
     store.replace(PROPERTIES, changed.to_bytes(now))
     store.delete(BACKUP)
     return changed
+
+
+def finish_update(store: Store) -> None:
+    """Take up what a writer left that died while it changed the properties. Call it under the table's lock.
+
+    Without its end the backup would lie there for good, and be believed, old as it is, once the other file is damaged.
+
+    Raises: CorruptFileError if neither file is whole.
+    """
+    if store.head(BACKUP) is None:
+        return
+    try:
+        TableConfig.parse(store.read(PROPERTIES), path=store.uri(PROPERTIES))
+    except (FileNotFoundError, CorruptFileError):
+        backup = store.read(BACKUP)
+        TableConfig.parse(backup, path=store.uri(BACKUP))
+        store.replace(PROPERTIES, backup)
+    store.delete(BACKUP)

@@ -17,6 +17,8 @@ from hoodie.storage import Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.owner import Owner
 
+_CLAIM_PREFIX = "takeover-"
+
 
 class TableLock:
     """A context manager that holds the table's lock. Not re-entrant; one object serves one thread at a time.
@@ -143,7 +145,7 @@ class TableLock:
         the check that the file is still that holder's comes second, so the check stays true. The claim of a
         contender that died in here is removed the same way.
         """
-        claim_path = f"{self._claims}/takeover-{holder.identity}"
+        claim_path = f"{self._claims}/{_CLAIM_PREFIX}{holder.identity}"
         claim = Owner.new()
         claim.run()
         try:
@@ -168,6 +170,15 @@ class TableLock:
             f"{self._store.uri(self._path)} is held by {who}, taken {age_seconds} s ago; waited {self._wait_ms_max} "
             "ms. Wait longer; or, if that writer is surely dead, delete the file"
         )
+
+
+def delete_dead_claims(store: Store, *, folder: str = HOODIE_FOLDER) -> None:
+    """Delete what contenders left that died while they took over a lock. Call it under the lock."""
+    for info in store.list(f"{folder}/.locks"):
+        if info.name.startswith(_CLAIM_PREFIX):
+            owner = Owner.parse(store.read(info.path))
+            if owner is not None and owner.is_running() is False:
+                store.delete(info.path)
 
 
 @dataclass(frozen=True, slots=True)

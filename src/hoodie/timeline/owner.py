@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import uuid
 from dataclasses import dataclass
 
 from hoodie.storage import process
 
+_SHORT_NAME = re.compile(r"(?P<machine>[0-9a-f]{16})-(?P<pid>\d+)-(?P<start>\d*)-(?P<token>[0-9a-f]{32})", re.ASCII)
 _RUNNING: dict[str, threading.Event] = {}
 _RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may drop a heartbeat inside it
 
@@ -67,6 +69,21 @@ class Owner:
         }
         return json.dumps(fields).encode()
 
+    @property
+    def short_name(self) -> str:
+        """This owner as part of a file name; `parse_short_name` undoes it on the same machine."""
+        return f"{_short_machine(self.machine)}-{self.pid}-{self.process_start}-{self.token}"
+
+    @classmethod
+    def parse_short_name(cls, text: str) -> Owner | None:
+        """The owner of that short name, or None if it is none; of another machine it says only that it is another."""
+        match = _SHORT_NAME.fullmatch(text)
+        if match is None:
+            return None
+        here = process.machine_identity()
+        machine = here if match["machine"] == _short_machine(here) else match["machine"]
+        return cls(machine=machine, host="", pid=int(match["pid"]), process_start=match["start"], token=match["token"])
+
     def __str__(self) -> str:
         """`process 123 on host`."""
         return f"process {self.pid} on {self.host}"
@@ -91,6 +108,10 @@ class Owner:
             return None  # the process runs, but the writer in it may have ended
         with _RUNNING_LOCK:
             return self.token in _RUNNING
+
+
+def _short_machine(machine: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_OID, machine).hex[:16]
 
 
 def forget(token: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hoodie import config as options
 from hoodie.engine import Dataset
 from hoodie.files.slices import FileSlice
-from hoodie.files.staged import StagedHits, StagedRun, new_stage_folder
+from hoodie.files.staged import StagedHits, StagedRun, stage_folder
 from hoodie.format.commit_metadata import WriteOperation, WriteStat
 from hoodie.index import TagRequest
 from hoodie.timeline import Action
@@ -49,14 +49,13 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> WriteResult:
     watch = Stopwatch()
     store = setup.view.store
-    folder = new_stage_folder()
     is_indexed = operation is not WriteOperation.INSERT
     meets_everywhere = setup.index.is_global and is_indexed
     preparation = setup.preparation(
         keys_only=operation is WriteOperation.DELETE,
         buckets=setup.call.engine.parallelism if meets_everywhere else 0,
     )
-    try:
+    with stage_folder(store) as folder:
         with watch.phase("stage"):
             merger = setup.merger if meets_everywhere else None
             runs = stage(setup.call.engine, data, preparation, store.spec, folder, merger)
@@ -80,8 +79,6 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
                 write.commit(stats, schema=setup.schema.avro, extra_metadata=extra, is_global=meets_everywhere)
-    finally:
-        store.delete_folder(folder)
     moves = sum(hit.moves for hit in hits)
     return result_of(write, stats, watch, moves=moves)
 

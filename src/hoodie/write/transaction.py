@@ -16,6 +16,7 @@ from hoodie.format import table_keys as keys
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.metadata import FileChanges, MetadataTable, drop_partitions, initialise, list_from_storage
 from hoodie.metadata.view import TableState, TableView
+from hoodie.services.leftovers import Leftovers
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
 from hoodie.timeline import (
     Action,
@@ -125,9 +126,12 @@ def transaction(
 
 def _begin(state: TableState, action: Action, operation: WriteOperation, requested: bytes) -> Transaction:
     with TableLock(state.store):
+        leftovers = Leftovers.find(state.store)
         view = TableView.load(state)
         rolled_back = tuple(roll_back_dead_writes(view))
-        view = _ready_metadata_table(TableView.load(state) if rolled_back else view)
+        view = TableView.load(state) if rolled_back else view
+        leftovers.remove(state.store, view.timeline)
+        view = _ready_metadata_table(view)
         requested_time = view.clock.next_time(view.timeline)
         instant = create_requested(view.store, view.layout, requested_time, action, requested)
         heartbeat = Heartbeat(view.store, requested_time)

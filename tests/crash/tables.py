@@ -1,0 +1,152 @@
+"""Small tables for crash tests, the writes that die on them, and what must hold after the next writer came by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.files.table_properties import BACKUP, read_table_config
+from hoodie.format.filenames import BaseFileName
+from hoodie.metadata import MetadataTable, list_from_storage
+from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store
+from hoodie.table import Table
+from hoodie.write.create import CreateOptions, create_table
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("ts", pa.int64()),
+        ("city", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+SECONDS_MAX = 20.0
+"""Far below any wait for a lock (60 s) or a heartbeat (120 s), far above what a write takes on a busy machine."""
+
+Rows = dict[str, tuple[int, str]]
+"""The model: record key -> ordering value and city."""
+Write = Callable[[Table], object]
+
+
+def trips(rows: Mapping[str, tuple[int, str]], *, deleted: tuple[str, ...] = ()) -> pa.Table:
+    """Rows of the model as data to write; `deleted` of them say that they delete their key."""
+    return pa.table(
+        {
+            "id": list(rows),
+            "ts": [ts for ts, _ in rows.values()],
+            "city": [city for _, city in rows.values()],
+            "_hoodie_is_deleted": [key in deleted for key in rows],
+        },
+        schema=SCHEMA,
+    )
+
+
+def new_table(store: Store) -> None:
+    """Create an empty table."""
+    create_table(store, SCHEMA, CreateOptions(record_key="id", partition_by="city", ordering="ts"))
+
+
+def rows_of(store: Store) -> Rows:
+    """What a reader that knows nothing of earlier writers sees; no key twice."""
+    found = Table(store).to_arrow(columns=["id", "ts", "city"]).to_pylist()
+    rows = {row["id"]: (row["ts"], row["city"]) for row in found}
+    assert len(rows) == len(found), f"a key has two rows: {found}"
+    return rows
+
+
+def copy_of(store: Store) -> MemoryStore:
+    """Another store with the same files."""
+    copied = MemoryStore()
+    for info in store.list("", recursive=True):
+        copied.create(info.path, store.read(info.path))
+    return copied
+
+
+def run_until(store: Store, write: Write, number: int | None, point: CrashPoint = CrashPoint.BEFORE) -> FaultStore:
+    """Run the write, dying at a call; the returned store tells whether it got that far, and which calls there were."""
+    dying = FaultStore(store, number, crash_point=point)
+    dying.register()
+    try:
+        write(Table(dying))
+    except CrashError:
+        assert dying.crashed
+    finally:
+        dying.unregister()
+    return dying
+
+
+@dataclass(frozen=True)
+class Death:
+    """A writer that died at call `number`, and what it left."""
+
+    number: int
+    point: CrashPoint
+    store: MemoryStore
+
+    def __str__(self) -> str:
+        return f"death {self.point.value} call {self.number}"
+
+
+def deaths(
+    store: MemoryStore, write: Write, *, every_point: bool = False, until: str | None = None
+) -> Iterator[Death]:
+    """Copies of the table on which the write died at its first, second, … call, up to the last one.
+
+    `until`: up to the first call on a path with this ending.
+
+    What a death after call n leaves is what a death before call n + 1 leaves, unless that one closes a streamed file:
+    dying there leaves half of it. Only then, and at the last call, both are tried, or with `every_point`.
+    """
+    clean = run_until(copy_of(store), write, None)
+    ends = [number for number, call in enumerate(clean.calls, 1) if until and call.path.endswith(until)]
+    count = ends[0] if ends else len(clean.calls)
+    for number in range(1, count + 1):
+        is_same = number < count and clean.calls[number].operation != "close_output"
+        for point in CrashPoint:
+            if point is CrashPoint.AFTER and is_same and not every_point:
+                continue
+            copied = copy_of(store)
+            run_until(copied, write, number, point)
+            yield Death(number, point, copied)
+
+
+def check_recovery(store: MemoryStore, old: Rows, new: Rows) -> None:
+    """Old rows or new rows, never between; then the next writer succeeds at once and leaves a tidy table."""
+    found = rows_of(store)
+    assert found in (old, new), f"neither the rows before nor after: {found}"
+    added = {"next": (1, "sf"), "other": (1, "oslo")}
+    started = time.monotonic()
+    Table(store).upsert(trips(added))
+    assert time.monotonic() - started < SECONDS_MAX, "the next writer waited for a dead one"
+    assert rows_of(store) == {**found, **added}
+    check_tidy(store)
+
+
+def check_tidy(store: Store) -> None:
+    """Nothing of a dead writer is left: no pending instant, no file that a listing would believe, nothing temporary."""
+    view = Table(store).view()
+    assert list(view.timeline.pending()) == []
+    config = read_table_config(store)
+    in_storage = list_from_storage(store, config, view.timeline)
+    metadata_table = MetadataTable.open(store, config)
+    assert metadata_table is not None
+    listed = metadata_table.listing(view.timeline)
+    # The folder of a partition may outlive the writer that died before its first file there.
+    assert {path: files for path, files in in_storage.items() if files} == {path: f for path, f in listed.items() if f}
+    named = {info.path for info in store.list("", recursive=True) if BaseFileName.parse(info.name)}
+    believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
+    orphans = {path for path in named - believed if not path.startswith(".hoodie/")}
+    assert orphans == set(), f"files that count as committed once the timeline starts later: {orphans}"
+    leftovers = [f for folder in (TEMP_FOLDER, ".hoodie/.heartbeat", ".hoodie/.locks") for f in store.list(folder, recursive=True)]
+    assert leftovers == []
+    assert store.folders(TEMP_FOLDER) == []
+    assert store.head(".hoodie/lock") is None
+    assert store.head(BACKUP) is None
+    dead = [info.path for info in store.list(".hoodie/metadata/.hoodie/timeline") if not info.size_bytes and "rollback" in info.name]
+    assert [path for path in dead if not path.endswith("inflight")] == []
+
+

@@ -1,0 +1,89 @@
+"""A writer that dies at any storage call loses no row, adds none, and is in nobody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.crash.tables import Rows, Write, check_recovery, deaths, new_table, run_until, rows_of, trips
+
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A write, and the rows it leads to from `START`."""
+
+    write: Write
+    new: Rows
+    is_long: bool = False
+
+
+def rows(change: Mapping[str, tuple[int, str] | None], start: Rows = START) -> Rows:
+    """The start with some rows added, changed, or (None) gone."""
+    return {key: row for key, row in {**start, **change}.items() if row is not None}
+
+
+CASES = {
+    "upsert": Case(
+        lambda table: table.upsert(
+            trips({"a": (2, "sf"), "b": (0, "sf"), "c": (2, "nyc"), "x": (1, "la")}, deleted=("c",))
+        ),
+        rows({"a": (2, "sf"), "c": None, "x": (1, "la")}),
+        is_long=True,
+    ),
+    "insert into a small file and a new partition": Case(
+        lambda table: table.insert(trips({"x": (1, "sf"), "y": (1, "la")})), rows({"x": (1, "sf"), "y": (1, "la")})
+    ),
+    "delete": Case(
+        lambda table: table.delete(trips({"a": (0, "sf"), "c": (0, "nyc")}).select(["id", "city"])),
+        rows({"a": None, "c": None}),
+    ),
+    "bulk_insert": Case(
+        lambda table: table.bulk_insert(trips({"x": (1, "sf"), "y": (1, "la")})), rows({"x": (1, "sf"), "y": (1, "la")})
+    ),
+    "insert_overwrite": Case(
+        lambda table: table.insert_overwrite(trips({"x": (1, "sf"), "y": (1, "la")})),
+        {"x": (1, "sf"), "y": (1, "la"), "c": (1, "nyc")},
+    ),
+    "delete_partitions": Case(
+        lambda table: table.delete_partitions(["city=sf"]), {"c": (1, "nyc")},
+    ),
+}
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+@pytest.fixture(scope="module")
+def table() -> MemoryStore:
+    """Three rows in two partitions."""
+    store = MemoryStore()
+    new_table(store)
+    Table(store).upsert(trips(START))
+    return store
+
+
+@each_case
+def test_a_write_that_dies(table: MemoryStore, case: Case) -> None:
+    outcomes = []
+    for death in deaths(table, case.write, every_point=case.is_long):
+        outcomes.append(rows_of(death.store))
+        try:
+            check_recovery(death.store, START, case.new)
+        except BaseException as error:
+            error.add_note(str(death))
+            raise
+    assert outcomes[0] == START
+    assert outcomes[-1] == case.new
+
+
+def test_the_first_write_into_an_empty_table_that_dies() -> None:
+    store = MemoryStore()
+    new_table(store)
+    for death in deaths(store, lambda table: table.upsert(trips(START))):
+        check_recovery(death.store, {}, START)
+
+
