@@ -19,8 +19,8 @@ _INTEGER = r"^[+-]?\d+(\.\d*)?$"
 _FLOAT = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity)$|^nan$"
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
-_TRUE_WORDS = pa.array(["t", "true", "y", "yes", "1"])
-_FALSE_WORDS = pa.array(["f", "false", "n", "no", "0"])
+_TRUE_WORDS = ("t", "true", "y", "yes", "1")
+_FALSE_WORDS = ("f", "false", "n", "no", "0")
 # Scale 37 leaves 39 digits in front of the point: one more than any decimal of Spark has.
 _WIDEST_DECIMAL = pa.decimal256(76, 37)
 _LARGEST_PLAIN_SCALE = 6
@@ -118,8 +118,10 @@ def _if_matches(text: pc.Expression, pattern: str, value: Value) -> pc.Expressio
 
 def _text_to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
     word = pc.utf8_lower(_trimmed(value))
-    no = pc.if_else(pc.is_in(word, value_set=_FALSE_WORDS.cast(value.type)), False, pc.scalar(pa.scalar(None, target)))
-    return pc.if_else(pc.is_in(word, value_set=_TRUE_WORDS.cast(value.type)), True, no)
+    no = pc.if_else(
+        pc.is_in(word, value_set=pa.array(_FALSE_WORDS, value.type)), False, pc.scalar(pa.scalar(None, target))
+    )
+    return pc.if_else(pc.is_in(word, value_set=pa.array(_TRUE_WORDS, value.type)), True, no)
 
 
 def _text_to_integer(value: Value, target: pa.DataType) -> pc.Expression:

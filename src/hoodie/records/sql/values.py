@@ -17,7 +17,8 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 MAX_PRECISION = 38
 _UNITS = ("s", "ms", "us", "ns")
-_ONE_ROW = pa.table({"row": pa.array([0], pa.int8())})
+# Not from Python values: converting those imports pandas, which `import hoodie` does without.
+_ONE_ROW = pa.Table.from_arrays([pa.nulls(1, pa.int8())], ["row"])
 
 
 @dataclass(frozen=True, slots=True)
