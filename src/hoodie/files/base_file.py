@@ -23,8 +23,9 @@ RECORD_KEY = "_hoodie_record_key"
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
-_UNIQUE_COLUMNS = frozenset({RECORD_KEY, "_hoodie_commit_seqno"})
-"""Columns in which a dictionary is wasted work: every value is new."""
+_SAMPLE_ROWS = 4096
+_REPEATED_SHARE = 0.5
+"""A column is worth a dictionary if at most this share of a sample's values are distinct: else it is work for nothing."""
 _BATCH_ROWS = 128 * 1024
 
 
@@ -55,14 +56,7 @@ class BaseFileWriter:
         self._min_key: str | None = None
         self._max_key: str | None = None
         self._sink = store.open_output(path)
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression=options.codec,
-            compression_level=options.codec_level if options.codec == "zstd" else None,
-            use_dictionary=[field.name for field in schema if field.name not in _UNIQUE_COLUMNS],
-            store_schema=False,
-        )
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
         """Append rows; they reach the file once a row group is full."""
@@ -87,8 +81,9 @@ class BaseFileWriter:
     def close(self) -> None:
         """Write the rest and the footer; sets `size_bytes`."""
         self.flush()
-        self._writer.add_key_value_metadata(self._footer())
-        self._writer.close()
+        writer = self._writer or self._start(self._schema.empty_table())
+        writer.add_key_value_metadata(self._footer())
+        writer.close()
         self.size_bytes = self._sink.tell()
         self._sink.close()
 
@@ -98,7 +93,13 @@ class BaseFileWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-            return
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Stop here: the file stays unfinished, and its marker tells of it. Never fails."""
+        # Else pyarrow finishes the file when the writer is dropped, on a sink that is closed by then.
+        self._writer.is_open = False
         with contextlib.suppress(Exception):
             self._sink.close()
 
@@ -111,7 +112,19 @@ class BaseFileWriter:
         low, high = key_bounds(rows[RECORD_KEY])
         self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
+        self._writer = self._writer or self._start(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
+
+    def _start(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Open the Parquet writer; the first rows decide which columns get a dictionary."""
+        return pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            compression=self._options.codec,
+            compression_level=self._options.codec_level if self._options.codec == "zstd" else None,
+            use_dictionary=dictionary_columns(rows),
+            store_schema=False,
+        )
 
     def _footer(self) -> Mapping[str, str]:
         """Footer keys that the JVM's indexes look for.
@@ -120,6 +133,26 @@ class BaseFileWriter:
         any filter the JVM's bloom index fails. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
         """
         return footer_entries(BloomFilter.saturated(), min_key=self._min_key or "", max_key=self._max_key or "")
+
+
+def dictionary_columns(rows: pa.Table) -> list[str]:
+    """Parquet paths of the columns whose values repeat, as a sample of the rows tells; those inside nested ones always."""
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    chosen = []
+    for field in rows.schema:
+        if pa.types.is_nested(field.type):
+            chosen += _leaf_paths(field)
+        elif pc.count_distinct(sample[field.name]).as_py() <= sample.num_rows * _REPEATED_SHARE:
+            chosen.append(field.name)
+    return chosen
+
+
+def _leaf_paths(field: pa.Field) -> list[str]:
+    """Parquet paths of a nested column's leaves."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.schema([field]).empty_table(), sink, store_schema=False)
+    columns = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.schema
+    return [columns.column(number).path for number in range(len(columns))]
 
 
 def key_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
