@@ -13,13 +13,13 @@ def render(result: dict[str, Any]) -> str:
     lines = [
         f"{result['rows']:,} rows, {result['machine']['cores']} cores, median of {result['repeats']} (seconds)",
         "",
-        "| | " + " | ".join(STEPS) + " | worker peak MiB (upsert) | size MiB |",
+        "| | " + " | ".join(STEPS) + " | Python peak MiB (upsert) | size MiB |",
         "|---" * (len(STEPS) + 3) + "|",
     ]
     for label, lane in lanes.items():
         cells = [_cell(lane, step) for step in STEPS]
         memory = lane["memory"].get("upsert", {})
-        peak = memory.get("worker_mib") or memory.get("driver_mib")
+        peak = max(memory.get("worker_mib", 0.0), memory.get("driver_mib", 0.0))
         lines.append(f"| {label} | " + " | ".join(cells) + f" | {peak or '-'} | {lane['size_mib']:.0f} |")
     return "\n".join([*lines, "", *_ratios(lanes), ""])
 
