@@ -159,33 +159,66 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
 
 
 def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
-    """Row numbers sorted by key, then ordering values (null lowest, NaN highest), then place in the input."""
+    """Row numbers sorted by key, then ordering values (as `_compare` has them), then place in the input."""
     columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
     for number, field in enumerate(ordering_fields):
-        columns[f"#valid{number}"] = pc.is_valid(changes[field]).cast(pa.int8())
-        columns[f"#value{number}"] = _sortable(changes[field])
+        values = changes[field]
+        if pa.types.is_int32(values.type):
+            values = pc.fill_null(values, 0)
+        columns[f"#valid{number}"] = pc.is_valid(values).cast(pa.int8())
+        columns[f"#value{number}"] = _sortable(values)
     columns["#row"] = pa.array(np.arange(len(codes)))
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
     return np.asarray(order).astype(np.int64)
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Booleans sort as 0 and 1; NaN is placed above every number, as Java compares it."""
+    """Values whose plain order is the one in which the JVM compares ordering values; nulls stay null.
+
+    Floats: -0.0 below 0.0 and NaN on top, as `Double.compare` has it. Binary: bytes are signed. Booleans: false first.
+    """
     if pa.types.is_boolean(column.type):
         return column.cast(pa.int8())
     if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), pa.scalar(float("inf"), column.type), column)
+        return pa.chunked_array([_float_ranks(chunk) for chunk in column.chunks], _RANK_TYPES[column.type.bit_width])
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return pa.chunked_array([_signed_bytes(chunk) for chunk in column.chunks], column.type)
     return column
 
 
+_RANK_TYPES = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def _float_ranks(floats: pa.Array) -> pa.Array:
+    """The bits of floats as integers that sort like them."""
+    rank_type = _RANK_TYPES[floats.type.bit_width].to_pandas_dtype()
+    values = np.asarray(floats.fill_null(0.0)).copy()
+    values[np.isnan(values)] = np.nan
+    bits = values.view(rank_type)
+    ranks = np.where(bits < 0, bits ^ np.iinfo(rank_type).max, bits)
+    return pa.array(ranks, mask=np.asarray(floats.is_null()) if floats.null_count else None)
+
+
+def _signed_bytes(texts: pa.Array) -> pa.Array:
+    """The same byte strings with the top bit of every byte turned, so that 0x80 sorts before 0x00."""
+    validity, offsets, data = texts.buffers()
+    if data is None:
+        return texts
+    turned = pa.py_buffer((np.frombuffer(data, np.uint8) ^ 0x80).tobytes())
+    buffers = [validity, offsets, turned]
+    return pa.Array.from_buffers(texts.type, len(texts), buffers, texts.null_count, texts.offset)
+
+
 def _compare(newer: pa.ChunkedArray, older: pa.ChunkedArray) -> tuple[Mask, Mask]:
-    """(greater, equal) of aligned ordering values; null is the lowest value, NaN the highest."""
+    """(greater, equal) of aligned ordering values; null is the lowest value, in an int column as low as 0.
+
+    The JVM takes a null for the Integer 0, and fails where the column is of another type.
+    """
+    if pa.types.is_int32(newer.type):
+        newer, older = pc.fill_null(newer, 0), pc.fill_null(older, 0)
+    newer, older = _sortable(newer), _sortable(older)
     greater = np.asarray(pc.fill_null(pc.greater(newer, older), False))
     equal = np.asarray(pc.fill_null(pc.equal(newer, older), False))
-    if pa.types.is_floating(newer.type):
-        newer_nan, older_nan = _mask(pc.is_nan(newer)), _mask(pc.is_nan(older))
-        greater = greater | (newer_nan & ~older_nan)
-        equal = equal | (newer_nan & older_nan)
     if newer.null_count or older.null_count:
         newer_null, older_null = _mask(pc.is_null(newer)), _mask(pc.is_null(older))
         greater = greater | (~newer_null & older_null)

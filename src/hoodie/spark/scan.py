@@ -53,7 +53,9 @@ def _files(session: Any, plan: ScanPlan) -> Any:
 
 def _scan(session: Any, plan: ScanPlan, files: Iterable[BaseFile], schema: Any) -> Any:
     paths = [_literal_path(plan.view.store.uri(file.path)) for file in files]
-    return session.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
+    reader = session.read.schema(schema).option("recursiveFileLookup", "true")
+    # Hudi writes days and times of the proleptic calendar; without this Spark refuses those before 1582 and 1900.
+    return reader.option("datetimeRebaseMode", "CORRECTED").parquet(*paths)
 
 
 def _literal_path(path: str) -> str:
