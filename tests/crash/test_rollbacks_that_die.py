@@ -37,8 +37,10 @@ def dead_writer(operation: str, write: str, ending: str, point: CrashPoint) -> M
     return store
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("where", DEATHS)
+@pytest.mark.parametrize(
+    ("where", "write"),
+    [*((where, "upsert") for where in DEATHS), ("metadata table committed", "insert_overwrite")],
+)
 def test_the_rollback_of_a_dead_write_dies_too(where: str, write: str) -> None:
     operation, ending, point = DEATHS[where]
     store = dead_writer(operation, write, ending, point)

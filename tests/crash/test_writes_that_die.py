@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from hoodie.storage import MemoryStore
+from hoodie.files.table_properties import table_exists
+from hoodie.metadata.compaction import DELTA_COMMITS_MAX
+from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import Rows, Write, check_recovery, deaths, new_table, run_until, rows_of, trips
+from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 
@@ -87,3 +89,25 @@ def test_the_first_write_into_an_empty_table_that_dies() -> None:
         check_recovery(death.store, {}, START)
 
 
+def test_a_write_that_compacts_the_metadata_table_and_dies(table: MemoryStore) -> None:
+    store = copy_of(table)
+    writer = Table(store)
+    for number in range(DELTA_COMMITS_MAX - 2):
+        writer.upsert(trips({"b": (number + 1, "sf")}))
+    start, new = rows_of(store), {**rows_of(store), "b": (50, "sf")}
+    count = 0
+    for death in deaths(store, lambda some: some.upsert(trips({"b": (50, "sf")}))):
+        check_recovery(death.store, start, new)
+        count += 1
+    assert count > 30, "no compaction was among the calls"
+
+
+def test_a_creation_that_dies() -> None:
+    for point in CrashPoint:
+        store = MemoryStore()
+        dying = FaultStore(store, 1, crash_point=point)
+        with pytest.raises(CrashError):
+            new_table(dying)
+        if not table_exists(store):
+            new_table(store)
+        check_recovery(store, {}, {})

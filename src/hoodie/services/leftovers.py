@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.files.markers import TEMP_FOLDER, delete_markers
+from hoodie.files.markers import TEMP_FOLDER, delete_markers, read_markers
 from hoodie.files.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
 from hoodie.storage import Store
@@ -48,7 +48,7 @@ class Leftovers:
             name = folder.rpartition("/")[2]
             if name.isdigit():
                 if not _is_pending(timeline, name):
-                    delete_markers(store, name)
+                    _remove_markers(store, timeline, name)
             elif is_dead_stage_folder(store, folder, now_ms=now_ms):
                 store.delete_folder(folder)
         for instant_time in self.heartbeats:
@@ -56,6 +56,18 @@ class Leftovers:
             if not _is_pending(timeline, instant_time) and not is_live(store, instant_time):
                 delete_heartbeat(store, instant_time)
         delete_dead_claims(store)
+
+
+def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None:
+    """Remove an instant's markers, and what they announce if it is known that the instant never completed.
+
+    Tasks of a cancelled Spark job may write files after their instant was undone. Of an instant older than the timeline
+    it cannot be told whether it was archived; its files count as committed.
+    """
+    if not timeline.contains_or_before_start(instant_time):
+        for marker in read_markers(store, instant_time) or []:
+            store.delete(marker.path)
+    delete_markers(store, instant_time)
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:

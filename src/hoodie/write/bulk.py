@@ -40,23 +40,23 @@ class BulkWrite:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[WriteStat]:
         """Write all rows; deletes among them have nothing to delete."""
-        files = _OpenFiles(open_store(self.context.store), self.context, attempt)
-        schema = change_schema(self.context.schema)
-        gathered: list[pa.RecordBatch] = []
-        gathered_bytes = 0
-        for batch in batches:
-            gathered.append(without_deletes(batch.select(schema.names)))
-            gathered_bytes += batch.nbytes
-            if gathered_bytes >= _GATHER_BYTES:
+        with _OpenFiles(open_store(self.context.store), self.context, attempt) as files:
+            schema = change_schema(self.context.schema)
+            gathered: list[pa.RecordBatch] = []
+            gathered_bytes = 0
+            for batch in batches:
+                gathered.append(without_deletes(batch.select(schema.names)))
+                gathered_bytes += batch.nbytes
+                if gathered_bytes >= _GATHER_BYTES:
+                    files.write(pa.Table.from_batches(gathered, schema))
+                    gathered, gathered_bytes = [], 0
+            if gathered:
                 files.write(pa.Table.from_batches(gathered, schema))
-                gathered, gathered_bytes = [], 0
-        if gathered:
-            files.write(pa.Table.from_batches(gathered, schema))
-        return files.close()
+            return files.close()
 
 
 class _OpenFiles:
-    """The files one task is writing, by partition path."""
+    """The files one task is writing, by partition path. A context manager: those not closed by its end are abandoned."""
 
     def __init__(self, store: Store, context: WriteContext, attempt: TaskContext) -> None:
         self._store = store
@@ -102,7 +102,15 @@ class _OpenFiles:
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
 
     def _finish(self, partition_path: str) -> None:
-        self._done.append(self._open.pop(partition_path).close())
+        self._done.append(self._open[partition_path].close())
+        del self._open[partition_path]
+
+    def __enter__(self) -> _OpenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.writer.abandon()
 
 
 @dataclass(slots=True)

@@ -71,28 +71,50 @@ class Transaction:
         """
         metadata = _commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
         _delete_unreported(self.view, self.instant_time, metadata)
-        with TableLock(self.view.store):
-            now = TableView.load(self.view.state)
-            self.heartbeat.ensure_fresh()
-            _check_still_pending(now, self.instant)
-            _check_conflicts(self.view, now, metadata, is_global)
-            self.is_settled = True
-            _commit_to_metadata_table(now, self.instant_time, metadata)
-            completed = create_completed(
-                now.store,
-                now.layout,
-                self.instant_time,
-                self.instant.action,
-                metadata.to_bytes(now.config.version),
-                completion_time=now.clock.next_time(now.timeline),
-            )
-        now.state.commits[self.instant_time] = metadata
-        self.heartbeat.stop()
-        delete_markers(now.store, self.instant_time)
+        completed: Instant | None = None
+        try:
+            with TableLock(self.view.store):
+                completed = self._complete(metadata, is_global)
+        except Exception:
+            # The write happened: a lock file that could not be deleted is the next writer's matter.
+            if completed is None:
+                raise
+        self.view.state.commits[self.instant_time] = metadata
+        with contextlib.suppress(Exception):
+            self.heartbeat.stop()
+            delete_markers(self.view.store, self.instant_time)
         return completed
 
+    def _complete(self, metadata: CommitMetadata, is_global: bool) -> Instant:
+        """The steps under the lock: check, tell the metadata table, complete."""
+        now = TableView.load(self.view.state)
+        self.heartbeat.ensure_fresh()
+        _check_still_pending(now, self.instant)
+        _check_conflicts(self.view, now, metadata, is_global)
+        self.is_settled = True
+        _commit_to_metadata_table(now, self.instant_time, metadata)
+        return create_completed(
+            now.store,
+            now.layout,
+            self.instant_time,
+            self.instant.action,
+            metadata.to_bytes(now.config.version),
+            completion_time=now.clock.next_time(now.timeline),
+        )
+
+    def undo(self) -> None:
+        """Abandon the write unless the metadata table knows of it, and end its heartbeat. Never fails.
+
+        The error that led here is the one to tell; what cannot be undone now is left to the next writer's rollback.
+        """
+        if not self.is_settled:
+            with contextlib.suppress(Exception):
+                self.abandon()
+        with contextlib.suppress(Exception):
+            self.heartbeat.stop()
+
     def abandon(self) -> None:
-        """Undo a write that was never completed: its files, its markers, its place on the timeline."""
+        """Take back a write that was never completed: its files, its markers, its place on the timeline."""
         store, layout = self.view.store, self.view.layout
         for marker in read_markers(store, self.instant_time) or []:
             store.delete(marker.path)
@@ -114,10 +136,7 @@ def transaction(
     try:
         yield write
     except BaseException:
-        if not write.is_settled:
-            # The first error is the one to tell; what cannot be undone now is left to the next writer's rollback.
-            with contextlib.suppress(Exception):
-                write.abandon()
+        write.undo()
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -125,25 +144,31 @@ def transaction(
 
 
 def _begin(state: TableState, action: Action, operation: WriteOperation, requested: bytes) -> Transaction:
-    with TableLock(state.store):
-        leftovers = Leftovers.find(state.store)
-        view = TableView.load(state)
-        rolled_back = tuple(roll_back_dead_writes(view))
-        view = TableView.load(state) if rolled_back else view
-        leftovers.remove(state.store, view.timeline)
-        view = _ready_metadata_table(view)
-        requested_time = view.clock.next_time(view.timeline)
-        instant = create_requested(view.store, view.layout, requested_time, action, requested)
-        heartbeat = Heartbeat(view.store, requested_time)
-        heartbeat.start()
-    write = Transaction(view, instant, operation, heartbeat, rolled_back)
+    write: Transaction | None = None
     try:
+        with TableLock(state.store):
+            view, rolled_back = _settle(state)
+            requested_time = view.clock.next_time(view.timeline)
+            instant = create_requested(view.store, view.layout, requested_time, action, requested)
+            write = Transaction(view, instant, operation, Heartbeat(view.store, requested_time), rolled_back)
+            write.heartbeat.start()
         content = CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
         write.instant = create_inflight(view.store, view.layout, requested_time, action, content)
     except BaseException:
-        heartbeat.stop()
+        if write is not None:
+            write.undo()
         raise
     return write
+
+
+def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
+    """Bring the table in order before a write: nothing of dead writers is left, and the metadata table can be written."""
+    leftovers = Leftovers.find(state.store)
+    view = TableView.load(state)
+    rolled_back = tuple(roll_back_dead_writes(view))
+    view = TableView.load(state) if rolled_back else view
+    leftovers.remove(state.store, view.timeline)
+    return _ready_metadata_table(view), rolled_back
 
 
 def _ready_metadata_table(view: TableView) -> TableView:
