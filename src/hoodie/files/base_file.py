@@ -99,7 +99,9 @@ class BaseFileWriter:
     def abandon(self) -> None:
         """Stop here: the file stays unfinished, and its marker tells of it. Never fails."""
         # Else pyarrow finishes the file when the writer is dropped, on a sink that is closed by then.
-        self._writer.is_open = False
+        if self._writer is not None:
+            if self._writer is not None:
+            self._writer.is_open = False
         with contextlib.suppress(Exception):
             self._sink.close()
 
