@@ -67,7 +67,7 @@ def create(
         key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; default follows from the columns.
         properties: further `hoodie.*` options, as texts.
         storage_options: settings of the object store.
-        spark: session for reads; default is the active one.
+        spark: session for reads; default is the active one, and False keeps them in this process.
         exist_ok: open the table if the path holds one already.
 
     Raises:
@@ -288,6 +288,8 @@ class Table:
     # --- how -------------------------------------------------------------------------------------------------------
 
     def _session(self) -> Any:
+        if self._spark is False:
+            return None
         return self._spark if self._spark is not None else active_session()
 
     def _needed_session(self) -> Any:

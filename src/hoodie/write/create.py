@@ -29,9 +29,9 @@ _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": Merg
 _TYPES = {"copy_on_write": TableType.COPY_ON_WRITE, "merge_on_read": TableType.MERGE_ON_READ}
 _MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
 """Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
+_DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})
 _CREATION_KEYS = frozenset(
-    {keys.HIVE_STYLE, keys.URL_ENCODE, keys.DATABASE, keys.TIMEZONE, keys.SLASH_SEPARATED_DATES, keys.DELETE_FIELD}
-    | {keys.DELETE_MARKER}
+    {keys.HIVE_STYLE, keys.URL_ENCODE, keys.DATABASE, keys.TIMEZONE, keys.SLASH_SEPARATED_DATES} | _DELETE_KEYS
 )
 
 
@@ -75,7 +75,9 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     properties = dict(wanted.properties)
     _check_properties(properties)
     name = wanted.name or default_name
+    _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
+    extra |= {keys.MERGE_PROPERTY_PREFIX + key: properties[key] for key in sorted(_DELETE_KEYS & properties.keys())}
     config = new_table_config(
         NewTable(
             name=name,

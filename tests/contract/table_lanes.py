@@ -1,0 +1,78 @@
+"""One way to create, write and read a table, whichever engine does the work."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import hoodie
+
+TRIPS = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
+ON_WORKERS = {"hoodie.python.local.bytes.max": "0"}
+"""Write option: even the smallest work goes to Spark's workers."""
+
+
+def table_of(schema: pa.Schema, *rows: tuple[Any, ...]) -> pa.Table:
+    """Rows, as tuples in the order of the schema, as a table."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [pa.array(column, child.type) for column, child in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def trips(*rows: tuple[str | None, int | None, float | None, str | None]) -> pa.Table:
+    """Rows of the table of most tests: id, ts, fare, city."""
+    return table_of(TRIPS, *rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An engine under test; `session` is None in process."""
+
+    session: Any
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def path(self) -> Path:
+        """Where the test's table lies; its name is as awkward as a path may be."""
+        return self.folder / "our table, 100% {new} [1]* é"
+
+    def create(self, schema: pa.Schema = TRIPS, **options: Any) -> hoodie.Table:
+        """Create the test's table; the options are those of `hoodie.create`, default key `id`."""
+        chosen = {"record_key": "id", "name": "contract", **options}
+        return hoodie.create(self.path, schema, spark=self.session or False, **chosen)
+
+    def open(self) -> hoodie.Table:
+        """A new handle on the test's table."""
+        return hoodie.open(self.path, spark=self.session or False)
+
+    def data(self, rows: pa.Table) -> Any:
+        """The rows as this engine's users hold them: an Arrow table, or a DataFrame in one Spark partition."""
+        if self.session is None:
+            return rows
+        from hoodie.spark.types import spark_schema_of
+
+        path = self.folder / f"input-{next(self._numbers)}.parquet"
+        pq.write_table(rows, path)
+        return self.session.read.schema(spark_schema_of(rows.schema)).parquet(str(path))
+
+    def arrow(self, result: Any) -> pa.Table:
+        """What a read returned, as an Arrow table; fails unless it is of this engine's kind."""
+        if self.session is None:
+            assert isinstance(result, pa.Table)
+            return result
+        from hoodie.spark import to_arrow
+
+        assert type(result).__module__.startswith("pyspark.sql")
+        return to_arrow(result)
+
+    def read(self, table: hoodie.Table, **how: Any) -> pa.Table:
+        """Read by `to_arrow` in process, by `read` on Spark; default is the table's own columns."""
+        options: Mapping[str, Any] = {"columns": table.schema.names, **how}
+        return table.to_arrow(**options) if self.session is None else self.arrow(table.read(**options))
