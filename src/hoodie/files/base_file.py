@@ -100,7 +100,6 @@ class BaseFileWriter:
         """Stop here: the file stays unfinished, and its marker tells of it. Never fails."""
         # Else pyarrow finishes the file when the writer is dropped, on a sink that is closed by then.
         if self._writer is not None:
-            if self._writer is not None:
             self._writer.is_open = False
         with contextlib.suppress(Exception):
             self._sink.close()
@@ -196,7 +195,7 @@ def read_base_file(
             for batch in file.iter_batches(batch_rows, columns=present, use_threads=False):
                 yield conform(pa.Table.from_batches([batch]), wanted, stored=True)
         except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=path) from error
+            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=store.uri(path)) from error
 
 
 @contextlib.contextmanager
@@ -212,6 +211,6 @@ def open_parquet(store: Store, path: str) -> Iterator[pq.ParquetFile]:
             message = f"expected a whole Parquet file, found {source.size()} bytes that are none ({error})"
             raise CorruptFileError(
                 f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
-                path=path,
+                path=store.uri(path),
             ) from error
         yield file
