@@ -91,9 +91,7 @@ class Death:
         return f"death {self.point.value} call {self.number}"
 
 
-def deaths(
-    store: MemoryStore, write: Write, *, every_point: bool = False, until: str | None = None
-) -> Iterator[Death]:
+def deaths(store: MemoryStore, write: Write, *, every_point: bool = False, until: str | None = None) -> Iterator[Death]:
     """Copies of the table on which the write died at its first, second, … call, up to the last one.
 
     `until`: up to the first call on a path with this ending.
@@ -141,12 +139,18 @@ def check_tidy(store: Store) -> None:
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     orphans = {path for path in named - believed if not path.startswith(".hoodie/")}
     assert orphans == set(), f"files that count as committed once the timeline starts later: {orphans}"
-    leftovers = [f for folder in (TEMP_FOLDER, ".hoodie/.heartbeat", ".hoodie/.locks") for f in store.list(folder, recursive=True)]
+    leftovers = [
+        f
+        for folder in (TEMP_FOLDER, ".hoodie/.heartbeat", ".hoodie/.locks")
+        for f in store.list(folder, recursive=True)
+    ]
     assert leftovers == []
     assert store.folders(TEMP_FOLDER) == []
     assert store.head(".hoodie/lock") is None
     assert store.head(BACKUP) is None
-    dead = [info.path for info in store.list(".hoodie/metadata/.hoodie/timeline") if not info.size_bytes and "rollback" in info.name]
+    dead = [
+        info.path
+        for info in store.list(".hoodie/metadata/.hoodie/timeline")
+        if not info.size_bytes and "rollback" in info.name
+    ]
     assert [path for path in dead if not path.endswith("inflight")] == []
-
-

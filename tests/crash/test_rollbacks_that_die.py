@@ -32,7 +32,9 @@ def dead_writer(operation: str, write: str, ending: str, point: CrashPoint) -> M
     new_table(store)
     Table(store).upsert(trips(START))
     counting = run_until(copy_of(store), WRITES[write], None)
-    places = [n for n, call in enumerate(counting.calls, 1) if call.operation == operation and call.path.endswith(ending)]
+    places = [
+        n for n, call in enumerate(counting.calls, 1) if call.operation == operation and call.path.endswith(ending)
+    ]
     run_until(store, WRITES[write], places[0], point)
     return store
 

@@ -53,7 +53,8 @@ CASES = {
         {"x": (1, "sf"), "y": (1, "la"), "c": (1, "nyc")},
     ),
     "delete_partitions": Case(
-        lambda table: table.delete_partitions(["city=sf"]), {"c": (1, "nyc")},
+        lambda table: table.delete_partitions(["city=sf"]),
+        {"c": (1, "nyc")},
     ),
 }
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

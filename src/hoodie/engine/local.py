@@ -19,6 +19,9 @@ from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_PART_ROWS_MIN = 10_000
+"""Rows below which another thread gains nothing, but makes more and smaller files."""
+
 _stages = itertools.count()
 """A number for every job of this process, so that write tokens of two jobs never meet."""
 
@@ -39,7 +42,7 @@ class ArrowDataset:
         if isinstance(self.source, pa.RecordBatchReader):
             return [iter(self.source)]
         rows = self.source.num_rows
-        step = max(-(-rows // count), 1)
+        step = max(-(-rows // count), _PART_ROWS_MIN)
         slices = [self.source.slice(start, step) for start in range(0, max(rows, 1), step)]
         return [iter(part.to_batches()) for part in slices]
 

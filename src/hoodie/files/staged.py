@@ -62,7 +62,7 @@ class StagedHits:
 
 @contextlib.contextmanager
 def stage_folder(store: Store) -> Iterator[str]:
-    """A folder of our own for one write's staged files, deleted in the end; what cannot be deleted the next writer removes."""
+    """A folder of our own for one write's staged files, deleted in the end, or else by the next writer."""
     owner = Owner.new()
     owner.run()
     folder = f"{TEMP_FOLDER}/{_STAGE_PREFIX}{owner.short_name}"

@@ -99,9 +99,14 @@ class TableView:
         known = self.state.commits.get(instant.requested_time)
         if known is None:
             content = read_instant(self.store, self.layout, instant)
-            known = CommitMetadata.parse(content, path=str(instant))
+            known = CommitMetadata.parse(content, path=self._path_of(instant))
             self.state.commits[instant.requested_time] = known
         return known
+
+    def _path_of(self, instant: Instant) -> str:
+        """Where the instant's file lies, for errors."""
+        name = self.layout.names(instant, instant.state)[0]
+        return self.store.uri(f"{self.layout.instant_folder()}/{name}")
 
     def completed_writes(self) -> list[Instant]:
         """Completed instants that wrote data, in the order in which they completed."""
@@ -171,7 +176,7 @@ class TableView:
         if not cleans:
             return
         content = read_instant(self.store, self.layout, cleans[-1])
-        earliest = CleanMetadata.parse(content, path=str(cleans[-1])).earliest_commit_to_retain
+        earliest = CleanMetadata.parse(content, path=self._path_of(cleans[-1])).earliest_commit_to_retain
         if earliest and as_of < earliest:
             raise UnsupportedError(
                 f"{self.store.uri('')} as of {as_of}: the cleaner kept only what instants from {earliest} on need; "

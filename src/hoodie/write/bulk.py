@@ -56,7 +56,7 @@ class BulkWrite:
 
 
 class _OpenFiles:
-    """The files one task is writing, by partition path. A context manager: those not closed by its end are abandoned."""
+    """The files one task is writing, by partition path. A context manager: what is open at its end is abandoned."""
 
     def __init__(self, store: Store, context: WriteContext, attempt: TaskContext) -> None:
         self._store = store

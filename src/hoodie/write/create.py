@@ -71,6 +71,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_columns(columns, "record_key", record_key)
     _check_columns(columns, "partition_by", partition_by)
     _check_columns(columns, "ordering", ordering)
+    if partition_by and (wanted.key_generator or "").upper() == KeyGeneratorType.NON_PARTITION.value:
+        raise InvalidConfigError(
+            f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: leave one of them out"
+        )
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
     _check_properties(properties)

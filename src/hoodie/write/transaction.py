@@ -31,6 +31,15 @@ from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
 
 FILES_PARTITION = "files"
+_KEYS_STAY_UNIQUE = frozenset(
+    {
+        WriteOperation.UPSERT,
+        WriteOperation.UPSERT_PREPPED,
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+    }
+)
+"""Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
 
 
 @dataclass(slots=True)
@@ -162,7 +171,7 @@ def _begin(state: TableState, action: Action, operation: WriteOperation, request
 
 
 def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
-    """Bring the table in order before a write: nothing of dead writers is left, and the metadata table can be written."""
+    """Bring the table in order for a write: nothing of dead writers is left, the metadata table can be written."""
     leftovers = Leftovers.find(state.store)
     view = TableView.load(state)
     rolled_back = tuple(roll_back_dead_writes(view))
@@ -265,7 +274,8 @@ def _touched(metadata: CommitMetadata) -> set[tuple[str, str]]:
 
 
 def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
-    if metadata.operation_type not in (WriteOperation.UPSERT, WriteOperation.UPSERT_PREPPED):
+    """Partitions in which the write put new keys, and in which it must be true that no other row has them."""
+    if metadata.operation_type not in _KEYS_STAY_UNIQUE:
         return set()
     return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
 

@@ -1,0 +1,150 @@
+"""Damaged and foreign tables: each damage has its own error, with the path, and no call makes it worse."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from tests.unit.write.tables import files_below, new_table, trips
+
+PROPERTIES = ".hoodie/hoodie.properties"
+
+
+def base_file(path: Path, city: str) -> Path:
+    (found,) = (path / f"city={city}").glob("*.parquet")
+    return found
+
+
+@pytest.mark.parametrize("content", [None, {"notes.txt": b"hello"}, {".hoodie/aux": b""}])
+def test_not_a_table(tmp_path: Path, content: dict[str, bytes] | None) -> None:
+    root = tmp_path / "here"
+    for name, data in (content or {}).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    before = files_below(tmp_path)
+    with pytest.raises(hoodie.TableNotFoundError, match=r"is no Hudi table: expected .hoodie/hoodie.properties"):
+        hoodie.open(root)
+    assert not hoodie.exists(root)
+    assert files_below(tmp_path) == before
+
+
+def test_properties_that_are_gone(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    (tmp_path / PROPERTIES).unlink()
+    before = files_below(tmp_path)
+    with pytest.raises(hoodie.TableNotFoundError, match="is no Hudi table"):
+        table.upsert(trips(("x", 1, 1.0, "sf")))
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "other name"])
+def test_properties_that_are_damaged(tmp_path: Path, damage: str) -> None:
+    table = new_table(tmp_path)
+    file = tmp_path / PROPERTIES
+    data = file.read_bytes()
+    file.write_bytes(
+        {"empty": b"", "cut": data[: len(data) // 2], "other name": data.replace(b"table.name=", b"table.name=x")}[
+            damage
+        ]
+    )
+    before = files_below(tmp_path)
+    for call in (lambda: hoodie.open(tmp_path), table.to_arrow, lambda: table.upsert(trips(("x", 1, 1.0, "sf")))):
+        with pytest.raises(hoodie.CorruptFileError, match=r"hoodie\.properties") as caught:
+            call()
+        assert caught.value.path.endswith(PROPERTIES)
+    assert files_below(tmp_path) == before
+
+
+def test_a_completed_instant_without_content(tmp_path: Path) -> None:
+    new_table(tmp_path)
+    (completed,) = (tmp_path / ".hoodie" / "timeline").glob("*.commit")
+    completed.write_bytes(b"")
+    before = files_below(tmp_path)
+    for is_write in (False, True):
+        table = hoodie.open(tmp_path)
+        with pytest.raises(hoodie.CorruptFileError, match="expected the commit metadata") as caught:
+            table.upsert(trips(("x", 1, 1.0, "sf"))) if is_write else table.to_arrow()
+        assert completed.name in caught.value.path
+    assert files_below(tmp_path) == before
+
+
+def test_a_completed_instant_of_nonsense(tmp_path: Path) -> None:
+    new_table(tmp_path)
+    (completed,) = (tmp_path / ".hoodie" / "timeline").glob("*.commit")
+    completed.write_bytes(b"Obj\x01 but no more")
+    with pytest.raises(hoodie.CorruptFileError) as caught:
+        hoodie.open(tmp_path).to_arrow()
+    assert completed.name in caught.value.path
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, -1, -200])
+def test_a_truncated_base_file(tmp_path: Path, length: int) -> None:
+    table = new_table(tmp_path)
+    file = base_file(tmp_path, "sf")
+    file.write_bytes(file.read_bytes()[:length])
+    before = files_below(tmp_path)
+    calls = (
+        table.to_arrow,
+        lambda: table.to_arrow(where="fare > 0"),
+        lambda: table.upsert(trips(("a", 2, 5.0, "sf"))),
+        lambda: table.insert(trips(("x", 2, 5.0, "sf"))),
+        lambda: table.update({"fare": "1.0"}),
+        lambda: table.delete_where("fare > 0"),
+    )
+    for call in calls:
+        with pytest.raises(hoodie.CorruptFileError, match="expected a whole Parquet file") as caught:
+            call()
+        assert str(file) in caught.value.path
+        assert str(file) in str(caught.value)
+    assert files_below(tmp_path) == before
+    assert table.to_arrow(where="city = 'nyc'").num_rows == 1
+
+
+def test_damage_inside_a_base_file(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    file = base_file(tmp_path, "sf")
+    data = bytearray(file.read_bytes())
+    data[4:400] = bytes(396)
+    file.write_bytes(data)
+    for call in (table.to_arrow, lambda: table.upsert(trips(("a", 2, 5.0, "sf")))):
+        with pytest.raises(hoodie.CorruptFileError, match="cannot be read") as caught:
+            call()
+        assert str(file) in caught.value.path
+
+
+def test_a_base_file_that_is_gone(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    file = base_file(tmp_path, "sf")
+    file.unlink()
+    before = files_below(tmp_path)
+    for call in (table.to_arrow, lambda: table.upsert(trips(("a", 2, 5.0, "sf")))):
+        with pytest.raises((hoodie.HoodieError, FileNotFoundError), match=file.name):
+            call()
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v8_cow", "v6_mor", "v8_mor", "v9_mor"])
+def test_tables_that_are_only_read(golden_tables: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    shutil.copytree(golden_tables / name, root)
+    table = hoodie.open(root)
+    rows = table.to_arrow(view="read_optimized").drop_columns(["_hoodie_commit_time"])
+    before = files_below(root)
+    advice = (
+        "this release does not write merge-on-read" if name == "v9_mor" else "writes version 9 only and never upgrades"
+    )
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: table.upsert(rows),
+        lambda: table.bulk_insert(rows),
+        lambda: table.delete(rows),
+        lambda: table.delete_partitions(["city=sf"]),
+        lambda: table.insert_overwrite(rows),
+    )
+    for call in calls:
+        with pytest.raises(hoodie.UnsupportedError, match=advice):
+            call()
+    assert files_below(root) == before
