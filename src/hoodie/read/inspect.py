@@ -70,17 +70,20 @@ class Inspection:
     view: TableView
 
     def files(self) -> pa.Table:
-        """Every base and log file that readers may see, sorted by path; `is_current` tells those of the "
-        "latest slices."""
+        """Every base and log file that readers may see; `is_current` tells those of the latest slices.
+
+        Sorted by partition path, file id and instant.
+        """
         current = {path for found in self.view.slices() for path in _paths(found)}
         rows_of = _RowCounts(self.view)
         rows = []
-        for partition_path, names in sorted(self.view.listing().items()):
-            for name, size_bytes in sorted(names.items()):
+        for partition_path, names in self.view.listing().items():
+            for name, size_bytes in names.items():
                 row = self._file_row(partition_path, name, rows_of)
                 if row is not None:
                     is_current = join_path(partition_path, name) in current
                     rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
+        rows.sort(key=lambda row: (row["partition_path"], row["file_id"], row["instant"], row["file"]))
         return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
     def slices(self) -> pa.Table:

@@ -1,0 +1,50 @@
+"""The `hoodie` command: its subcommands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import pyarrow as pa
+import typer
+
+from hoodie.cli import creation, demo, inspection, reads, writes
+from hoodie.errors import HoodieError
+from hoodie.ui.console import print_error
+
+FAILED = 1
+
+app = typer.Typer(
+    name="hoodie",
+    help="Apache Hudi tables from Python, without a JAR. Every command that prints data takes --json (JSON lines).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("create")(creation.create)
+app.command("upsert")(writes.upsert)
+app.command("insert")(writes.insert)
+app.command("delete")(writes.delete)
+app.command("head")(reads.head)
+app.command("count")(reads.count)
+app.command("changes")(reads.changes)
+app.command("timeline")(inspection.timeline)
+app.command("show")(inspection.show)
+app.command("inspect")(inspection.inspect)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line (of this process, by default) and exit.
+
+    Exit codes: 0 done, 1 failed with one line on standard error, 2 wrong usage.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="hoodie")
+    except (HoodieError, pa.ArrowException, OSError) as error:
+        # These say what is wrong with the input or the table; a traceback would only hide it.
+        print_error(error)
+        sys.exit(FAILED)
+    sys.exit(0)

@@ -1,0 +1,83 @@
+"""`hoodie create`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+import hoodie
+from hoodie.cli.input import InputOptions, open_files
+from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
+from hoodie.errors import InvalidConfigError
+from hoodie.records.sql.types import arrow_type
+from hoodie.ui.json_lines import print_json
+
+
+def create(
+    path: TablePath,
+    like: Annotated[str | None, typer.Option("--like", metavar="FILE", help="Take the columns of this file.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", "-c", metavar="NAME:TYPE", help="A column, or another type for one of --like."),
+    ] = None,
+    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Record key column; may be repeated.")] = None,
+    partition_by: Annotated[
+        list[str] | None, typer.Option("--partition-by", "-p", help="Partition column; may be repeated.")
+    ] = None,
+    ordering: Annotated[
+        list[str] | None, typer.Option("--ordering", "-o", help="Column that tells the newer version of a record.")
+    ] = None,
+    table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
+    index: Annotated[str, typer.Option("--index", help="simple or global_simple.")] = "simple",
+    name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="Leave a table that exists as it is.")] = False,
+    null: NullTexts = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a table with the columns of a file, or with columns named one by one."""
+    schema = _schema(like, column or [], tuple(null or ()))
+    table = hoodie.create(
+        path,
+        schema,
+        record_key=key,
+        partition_by=partition_by or (),
+        ordering=ordering,
+        type=table_type,
+        index=index,
+        name=name,
+        properties=pairs(option),
+        storage_options=pairs(storage_option),
+        exist_ok=exist_ok,
+    )
+    if as_json:
+        print_json({"path": table.path, "columns": {field.name: str(field.type) for field in table.schema}})
+    else:
+        typer.echo(f"{table.path}: " + ", ".join(f"{field.name} {field.type}" for field in table.schema))
+
+
+def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -> pa.Schema:
+    if like is None and not columns:
+        raise typer.BadParameter("name the columns: --like FILE, or --column NAME:TYPE for each")
+    fields: dict[str, pa.Field] = {}
+    if like is not None:
+        fields = {field.name: field for field in open_files([like], InputOptions(null_texts=null_texts)).schema}
+    for text in columns:
+        field = _field(text)
+        fields[field.name] = field
+    return pa.schema(fields.values())
+
+
+def _field(text: str) -> pa.Field:
+    name, separator, type_name = text.rpartition(":")
+    if not separator or not name:
+        raise typer.BadParameter(f"--column: NAME:TYPE expected, found {text!r}")
+    try:
+        return pa.field(name, arrow_type(exp.DataType.build(type_name, dialect="spark")))
+    except SqlglotError as error:
+        raise InvalidConfigError(f"column {name!r}: {type_name!r} is no type of Spark SQL, such as bigint") from error

@@ -1,0 +1,198 @@
+"""The demo's story: what happens to the table, with a check of every claim. A chapter returns what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import hoodie
+from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file
+from hoodie.errors import HoodieError
+from hoodie.records.change import RECORD_KEY
+from hoodie.write.result import WriteResult
+
+Chapter = tuple[str, Callable[[], str]]
+
+
+class DemoError(HoodieError):
+    """A claim of the demo did not hold."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """One run of the demo, through a Spark session, on a table that does not exist yet."""
+
+    spark: Any
+    flights: Flights
+    landing: Path
+    table_path: Path
+    instants: list[str] = field(default_factory=list)
+    """Instants of the monthly upserts."""
+
+    def chapters(self) -> Iterator[Chapter]:
+        """What happens, in order; the title of each chapter and the function that runs it."""
+        yield "bulk_insert: the year's schedule", self.insert_schedules
+        for month in self.flights.months:
+            yield f"upsert: actual times of month {month}", partial(self.upsert_actuals, month)
+        yield "delete: cancelled flights", self.delete_cancelled
+        yield "upsert: a late correction loses", self.upsert_late_correction
+        yield "read: count and sums in Spark", self.read_snapshot
+        yield "read: before the deletion", self.read_before_deletion
+        yield "read: changes since the month before the last", self.read_changes
+        yield "read: three flights by key", self.look_up
+        yield "judge: hudi-rs reads the same table", self.compare_with_hudi_rs
+
+    def insert_schedules(self) -> str:
+        """Create the table and fill it in one pass."""
+        frame = self._arrived(self.landing / "schedules.parquet")
+        table = hoodie.create(
+            self.table_path,
+            frame,
+            record_key=KEY,
+            partition_by=PARTITION,
+            ordering=ORDERING,
+            name="flights",
+            spark=self.spark,
+        )
+        result = table.bulk_insert(frame)
+        expect("flights inserted", result.inserted, self.flights.rows.num_rows)
+        return _wrote(result)
+
+    def upsert_actuals(self, month: int) -> str:
+        """Merge a month's actual times into the schedule."""
+        result = self.table.upsert(self._arrived(actuals_file(self.landing, month)))
+        self.instants.append(result.instant)
+        expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
+        expect(f"flights of month {month} that were in no schedule", result.inserted, 0)
+        return _wrote(result)
+
+    def delete_cancelled(self) -> str:
+        """Delete the flights whose departure never came."""
+        result = self.table.delete_where("dep_time IS NULL")
+        expect("cancelled flights deleted", result.deleted, self.flights.cancelled.num_rows)
+        return _wrote(result)
+
+    def upsert_late_correction(self) -> str:
+        """News that are older than what the table knows must change nothing."""
+        result = self.table.upsert(self._arrived(self.landing / "late-correction.parquet"))
+        expect("flights inserted by the late correction", result.inserted, 0)
+        outdated = self.flights.late_correction()
+        kept = self.table.to_arrow(columns=["dep_delay", ORDERING], where=_condition(outdated)).to_pylist()
+        true = self.flights.actuals(self.flights.months[-1]).slice(0, 1)
+        expect("the corrected flight", kept, true.select(["dep_delay", ORDERING]).to_pylist())
+        return f"dep_delay is still {kept[0]['dep_delay']}, not {outdated['dep_delay'][0]}"
+
+    def read_snapshot(self) -> str:
+        """Count and sum up the table by month, in Spark."""
+        frame = self.table.read()
+        expect("flights in the table", frame.count(), self.flights.flown.num_rows)
+        sums = frame.groupBy("month").agg({"dep_delay": "sum", "distance": "sum"}).collect()
+        found = {row["month"]: (row["sum(dep_delay)"], row["sum(distance)"]) for row in sums}
+        expect("delays and distances by month", found, _sums(self.flights.flown))
+        return f"{self.flights.flown.num_rows:,} flights; delays and miles agree with the CSV, month by month"
+
+    def read_before_deletion(self) -> str:
+        """Travel to the instant of the last upsert: the cancelled flights are still there."""
+        frame = self.table.read(as_of=self.instants[-1])
+        expect("flights before the deletion", frame.count(), self.flights.rows.num_rows)
+        cancelled = frame.where("dep_time IS NULL").count()
+        expect("cancelled flights before the deletion", cancelled, self.flights.cancelled.num_rows)
+        return f"{self.flights.rows.num_rows:,} flights, {cancelled:,} of them cancelled"
+
+    def read_changes(self) -> str:
+        """Pull what was written after the last upsert but one: the last month."""
+        frame = self.table.changes(since=self.instants[-2] if len(self.instants) > 1 else None)
+        last = self.flights.months[-1] if len(self.instants) > 1 else None
+        expected = self.flights.flown if last is None else self.flights.actuals(last)
+        expect("flights changed since", frame.count(), expected.num_rows)
+        months = sorted(row["month"] for row in frame.select("month").distinct().collect())
+        expect("months of the changed flights", months, sorted(pc.unique(expected["month"]).to_pylist()))
+        return f"{expected.num_rows:,} flights of month {last}"
+
+    def look_up(self) -> str:
+        """Ask for two flights that took place and one that was deleted."""
+        first, last = self.flights.flown.slice(0, 1), self.flights.flown.slice(self.flights.flown.num_rows - 1)
+        wanted = pa.concat_tables([first, last, self.flights.cancelled.slice(0, 1)])
+        found = self.table.read_keys(wanted.select(KEY))
+        rows = sorted(tuple(row) for row in found.select(*KEY, "dep_time").collect())
+        expected = pa.concat_tables([first, last]).select([*KEY, "dep_time"])
+        expect("flights found by key", rows, sorted(tuple(row.values()) for row in expected.to_pylist()))
+        return f"{len(rows)} found, the cancelled one is gone"
+
+    def compare_with_hudi_rs(self) -> str:
+        """Compare every value of every row: hudi-rs with hoodie, and both with the CSV."""
+        ours = self.table.to_arrow()
+        theirs = _read_with_hudi_rs(self.table_path)
+        expect_same_rows("hudi-rs and hoodie", theirs, ours)
+        expect_same_rows("hoodie and the CSV", ours.select(self.flights.flown.column_names), self.flights.flown)
+        return f"{ours.num_rows:,} rows of {ours.num_columns} columns are equal"
+
+    @property
+    def table(self) -> hoodie.Table:
+        """The table, opened anew: nothing is remembered from the chapter before."""
+        return hoodie.open(self.table_path, spark=self.spark)
+
+    def _arrived(self, file: Path) -> Any:
+        return self.spark.read.parquet(str(file))
+
+
+def expect(what: str, found: object, expected: object) -> None:
+    """Check one claim.
+
+    Raises: DemoError.
+    """
+    if found != expected:
+        raise DemoError(f"the demo failed: {what}: expected {expected}, found {found}")
+
+
+def expect_same_rows(who: str, found: pa.Table, expected: pa.Table) -> None:
+    """Check that two tables hold the same rows, in any order.
+
+    Raises: DemoError, naming the first column that differs.
+    """
+    expect(f"columns of {who}", found.column_names, expected.column_names)
+    expect(f"rows of {who}", found.num_rows, expected.num_rows)
+    order = [(name, "ascending") for name in KEY]
+    ours, theirs = expected.sort_by(order), found.cast(expected.schema).sort_by(order)
+    for name in expected.column_names:
+        left, right = theirs[name].combine_chunks(), ours[name].combine_chunks()
+        if not left.equals(right):
+            number = next(i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
+            flight = ours.select(KEY).slice(number, 1).to_pylist()
+            raise DemoError(
+                f"the demo failed: {who} disagree on {name!r} of flight {flight}: {left[number]} and {right[number]}"
+            )
+
+
+def _wrote(result: WriteResult) -> str:
+    counts = {"inserted": result.inserted, "updated": result.updated, "deleted": result.deleted}
+    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"{said or 'nothing changed'} · {result.files_created + result.files_updated} files"
+
+
+def _condition(flight: pa.Table) -> str:
+    """Spark SQL that selects the one flight."""
+    values = flight.select(KEY).to_pylist()[0]
+    return " AND ".join(f"{name} = {value!r}" for name, value in values.items())
+
+
+def _sums(flights: pa.Table) -> dict[int, tuple[int, int]]:
+    sums = flights.group_by("month").aggregate([("dep_delay", "sum"), ("distance", "sum")]).to_pylist()
+    return {row["month"]: (row["dep_delay_sum"], row["distance_sum"]) for row in sums}
+
+
+def _read_with_hudi_rs(path: Path) -> pa.Table:
+    try:
+        from hudi import HudiTableBuilder
+    except ImportError as error:
+        raise DemoError("hudi-rs is not installed, so nobody judges the table: pip install 'hoodie[demo]'") from error
+    batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(str(path)).build().read()]
+    if not batches:
+        raise DemoError(f"the demo failed: hudi-rs reads no row of {path}; expected some with a {RECORD_KEY}")
+    return pa.Table.from_batches(batches)

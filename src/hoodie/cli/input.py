@@ -1,0 +1,96 @@
+"""Input files of writes: Parquet, CSV and JSON lines as one stream of Arrow batches, read through pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+
+_COMPRESSIONS = frozenset({".gz", ".bz2", ".zst", ".lz4"})
+_JSON_NAMES = frozenset({".json", ".jsonl", ".ndjson"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """How text becomes values: types by column name (others are inferred), and which texts are null in CSV.
+
+    An empty CSV field is null; a quoted empty one is an empty text.
+    """
+
+    types: pa.Schema | None = None
+    null_texts: tuple[str, ...] = ()
+
+
+def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchReader:
+    """Open the files as one stream, in order. Memory: a block of one file.
+
+    Raises: InvalidConfigError if a file is missing or of another kind; SchemaMismatchError if their columns differ. A
+    file that turns out to be damaged on the way raises pyarrow's own error.
+    """
+    readers = [_open_file(path, options) for path in paths]
+    schema = readers[0].schema
+    for path, reader in zip(paths, readers, strict=True):
+        if reader.schema != schema:
+            raise SchemaMismatchError(
+                f"{path} has the columns {_described(reader.schema)}, {paths[0]} has {_described(schema)}; write them "
+                "one by one"
+            )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for reader in readers:
+            yield from reader
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _open_file(name: str, options: InputOptions) -> pa.RecordBatchReader:
+    path = Path(name)
+    if not path.is_file():
+        raise InvalidConfigError(f"{name}: no such file")
+    kind = path.with_suffix("").suffix if path.suffix in _COMPRESSIONS else path.suffix
+    try:
+        if kind == ".parquet":
+            return _open_parquet(path)
+        if kind == ".csv":
+            return _open_csv(path, options)
+        if kind in _JSON_NAMES:
+            return _open_json(path, options)
+    except pa.ArrowInvalid as error:
+        raise InvalidConfigError(f"{name}: not a {kind[1:]} file that can be read ({error})") from error
+    raise InvalidConfigError(f"{name}: expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
+
+
+def _open_parquet(path: Path) -> pa.RecordBatchReader:
+    file = pq.ParquetFile(path)
+    return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+
+
+def _open_csv(path: Path, options: InputOptions) -> pa.RecordBatchReader:
+    convert = pa_csv.ConvertOptions(
+        column_types=options.types,
+        null_values=["", *options.null_texts],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return pa_csv.open_csv(path, convert_options=convert)
+
+
+def _open_json(path: Path, options: InputOptions) -> pa.RecordBatchReader:
+    """A given column that no line has is null everywhere: JSON leaves nulls out."""
+    parse = pa_json.ParseOptions(explicit_schema=options.types)
+    source = pa.input_stream(str(path))
+    # pyarrow 18 has no streaming reader.
+    if not hasattr(pa_json, "open_json"):
+        return pa_json.read_json(source, parse_options=parse).to_reader()
+    return pa_json.open_json(source, parse_options=parse)
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,78 @@
+"""`hoodie timeline`, `show` and `inspect`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+import hoodie
+from hoodie.cli.options import AsJson, StorageOptions, TablePath, pairs
+from hoodie.ui.console import output
+from hoodie.ui.json_lines import print_json, print_rows, to_json
+from hoodie.ui.tables import print_table
+
+
+class Part(StrEnum):
+    """What of a table can be inspected."""
+
+    FILES = "files"
+    SLICES = "slices"
+    PARTITIONS = "partitions"
+    STATISTICS = "statistics"
+
+
+def timeline(
+    path: TablePath,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Print so many instants at most.")] = 20,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the newest instants: when, what, how many records, files and bytes."""
+    _print(hoodie.open(path, storage_options=pairs(storage_option)).history(limit), as_json)
+
+
+def show(
+    path: TablePath,
+    instant: Annotated[str | None, typer.Argument(help="Requested time of the instant; default: the newest.")] = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the file of one instant holds."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    if instant is None:
+        newest = table.timeline.latest()
+        if newest is None:
+            raise hoodie.InstantNotFoundError(f"the timeline of {table.path} is empty: nothing was written yet")
+        instant = newest.requested_time
+    content = table.inspect.instant(instant)
+    if as_json:
+        print_json(content)
+    else:
+        output().print_json(to_json(content), ensure_ascii=False)
+
+
+def inspect(
+    path: TablePath,
+    part: Annotated[Part, typer.Argument(help="What to print.")] = Part.PARTITIONS,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print files, file slices, partitions, or column statistics."""
+    inspection = hoodie.open(path, storage_options=pairs(storage_option)).inspect
+    tables = {
+        Part.FILES: inspection.files,
+        Part.SLICES: inspection.slices,
+        Part.PARTITIONS: inspection.partitions,
+        Part.STATISTICS: inspection.statistics,
+    }
+    _print(tables[part](), as_json)
+
+
+def _print(rows: pa.Table, as_json: bool) -> None:
+    if as_json:
+        print_rows(rows.to_batches())
+    else:
+        print_table(output(), rows)

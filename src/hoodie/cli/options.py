@@ -1,0 +1,48 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or URI of the table.", show_default=False)]
+InputFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="Parquet, CSV or JSON lines files (.csv.gz and the like too).", show_default=False
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
+StorageOptions = Annotated[
+    list[str] | None, typer.Option("--storage-option", metavar="KEY=VALUE", help="Setting of the object store.")
+]
+Properties = Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="A `hoodie.*` option.")]
+NullTexts = Annotated[
+    list[str] | None, typer.Option("--null", metavar="TEXT", help="Text that is null in CSV; `NA`, say.")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option("--column", "-c", metavar="NAME", help="Column to print; may be repeated.")
+]
+Where = Annotated[str | None, typer.Option("--where", "-w", help="Condition in Spark SQL.", show_default=False)]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="Instant, ISO date or datetime to read the table at.")
+]
+
+
+def pairs(texts: Sequence[str] | None) -> dict[str, str]:
+    """Parse repeated `KEY=VALUE` options.
+
+    Raises: typer.BadParameter for a text without `=`.
+
+    >>> pairs(["aws_region=eu-west-1"])
+    {'aws_region': 'eu-west-1'}
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise typer.BadParameter(f"KEY=VALUE expected, found {text!r}")
+        found[name] = value
+    return found

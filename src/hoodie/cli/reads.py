@@ -1,0 +1,90 @@
+"""`hoodie head`, `count` and `changes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import hoodie
+from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, pairs
+from hoodie.read.changes import plan_changes
+from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.stream import count_rows, first_rows, stream
+from hoodie.records.change import RECORD_KEY
+from hoodie.ui.console import output
+from hoodie.ui.json_lines import print_json, print_rows
+from hoodie.ui.tables import print_table
+
+Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Print so many rows at most.")]
+
+
+def head(
+    path: TablePath,
+    limit: Limit = 10,
+    column: Columns = None,
+    where: Where = None,
+    as_of: AsOf = None,
+    meta: Meta = False,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the first few rows."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    view = table.view()
+    plan = plan_scan(view, columns=_columns(table, column, meta), where=where, as_of=as_of)
+    _print_rows(plan, limit, as_json)
+
+
+def count(
+    path: TablePath,
+    where: Where = None,
+    as_of: AsOf = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the rows."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    rows = count_rows(plan_scan(table.view(), columns=[RECORD_KEY], where=where, as_of=as_of))
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        typer.echo(f"{rows:,}")
+
+
+def changes(
+    path: TablePath,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="After this instant or time.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this instant or time.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Print so many rows at most.")] = None,
+    column: Columns = None,
+    meta: Meta = False,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print rows written after one time and up to another, each once, as it is at the end."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    plan = plan_changes(table.view(), since, until).with_columns(_columns(table, column, meta))
+    if as_json and limit is None:
+        print_rows(stream(plan))
+        return
+    _print_rows(plan, 100 if limit is None else limit, as_json)
+    if not as_json:
+        typer.echo(f"{count_rows(plan):,} rows changed")
+
+
+def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> Sequence[str] | None:
+    """The columns asked for; without any, the table's own, or all of them with `--meta`."""
+    if columns:
+        return columns
+    return None if meta else table.schema.names
+
+
+def _print_rows(plan: ScanPlan, limit: int, as_json: bool) -> None:
+    rows = first_rows(plan, limit)
+    if as_json:
+        print_rows(rows.to_batches())
+    else:
+        print_table(output(), rows)

@@ -1,0 +1,104 @@
+"""`hoodie upsert`, `insert` and `delete`: files into a table, in one commit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+import hoodie
+from hoodie.cli.input import InputOptions, open_files
+from hoodie.cli.options import AsJson, InputFiles, NullTexts, Properties, StorageOptions, TablePath, Where, pairs
+from hoodie.ui.json_lines import print_json
+from hoodie.ui.progress import progress_bar
+from hoodie.write.result import WriteResult
+
+OptionalFiles = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE...]", help="Files with the key and partition columns of the records to delete."),
+]
+
+
+def upsert(
+    path: TablePath,
+    files: InputFiles,
+    null: NullTexts = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Insert new records and merge known ones."""
+    properties = pairs(option)
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("upsert"):
+        result = table.upsert(_rows(table, files, null), properties=properties)
+    _print_result(result, as_json)
+
+
+def insert(
+    path: TablePath,
+    files: InputFiles,
+    bulk: Annotated[bool, typer.Option("--bulk", help="Write new files only, in one pass.")] = False,
+    sort: Annotated[
+        list[str] | None, typer.Option("--sort", help="With --bulk: none, partition, global, or columns.")
+    ] = None,
+    null: NullTexts = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add records without looking for their keys."""
+    if sort and not bulk:
+        raise typer.BadParameter("--sort goes with --bulk")
+    properties = pairs(option)
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("insert"):
+        rows = _rows(table, files, null)
+        if bulk:
+            order = sort[0] if sort and len(sort) == 1 else sort
+            result = table.bulk_insert(rows, order, properties=properties)
+        else:
+            result = table.insert(rows, properties=properties)
+    _print_result(result, as_json)
+
+
+def delete(
+    path: TablePath,
+    files: OptionalFiles = None,
+    where: Where = None,
+    null: NullTexts = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete records: those whose keys are in files, or those that match a condition."""
+    if bool(files) == (where is not None):
+        raise typer.BadParameter("give either files with keys, or --where")
+    properties = pairs(option)
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("delete"):
+        if where is not None:
+            result = table.delete_where(where, properties=properties)
+        else:
+            result = table.delete(_keys(table, files or [], null), properties=properties)
+    _print_result(result, as_json)
+
+
+def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
+    return open_files(files, InputOptions(types=table.schema, null_texts=tuple(null or ())))
+
+
+def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
+    """Rows of which only the key columns count: no other column is asked for."""
+    config = table.view().config
+    names = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    types = pa.schema([field for field in table.schema if field.name in names])
+    return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))
+
+
+def _print_result(result: WriteResult, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(str(result))

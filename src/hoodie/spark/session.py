@@ -1,0 +1,43 @@
+"""A local Spark session for programs that bring none: the demo."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from hoodie.errors import UnsupportedError
+
+_CONFS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    # A session of a minute or two ends before the JVM's second compiler has paid for itself.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+
+
+def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any:
+    """Start Spark in a JVM of this machine, on all its cores; `confs` win over the quiet defaults.
+
+    Raises: UnsupportedError if Spark does not start: no Java, or too old a one.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    # Workers must run the interpreter that has hoodie; `python3` on PATH may be another one.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[*]").appName(name)
+    for key, value in {**_CONFS, **(confs or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, FileNotFoundError) as error:
+        raise UnsupportedError(
+            f"Spark does not start ({error}): install a JDK 17 or 21 and put it on PATH or in JAVA_HOME"
+        ) from error

@@ -1,0 +1,1 @@
+"""What a terminal shows: tables, JSON lines, progress. Renders what it is given, and knows no table operation."""

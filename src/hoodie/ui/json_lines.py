@@ -1,0 +1,55 @@
+"""JSON for programs: one document per line, written as it comes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import typer
+
+
+def print_json(value: Any) -> None:
+    """Print one document on one line."""
+    typer.echo(to_json(value))
+
+
+def print_rows(batches: Iterable[pa.RecordBatch]) -> None:
+    """Print each row as a document of its own."""
+    for batch in batches:
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            print_json(row)
+
+
+def to_json(value: Any) -> str:
+    """JSON text; times in ISO form, decimals as text, bytes in base 64, NaN and infinities by their names.
+
+    >>> to_json({"day": date(2013, 1, 31), "fare": float("nan")})
+    '{"day": "2013-01-31", "fare": "NaN"}'
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _:
+            return value

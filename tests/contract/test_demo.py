@@ -1,0 +1,60 @@
+"""`hoodie demo` on a sample of its flights: the whole story, every check, and what it prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli import main
+from hoodie.cli.demo.flights import KEY, Flights
+from hoodie.cli.demo.story import DemoError, expect_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLE = 2000
+
+
+@pytest.mark.spark
+def test_the_story_holds_on_a_sample(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["demo", "--rows", str(SAMPLE), "--path", str(tmp_path), "--json"])
+    captured = capsys.readouterr()
+    assert exit_.value.code == 0, captured.err
+    told = json.loads(captured.out)
+    assert len(told["steps"]) == 23
+    flights = Flights.load(SAMPLE)
+    table = hoodie.open(told["table"])
+    assert table.to_arrow(columns=["flight"]).num_rows == SAMPLE - flights.cancelled.num_rows
+    assert 0 < flights.cancelled.num_rows < SAMPLE
+    # It never takes a folder that holds a table.
+    with pytest.raises(SystemExit) as again:
+        main(["demo", "--path", str(tmp_path)])
+    assert again.value.code == 1
+
+
+def test_the_flights_are_what_the_story_says() -> None:
+    flights = Flights.load()
+    assert flights.rows.num_rows == 336_776
+    assert flights.cancelled.num_rows == 8_255
+    assert flights.rows.group_by(list(KEY)).aggregate([]).num_rows == 336_776
+    assert flights.months == list(range(1, 13))
+    assert flights.schedules()["dep_time"].null_count == 336_776
+
+
+def test_a_judge_that_disagrees_is_noticed() -> None:
+    rows = Flights.load(600).flown
+    expect_same_rows("a table and itself", rows.slice(0), rows)
+    delay = rows.schema.get_field_index("dep_delay")
+    wrong = rows.set_column(
+        delay, "dep_delay", pa.chunked_array([[*rows["dep_delay"].to_pylist()[:-1], 12_345]], pa.int32())
+    )
+    with pytest.raises(DemoError, match="12345"):
+        expect_same_rows("the judge", wrong, rows)
+    with pytest.raises(DemoError, match="rows of the judge"):
+        expect_same_rows("the judge", rows.slice(1), rows)

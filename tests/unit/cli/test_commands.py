@@ -1,0 +1,227 @@
+"""Every command on a small table: what it prints, what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.cli import main
+
+TRIPS = pa.table(
+    {
+        "id": ["a", "b", "c"],
+        "fare": [1.5, 2.5, None],
+        "city": ["sf", "nyc", "sf"],
+        "at": pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ran."""
+
+    code: object
+    out: str
+    err: str
+
+    def documents(self) -> list[Any]:
+        """Its output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in this process."""
+
+    def call(*arguments: object) -> Done:
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Done(exit_.value.code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def trips(tmp_path: Path, run: Run) -> Path:
+    """A table with three trips in two partitions, made on the command line."""
+    rows, path = tmp_path / "trips.parquet", tmp_path / "trips"
+    pq.write_table(TRIPS, rows)
+    created = run("create", path, "--like", rows, "--key", "id", "--partition-by", "city", "--ordering", "at")
+    assert created.code == 0, created.err
+    assert run("upsert", path, rows).code == 0
+    return path
+
+
+def test_create_makes_the_table_it_was_asked_for(trips: Path) -> None:
+    config = hoodie.open(trips).view().config
+    assert hoodie.open(trips).schema.names == TRIPS.column_names
+    assert (config.record_key_fields, config.partition_fields) == (("id",), ("city",))
+    assert config.name == "trips"
+
+
+def test_create_takes_columns_by_name_and_type(tmp_path: Path, run: Run) -> None:
+    done = run(
+        "create", tmp_path / "t", "-c", "id:string", "-c", "n:bigint", "-c", "p:decimal(9,2)", "-k", "id", "--json"
+    )
+    assert done.documents()[0]["columns"] == {"id": "string", "n": "int64", "p": "decimal128(9, 2)"}
+
+
+def test_create_refuses_a_second_table_unless_told(trips: Path, run: Run) -> None:
+    again = run("create", trips, "-c", "id:string", "-k", "id")
+    assert again.code == 1
+    assert len(again.err.splitlines()) == 1
+    assert again.err.startswith("hoodie: ")
+    assert run("create", trips, "-c", "id:string", "-k", "id", "--exist-ok").code == 0
+
+
+def test_create_names_the_type_it_does_not_know(tmp_path: Path, run: Run) -> None:
+    done = run("create", tmp_path / "t", "-c", "id:strang", "-k", "id")
+    assert done.code == 1
+    assert "strang" in done.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_upsert_reads_every_kind_of_file(trips: Path, tmp_path: Path, run: Run, kind: str) -> None:
+    path = tmp_path / f"more.{kind}"
+    more = TRIPS.slice(1).set_column(1, "fare", pa.array([9.5, 8.5]))
+    at = pa.array([20, 30], pa.timestamp("us", "UTC"))
+    more = more.set_column(3, "at", at)
+    if kind == "parquet":
+        pq.write_table(more, path)
+    elif kind == "jsonl":
+        lines = [{**row, "at": row["at"].isoformat()} for row in more.to_pylist()]
+        path.write_text("\n".join(json.dumps(line) for line in lines))
+    else:
+        compression = "gzip" if kind.endswith("gz") else None
+        with pa.output_stream(str(path), compression=compression) as sink:
+            pa_csv.write_csv(more, sink)
+    result = run("upsert", trips, path, "--json")
+    assert result.code == 0, result.err
+    assert [result.documents()[0][name] for name in ("inserted", "updated", "deleted")] == [0, 2, 0]
+    rows = run("head", trips, "--json", "--where", "id = 'b'").documents()
+    assert rows == [{"id": "b", "fare": 9.5, "city": "nyc", "at": "1970-01-01T00:00:00.000020+00:00"}]
+
+
+def test_csv_nulls_are_empty_fields_and_the_texts_that_were_named(trips: Path, tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text('id,fare,city,at\nd,NA,sf,1970-01-01T00:00:00Z\ne,,"",1970-01-01T00:00:00Z\n')
+    assert run("upsert", trips, path, "--null", "NA").code == 0
+    rows = hoodie.open(trips).to_arrow(columns=["id", "fare", "city"], where="id IN ('d', 'e')").to_pylist()
+    assert sorted(map(str, rows)) == sorted(
+        map(str, [{"id": "d", "fare": None, "city": "sf"}, {"id": "e", "fare": None, "city": ""}])
+    )
+
+
+def test_insert_and_bulk_insert_add_rows(trips: Path, tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "more.parquet"
+    pq.write_table(TRIPS.set_column(0, "id", pa.array(["x", "y", "z"])), path)
+    assert run("insert", trips, path, "--json").documents()[0]["operation"] == "insert"
+    pq.write_table(TRIPS.set_column(0, "id", pa.array(["u", "v", "w"])), path)
+    bulk = run("insert", trips, path, "--bulk", "--sort", "partition", "--json").documents()[0]
+    assert (bulk["operation"], bulk["inserted"]) == ("bulk_insert", 3)
+    assert run("count", trips).out == "9\n"
+
+
+def test_delete_by_keys_and_by_condition(trips: Path, tmp_path: Path, run: Run) -> None:
+    keys = tmp_path / "gone.csv"
+    keys.write_text("id,city\na,sf\nnobody,sf\n")
+    assert run("delete", trips, keys, "--json").documents()[0]["deleted"] == 1
+    assert run("delete", trips, "--where", "fare > 2", "--json").documents()[0]["deleted"] == 1
+    assert [row["id"] for row in run("head", trips, "--json").documents()] == ["c"]
+    assert run("delete", trips).code == 2
+
+
+def test_head_prints_own_columns_unless_asked(trips: Path, run: Run) -> None:
+    assert len(run("head", trips, "-n", 2, "--json").documents()) == 2
+    with_meta = run("head", trips, "--meta", "--json").documents()[0]
+    assert {"_hoodie_record_key", "id"} <= with_meta.keys()
+    assert run("head", trips, "-c", "fare", "--where", "id = 'a'").out.split() == ["fare", "─" * 4, "1.5"]
+
+
+def test_count_now_before_and_with_a_condition(trips: Path, run: Run) -> None:
+    before = hoodie.open(trips).timeline.latest()
+    assert before is not None
+    run("delete", trips, "--where", "city = 'sf'")
+    assert run("count", trips, "--json").documents() == [{"rows": 1}]
+    assert run("count", trips, "--as-of", before.requested_time).out == "3\n"
+    assert run("count", trips, "--where", "city = 'sf'").out == "0\n"
+
+
+def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Run) -> None:
+    first = hoodie.open(trips).timeline.latest()
+    assert first is not None
+    path = tmp_path / "more.parquet"
+    pq.write_table(TRIPS.slice(1, 1), path)
+    run("upsert", trips, path)
+    changed = run("changes", trips, "--since", first.requested_time, "--json").documents()
+    assert [row["id"] for row in changed] == ["b"]
+    assert "1 rows changed" in run("changes", trips, "--since", first.requested_time).out
+
+
+def test_timeline_show_and_inspect(trips: Path, run: Run) -> None:
+    instants = run("timeline", trips, "--json").documents()
+    assert [(row["operation"], row["state"], row["inserted"]) for row in instants] == [("upsert", "completed", 3)]
+    shown = run("show", trips, "--json").documents()[0]
+    assert shown["instant"] == instants[0]["instant"]
+    assert shown["content"]["operationType"] == "UPSERT"
+    assert "operationType" in run("show", trips, instants[0]["instant"]).out
+    partitions = run("inspect", trips, "--json").documents()
+    assert [(row["partition_path"], row["base_rows"]) for row in partitions] == [("city=nyc", 1), ("city=sf", 2)]
+    for part in ("files", "slices", "statistics"):
+        assert run("inspect", trips, part, "--json").documents(), part
+        assert "city=sf" in run("inspect", trips, part).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("count", "{nowhere}"), "nowhere"),
+        (("upsert", "{trips}", "{nowhere}.csv"), "no such file"),
+        (("upsert", "{trips}", "{bad}"), "bad.parquet"),
+        (("upsert", "{trips}", "{trips}/.hoodie/hoodie.properties"), "expected .parquet"),
+        (("head", "{trips}", "-c", "nothing"), "nothing"),
+        (("head", "{trips}", "--where", "id ="), "id ="),
+        (("show", "{trips}", "20200101000000000"), "20200101000000000"),
+        (("upsert", "{trips}", "{bad}", "--option", "hoodie.nonsense=1"), "bad.parquet"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_1(
+    trips: Path, tmp_path: Path, run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"PAR1 no more")
+    names = {"trips": trips, "nowhere": tmp_path / "nowhere", "bad": bad}
+    done = run(*(argument.format(**names) for argument in arguments))
+    assert done.code == 1
+    assert done.out == ""
+    assert done.err.startswith("hoodie: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_wrong_usage_is_exit_code_2(trips: Path, run: Run) -> None:
+    assert run("count").code == 2
+    assert run("upsert", trips, "x.csv", "--option", "no-equals-sign").code == 2
+    assert run("compact", trips).code == 2
+
+
+def test_python_m_hoodie_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "hoodie", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in ("demo", "create", "upsert", "changes", "timeline", "inspect"))
