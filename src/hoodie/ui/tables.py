@@ -16,31 +16,34 @@ _CELL_CHARS_MAX = 120
 _PLAIN_NUMBERS = frozenset({"year"})
 
 
-def print_table(console: Console, rows: pa.Table, *, title: str | None = None) -> None:
+def print_table(console: Console, rows: pa.Table) -> None:
     """Print all rows; the caller keeps them few."""
-    texts = {name: [cell(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
+    texts = _texts(rows)
     # A grid takes three characters per column besides the text.
     width = sum(max([_COLUMN_CHARS_MIN, len(name), *map(len, column)]) + 3 for name, column in texts.items())
-    numbers = {field.name for field in rows.schema if _is_number(field.type)}
     if width <= console.width or rows.num_columns <= 2:
-        console.print(_grid(texts, numbers, title))
+        print_grid(console, rows)
     else:
-        _print_records(console, texts, rows.num_rows, title)
+        _print_records(console, texts, rows.num_rows)
 
 
-def _grid(texts: dict[str, list[str]], numbers: set[str], title: str | None) -> Table:
-    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in texts:
-        grid.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+def print_grid(console: Console, rows: pa.Table) -> None:
+    """Print all rows as a grid; cells are folded where the terminal is narrow."""
+    texts = _texts(rows)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for field in rows.schema:
+        grid.add_column(field.name, justify="right" if _is_number(field.type) else "left", overflow="fold")
     for row in zip(*texts.values(), strict=True):
         # As plain text: what stands in square brackets is data, no markup.
         grid.add_row(*map(Text, row))
-    return grid
+    console.print(grid)
 
 
-def _print_records(console: Console, texts: dict[str, list[str]], count: int, title: str | None) -> None:
-    if title is not None:
-        console.print(title, style="italic")
+def _texts(rows: pa.Table) -> dict[str, list[str]]:
+    return {name: [cell(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
+
+
+def _print_records(console: Console, texts: dict[str, list[str]], count: int) -> None:
     longest = max(map(len, texts))
     for number in range(count):
         console.rule(f"row {number + 1}", align="left", style="dim")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from hoodie.errors import TableExistsError, UnsupportedError
 from hoodie.ui.console import output
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import ProgressBar, progress_bar
-from hoodie.ui.tables import print_table, size_text
+from hoodie.ui.tables import print_grid, size_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> 
     def load() -> str:
         flights = stage["flights"] = Flights.load(rows)
         flights.land(landing)
-        return f"{flights.rows.num_rows:,} flights in {len(list(landing.iterdir()))} Parquet files"
+        return f"{flights.rows.num_rows:,} flights in {len(list(landing.rglob('*.parquet')))} Parquet files"
 
     def start_spark() -> str:
         session: Any = active_session()
@@ -147,9 +148,9 @@ def _print_summary(console: Console, table_path: Path, done: list[Step], seconds
     rows = {
         "step": [step.step for step in done],
         "what it did": [step.outcome for step in done],
-        "seconds": [round(step.seconds, 1) for step in done],
+        "seconds": pa.array([Decimal(f"{step.seconds:.1f}") for step in done], pa.decimal128(9, 1)),
     }
-    print_table(console, pa.table(rows))
+    print_grid(console, pa.table(rows))
     files = hoodie.open(table_path).inspect.files()
     console.print(f"Every claim above was checked. {seconds:.0f} s in all.")
     size = size_text(sum(files["size_bytes"].to_pylist()))

@@ -37,7 +37,7 @@ _INTEGERS = (
     "minute",
     *ACTUALS,
 )
-_ROW_GROUP_ROWS = 64 * 1024
+_SCHEDULE_FILES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,19 @@ class Flights:
     def land(self, folder: Path) -> None:
         """Write the files as they would arrive: the schedules, twelve months of actual times, a late correction."""
         folder.mkdir(parents=True, exist_ok=True)
-        _write(self.schedules(), folder / "schedules.parquet")
+        schedules, parts = self.schedules(), schedules_folder(folder)
+        parts.mkdir(exist_ok=True)
+        step = -(-schedules.num_rows // _SCHEDULE_FILES)
+        for number in range(_SCHEDULE_FILES):
+            _write(schedules.slice(number * step, step), parts / f"part-{number}.parquet")
         for month in self.months:
             _write(self.actuals(month), actuals_file(folder, month))
         _write(self.late_correction(), folder / "late-correction.parquet")
+
+
+def schedules_folder(folder: Path) -> Path:
+    """The folder in which the year's schedule arrives."""
+    return folder / "schedules"
 
 
 def actuals_file(folder: Path, month: int) -> Path:
@@ -118,7 +127,7 @@ def _read_csv() -> pa.Table:
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    pq.write_table(rows, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
+    pq.write_table(rows, path, compression="zstd")
 
 
 def _with_column(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:

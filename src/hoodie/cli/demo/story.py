@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import hoodie
-from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file
+from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file, schedules_folder
 from hoodie.errors import HoodieError
 from hoodie.records.change import RECORD_KEY
 from hoodie.write.result import WriteResult
@@ -50,7 +50,7 @@ class Story:
 
     def insert_schedules(self) -> str:
         """Create the table and fill it in one pass."""
-        frame = self._arrived(self.landing / "schedules.parquet")
+        frame = self._arrived(schedules_folder(self.landing))
         table = hoodie.create(
             self.table_path,
             frame,
