@@ -14,7 +14,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: java $(VENV)/.stamp ## Create, change, read and time-travel a small table
+demo: java $(VENV)/.stamp ## A year of flights: insert, upsert, delete, time travel, judged by hudi-rs
 	@$(VENV)/bin/hoodie demo
 
 test: java $(VENV)/.stamp ## All tests on the newest Spark: a classic session, then Spark Connect
@@ -28,11 +28,12 @@ interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hu
 bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about half an hour)
 	HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench $(BENCH)
 
-check: $(VENV)/.stamp ## Format, lint, types, and the rules of tests/tidy
+check: $(VENV)/.stamp ## Format, lint, types, the rules of tests/tidy, and the examples of docstrings
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest -q tests/tidy
+	$(VENV)/bin/python -m pytest -q --doctest-modules src/hoodie
 
 fmt: $(VENV)/.stamp ## Format the code and fix what ruff can fix
 	$(VENV)/bin/ruff check --fix-only --quiet .

@@ -154,11 +154,10 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
 
     Raises: InvalidConfigError, naming the nearest known key.
 
-    >>> check_options({"hoodie.parquet.max.file.sise": "1"})
+    >>> check_options({"hoodie.index.typ": "simple"})
     Traceback (most recent call last):
     ...
-    hoodie.errors.InvalidConfigError: unknown option 'hoodie.parquet.max.file.sise'; did you mean
-    'hoodie.parquet.max.file.size'?
+    hoodie.errors.InvalidConfigError: unknown option 'hoodie.index.typ'; did you mean 'hoodie.index.type'?
     """
     known = {*OPTIONS, *also_known}
     for key in properties:
