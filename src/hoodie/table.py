@@ -309,7 +309,7 @@ class Table:
         """Keys in any form as a table of key columns."""
         if is_spark(keys):
             return spark_room().to_arrow(keys)
-        if isinstance(keys, str) or (isinstance(keys, list | tuple) and keys and not isinstance(keys[0], Mapping)):
+        if isinstance(keys, str) or (isinstance(keys, list | tuple) and not any(isinstance(k, Mapping) for k in keys)):
             listed = [keys] if isinstance(keys, str) else list(keys)
             return pa.table({"_hoodie_record_key": pa.array(listed, pa.string())})
         source = arrow_source(keys)

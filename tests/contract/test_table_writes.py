@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pyarrow as pa
@@ -87,7 +88,7 @@ def test_rows_lie_sorted_after_a_global_bulk_insert(lane: Lane) -> None:
         keys_by_file.setdefault(row["_hoodie_file_name"], []).append(row["id"])
     assert all(keys == sorted(keys) for keys in keys_by_file.values())
     ranges = sorted((keys[0], keys[-1]) for keys in keys_by_file.values())
-    assert all(before[1] < after[0] for before, after in zip(ranges, ranges[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
 
 
 def test_bulk_insert_by_an_unknown_order_is_refused(lane: Lane) -> None:

@@ -1,9 +1,10 @@
 """The only room that imports PySpark: the Spark engine, DataFrames in and out, the data source."""
 
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
-from hoodie.spark.frames import assigned, filter_exists, to_arrow
+from hoodie.spark.frames import assigned, filter_exists
 from hoodie.spark.scan import read_scan
 from hoodie.spark.session import open_local_session
+from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.types import arrow_schema_of
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "arrow_schema_of",
     "assigned",
     "filter_exists",
+    "from_arrow",
     "open_local_session",
     "read_scan",
     "session_of",

@@ -17,6 +17,7 @@ from hoodie import errors
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError
 from hoodie.spark.partitioning import salts
+from hoodie.spark.progress import watched
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 
 Task = TypeVar("Task")
@@ -75,7 +76,7 @@ class SparkEngine:
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()
             numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-            yield from _answers((number, function(listed[number], context)) for number in numbers)
+            yield from _answers(lambda: ((number, function(listed[number], context)) for number in numbers))
 
         frame = self.session.range(0, count, 1, count).mapInArrow(guarded(work), _RESULT_SCHEMA)
         found = dict(self._collect(frame))
@@ -99,11 +100,11 @@ class SparkEngine:
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # Spark hands the same data back in types of its own: another time zone, other nullability.
             same = (batch.cast(prepared_schema) for batch in batches)
-            yield from _answers(consume(same, task_context()))
+            yield from _answers(lambda: consume(same, task_context()))
 
         def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()
-            yield from _answers(consume(prepare(batches, context), context))
+            yield from _answers(lambda: consume(prepare(batches, context), context))
 
         if exchange is None:
             return list(self._collect(data.frame.mapInArrow(guarded(both), _RESULT_SCHEMA)))
@@ -122,7 +123,8 @@ class SparkEngine:
     def _collect(self, frame: Any) -> Iterable[Any]:
         """Run the job and unpack the results; the first error of ours comes out as what it was."""
         try:
-            rows = frame.collect()
+            with watched(self.session):
+                rows = frame.collect()
         except PySparkException as error:
             own = _own_error(error)
             if own is None:
@@ -164,10 +166,10 @@ def task_context() -> TaskContext:
     return TaskContext(context.partitionId(), context.stageId(), context.taskAttemptId())
 
 
-def _answers(results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Results, pickled, one row each; an error of ours ends them as a result of its own."""
+def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:
+    """Results of the work, pickled, one row each; an error of ours ends them as a result of its own."""
     try:
-        for result in results:
+        for result in work():
             yield _row(result)
     except HoodieError as error:
         yield _row(_Failure(error))

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
+from hoodie.read.lookup import key_table, tells_paths
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.engine import guarded, session_of
@@ -33,29 +34,22 @@ def assigned(session: Any, plan: ScanPlan, assignments: Mapping[str, str]) -> An
 
 def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     """The rows of a DataFrame whose key the table does not hold: an anti join with the table's key columns."""
-    session = session_of(frame)
-    keys = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
     generator = table_key_generator(view.config)
     names = frame.columns
+    by_path = not is_global and tells_paths(generator, names)
+    # Names of their own: rows that were read from a table have the meta columns already.
+    wanted = {RECORD_KEY: "_hoodie_wanted_key"} | ({PARTITION_PATH: "_hoodie_wanted_path"} if by_path else {})
 
     def add_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            made = [generator.record_keys(batch)]
-            made += [] if is_global else [generator.partition_paths(batch)]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *made], [*names, *keys])
+            keys = key_table(generator, pa.Table.from_batches([batch]))
+            made = [keys[name].combine_chunks() for name in wanted]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *made], [*names, *wanted.values()])
 
     schema = arrow_schema_of(frame.schema)
-    for name in keys:
+    for name in wanted.values():
         schema = schema.append(pa.field(name, pa.string(), False))
     keyed = frame.mapInArrow(guarded(add_keys), spark_schema_of(schema))
-    held = read_scan(session, plan_scan(view, columns=keys))
-    return keyed.join(held, keys, "left_anti").select(*(F.col(f"`{name}`") for name in names))
-
-
-def to_arrow(frame: Any) -> pa.Table:
-    """A small DataFrame as an Arrow table in the driver, on every Spark version."""
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow()
-    schema = arrow_schema_of(frame.schema)
-    collected = frame._collect_as_arrow()
-    return pa.Table.from_batches(collected) if collected else schema.empty_table()
+    held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
+    held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
+    return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(f"`{name}`") for name in names))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile
-from hoodie.format.commit_metadata import SCHEMA_KEY
-from hoodie.format.table_schema import avro_to_arrow, with_meta_fields
-from hoodie.metadata.view import TableView
 from hoodie.read.local import COMMIT_TIME
 from hoodie.read.plan import ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.small_tables import from_arrow
+from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.types import spark_schema_of
 
 _GLOB_CHARACTERS = set("\\{}[]*?")
@@ -38,17 +37,23 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
 
 def _files(session: Any, plan: ScanPlan) -> Any:
     schema = spark_schema_of(plan.schema)
-    if not plan.files:
+    today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
+    groups: dict[str, tuple[Any, list[BaseFile]]] = {}
+    for stored, files in files_by_types(plan.view, plan.files, plan.schema):
+        types = spark_schema_of(stored)
+        groups.setdefault(types.json(), (types, []))[1].extend(files)
+    if not groups:
         return session.createDataFrame([], schema)
-    if widens_integers(session):
-        return _scan(session, plan, plan.files, schema)
     parts = [
-        _scan(session, plan, files, spark_schema_of(stored)).to(schema) for stored, files in _by_stored_types(plan)
+        _scan(session, plan, files, schema) if types == today else _cast(_scan(session, plan, files, types), today)
+        for types, files in groups.values()
     ]
-    frame = parts[0]
-    for part in parts[1:]:
-        frame = frame.unionByName(part)
-    return frame
+    return functools.reduce(lambda left, right: left.unionByName(right), parts)
+
+
+def _cast(frame: Any, schema: Any) -> Any:
+    """The frame with the types of the schema, whose columns it has in the same order."""
+    return frame.select(*(F.col(_quoted(child.name)).cast(child.dataType).alias(child.name) for child in schema))
 
 
 def _scan(session: Any, plan: ScanPlan, files: Iterable[BaseFile], schema: Any) -> Any:
@@ -67,55 +72,14 @@ def _quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def widens_integers(session: Any) -> bool:
-    """Whether Spark's Parquet scan reads an int file column as long, and float as double: from 4.0 on."""
-    return int(session.version.partition(".")[0]) >= 4
-
-
-def _by_stored_types(plan: ScanPlan) -> list[tuple[pa.Schema, list[BaseFile]]]:
-    """Files by the table schema at the time they were written, columns in today's order.
-
-    Spark 3.5 refuses to read an int column as long, so files from before a widening are scanned with their own types.
-    """
-    groups: dict[pa.Schema, list[BaseFile]] = {}
-    known: dict[str, pa.Schema] = {}
-    for file in plan.files:
-        if file.instant_time not in known:
-            known[file.instant_time] = _schema_at(plan.view, plan.schema, file)
-        groups.setdefault(known[file.instant_time], []).append(file)
-    return list(groups.items())
-
-
-def _schema_at(view: TableView, current: pa.Schema, file: BaseFile) -> pa.Schema:
-    """Today's columns with the types they had when the file was written; from its footer if its commit is archived."""
-    instant = view.timeline.get(file.instant_time)
-    text = view.commit_metadata(instant).extra_metadata.get(SCHEMA_KEY) if instant and instant.is_completed else None
-    if text:
-        stored = with_meta_fields(avro_to_arrow(text))
-    else:
-        with open_parquet(view.store, file.path) as parquet:
-            stored = parquet.schema_arrow
-    fields = [
-        field.with_type(stored.field(field.name).type)
-        if field.name in stored.names and _is_narrower(stored.field(field.name).type, field.type)
-        else field
-        for field in current
-    ]
-    return pa.schema(fields)
-
-
-def _is_narrower(stored: pa.DataType, current: pa.DataType) -> bool:
-    """Whether a number column was widened since, at the top level."""
-    numbers = pa.types.is_integer(stored) or pa.types.is_floating(stored)
-    return bool(numbers and stored != current and pa.types.is_primitive(current))
-
-
 def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
     """Rows with one of the keys: by a condition that Parquet's statistics can use, or by a join if there are many."""
+    if keys.num_rows == 0:
+        return frame.limit(0)
     distinct = keys.group_by(keys.column_names).aggregate([])
     if keys.num_rows <= _KEYS_IN_CONDITION:
         frame = frame.where(F.col(RECORD_KEY).isin(distinct[RECORD_KEY].unique().to_pylist()))
         if PARTITION_PATH not in keys.column_names:
             return frame
-    wanted = session.createDataFrame(distinct.to_pandas())
+    wanted = from_arrow(session, distinct)
     return frame.join(F.broadcast(wanted), keys.column_names, "left_semi").select(*(_quoted(n) for n in frame.columns))

@@ -1,0 +1,156 @@
+"""Reads, time travel, incremental reads and look-ups give the same rows on every engine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.contract.table_lanes import TRIPS, Lane, trips
+from tests.rows import META_COLUMNS, assert_same_rows
+
+FIRST = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"))
+SECOND = trips(("a", 2, 9.0, "sf"), ("d", 2, 4.0, "la"))
+AFTER_SECOND = trips(("a", 2, 9.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"), ("d", 2, 4.0, "la"))
+AFTER_DELETE = AFTER_SECOND.slice(0, 1), AFTER_SECOND.slice(2, 2)
+
+
+def ids(table: pa.Table) -> list[str]:
+    """The sorted values of the key column."""
+    return sorted(table["id"].to_pylist())
+
+
+def three_commits(lane: Lane) -> tuple[hoodie.Table, list[str]]:
+    """A table after two upserts and a delete, and the instants of its writes."""
+    table = lane.create(partition_by="city", ordering="ts")
+    first = table.upsert(lane.data(FIRST))
+    second = table.upsert(lane.data(SECOND))
+    third = table.delete(lane.data(trips(("b", 0, None, "nyc"))))
+    return table, [first.instant, second.instant, third.instant]
+
+
+def test_meta_columns_come_first_and_columns_in_the_order_asked_for(lane: Lane) -> None:
+    table, (first, second, _) = three_commits(lane)
+    everything = lane.read(table, columns=None)
+    assert everything.schema.names == [*META_COLUMNS, *TRIPS.names]
+    assert set(everything["_hoodie_commit_time"].to_pylist()) == {first, second}
+    assert everything["_hoodie_record_key"].to_pylist() == everything["id"].to_pylist()
+    some = lane.read(table, columns=["fare", "_hoodie_partition_path", "id"])
+    assert some.schema.names == ["fare", "_hoodie_partition_path", "id"]
+    with pytest.raises(hoodie.SchemaMismatchError, match="no_such"):
+        lane.read(table, columns=["no_such"])
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("city = 'sf'", ["a", "c"]),
+        ("city IN ('la', 'nyc') OR fare > 8", ["a", "d"]),
+        ("fare BETWEEN 3 AND 4", ["c", "d"]),
+        ("NOT (city = 'sf') AND ts >= 1", ["d"]),
+        ("_hoodie_record_key = 'c'", ["c"]),
+        ("city IS NULL", []),
+        ("ID LIKE '%a%' AND Fare <> 1", ["a"]),
+    ],
+)
+def test_conditions_keep_the_same_rows(lane: Lane, where: str, expected: list[str]) -> None:
+    table, _ = three_commits(lane)
+    assert ids(lane.read(table, where=where)) == expected
+    assert ids(lane.read(table, where=where, columns=["id"])) == expected
+
+
+def test_a_condition_on_the_partition_reads_its_files_only(lane: Lane) -> None:
+    table, _ = three_commits(lane)
+    if lane.session is not None:
+        files = table.read(where="city = 'la' AND fare > 0").inputFiles()
+        assert [file.rpartition("/")[0].rpartition("/")[2] for file in files] == ["city=la"]
+    assert ids(lane.read(table, where="city = 'la' AND fare > 0")) == ["d"]
+
+
+def test_time_travel_shows_the_table_as_it_was(lane: Lane) -> None:
+    table, (first, second, third) = three_commits(lane)
+    assert_same_rows(lane.read(table, as_of=first), FIRST, key="id")
+    assert_same_rows(lane.read(table, as_of=second), AFTER_SECOND, key="id")
+    assert_same_rows(lane.read(table, as_of=third), pa.concat_tables(AFTER_DELETE), key="id")
+    between = datetime.strptime(second + "+0000", "%Y%m%d%H%M%S%f%z") - timedelta(milliseconds=1)
+    assert_same_rows(lane.read(table, as_of=between), FIRST, key="id")
+    assert_same_rows(lane.read(table, as_of=datetime.now(UTC)), pa.concat_tables(AFTER_DELETE), key="id")
+    assert_same_rows(lane.read(table, as_of="2001-02-03"), trips())
+    assert ids(lane.read(table, as_of=first, where="city = 'nyc'")) == ["b"]
+
+
+def test_changes_are_the_rows_of_the_commits_in_the_span(lane: Lane) -> None:
+    table, (first, second, third) = three_commits(lane)
+
+    def changed(since: str | None = None, until: str | None = None) -> pa.Table:
+        return lane.arrow(table.changes(since, until)).select(TRIPS.names)
+
+    assert_same_rows(changed(), pa.concat_tables(AFTER_DELETE), key="id")
+    assert_same_rows(changed(first), SECOND, key="id")
+    assert_same_rows(changed(first, second), SECOND, key="id")
+    assert_same_rows(changed(second, third), trips())
+    assert_same_rows(changed(third), trips())
+    assert_same_rows(changed(until=first), FIRST, key="id")
+    with pytest.raises(hoodie.InvalidConfigError, match="later"):
+        table.changes(second, first)
+
+
+def test_keys_are_looked_up_in_every_form(lane: Lane) -> None:
+    table, _ = three_commits(lane)
+    forms = {
+        "list": ["a", "d", "b", "nobody"],
+        "key columns": lane.data(pa.table({"id": ["a", "d", "b", "nobody"]})),
+        "key and partition columns": lane.data(trips(("a", 0, 0.0, "sf"), ("d", 0, 0.0, "la"), ("c", 0, 0.0, "la"))),
+        "meta columns": pa.table({"_hoodie_record_key": ["a", "d"], "_hoodie_partition_path": ["city=sf", "city=la"]}),
+        "dicts": [{"id": "d"}, {"id": "a"}],
+    }
+    for form, keys in forms.items():
+        found = lane.arrow(table.read_keys(keys)).select(TRIPS.names)
+        assert ids(found) == ["a", "d"], form
+    assert lane.arrow(table.read_keys("a"))["id"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "keys", [[], pa.table({"id": pa.array([], pa.string())}), trips()], ids=["list", "keys", "rows"]
+)
+def test_no_keys_find_no_rows(lane: Lane, keys: list[str] | pa.Table) -> None:
+    table, _ = three_commits(lane)
+    assert lane.arrow(table.read_keys(keys)).num_rows == 0
+
+
+def test_more_keys_than_a_condition_takes_are_looked_up(lane: Lane) -> None:
+    table, _ = three_commits(lane)
+    assert ids(lane.arrow(table.read_keys(["a", *(f"nobody-{number}" for number in range(2000))]))) == ["a"]
+
+
+@pytest.mark.parametrize(("index", "expected"), [("simple", ["a", "x"]), ("global_simple", ["x"])])
+def test_filter_exists_keeps_rows_with_new_keys(lane: Lane, index: str, expected: list[str]) -> None:
+    table = lane.create(partition_by="city", index=index)
+    rows = trips(("a", 1, 1.0, "nyc"), ("c", 1, 1.0, "sf"), ("x", 1, None, "sf"))
+    assert ids(lane.arrow(table.filter_exists(lane.data(rows)))) == ["a", "c", "x"]
+    table.upsert(lane.data(FIRST))
+    new = lane.arrow(table.filter_exists(lane.data(rows)))
+    assert ids(new) == expected
+    assert_same_rows(new, rows.filter(pa.array([key in expected for key in rows["id"].to_pylist()])), key="id")
+
+
+def test_filter_exists_takes_rows_read_from_the_table(lane: Lane) -> None:
+    table, _ = three_commits(lane)
+    rows = table.to_arrow() if lane.session is None else table.read()
+    assert lane.arrow(table.filter_exists(rows)).num_rows == 0
+
+
+def test_a_session_is_found_by_itself(lane: Lane) -> None:
+    three_commits(lane)
+    table = hoodie.open(lane.path) if lane.session is not None else lane.open()
+    assert ids(lane.arrow(table.changes())) == ["a", "c", "d"]
+
+
+def test_every_commit_is_seen_at_once_by_other_handles(lane: Lane) -> None:
+    table, _ = three_commits(lane)
+    other = lane.open()
+    assert ids(lane.read(other)) == ["a", "c", "d"]
+    table.upsert(lane.data(trips(("e", 1, 1.0, "sf"))))
+    assert ids(lane.read(other)) == ["a", "c", "d", "e"]
