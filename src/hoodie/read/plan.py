@@ -9,6 +9,7 @@ from datetime import date, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config import UPDATE_PARTITION_PATH
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.table_schema import with_meta_fields
@@ -102,10 +103,11 @@ def _base_files(view: TableView, slices: list[FileSlice], kind: str) -> list[Bas
 def _prune(view: TableView, files: list[BaseFile], where: str, schema: pa.Schema) -> list[BaseFile]:
     """Drop the files of partitions in which the condition cannot hold; keep all where the paths do not tell.
 
-    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row.
+    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row. Nothing is pruned
+    either where rows stay in their first partition when their partition columns change: the path says nothing of them.
     """
     fields = [name for name in view.config.partition_fields if name in schema.names]
-    if not fields or not files:
+    if not fields or not files or not UPDATE_PARTITION_PATH.get(view.config.raw):
         return files
     try:
         to_filter(where, schema)

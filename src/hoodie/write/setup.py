@@ -133,6 +133,12 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
             f"{properties[key]!r}; leave it out"
         )
     options.check_options(properties, also_known=_TABLE_KEYS)
+    moves = options.UPDATE_PARTITION_PATH
+    if moves.get(properties, config.raw) != moves.get(config.raw):
+        raise InvalidConfigError(
+            f"{moves.key} is fixed when the table is created, since reads by partition depend on it: it is "
+            f"{str(moves.get(config.raw)).lower()}; leave it out"
+        )
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     return {**stored, **properties}
 

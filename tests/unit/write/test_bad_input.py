@@ -86,6 +86,13 @@ REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
         "hoodie.table.recordkey.fields is fixed",
         lambda table: table.upsert(trips(("x", 1, 1.0, "sf")), properties={"hoodie.table.recordkey.fields": "ts"}),
     ),
+    "whether rows move between partitions": (
+        hoodie.InvalidConfigError,
+        "reads by partition depend on it",
+        lambda table: table.upsert(
+            trips(("x", 1, 1.0, "sf")), properties={"hoodie.simple.index.update.partition.path": "false"}
+        ),
+    ),
     "another index": (
         hoodie.UnsupportedError,
         "index='record' comes with hoodie 0.2",

@@ -1,0 +1,164 @@
+"""What a table must hold after any sequence of operations: a dict, and the rules written as loops over rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("ts", pa.int64()),
+        ("city", pa.string()),
+        ("value", pa.float64()),
+        ("note", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+CITIES = ("sf", "nyc", "la", None)
+NULL_CITY = "__HIVE_DEFAULT_PARTITION__"
+Identity = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record: its columns, the partition it lies in, and the number of the commit that wrote it."""
+
+    id: str
+    ts: int | None
+    city: str | None
+    value: float | None
+    note: str | None
+    is_deleted: bool | None = None
+    path: str = ""
+    commit: int = -1
+
+    def values(self) -> tuple[Any, ...]:
+        """The columns of the table, in their order."""
+        return (self.id, self.ts, self.city, self.value, self.note, self.is_deleted)
+
+
+def path_of(city: str | None) -> str:
+    """Partition path of a city."""
+    return f"city={city or NULL_CITY}"
+
+
+def to_arrow(rows: Iterable[Row]) -> pa.Table:
+    """Rows as data to write."""
+    columns = list(zip(*(row.values() for row in rows), strict=True)) or [()] * len(SCHEMA)
+    return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The properties of a table that decide what a write does."""
+
+    event_time: bool
+    is_global: bool = False
+    moves: bool = True
+
+    def identity(self, row: Row) -> Identity:
+        """What makes two rows the same record."""
+        return (row.id,) if self.is_global else (path_of(row.city), row.id)
+
+    def wins(self, newer: Row, older: Row) -> bool:
+        """Whether the newer row replaces the older one: null is the lowest ordering value, ties go to the newer."""
+        if not self.event_time or older.ts is None:
+            return True
+        return newer.ts is not None and newer.ts >= older.ts
+
+
+@dataclass
+class Model:
+    """The table as a dict, and all its earlier states."""
+
+    rules: Rules
+    rows: dict[Identity, Row] = field(default_factory=dict)
+    history: list[dict[Identity, Row]] = field(default_factory=list)
+
+    @property
+    def commit(self) -> int:
+        """Number of the commit that is being made."""
+        return len(self.history)
+
+    def done(self) -> None:
+        """The commit is complete."""
+        self.history.append(dict(self.rows))
+
+    def upsert(self, batch: list[Row]) -> None:
+        """Merge the batch with itself, then with the table."""
+        winners: dict[Identity, Row] = {}
+        for row in batch:
+            key = self.rules.identity(row)
+            if key not in winners or self.rules.wins(row, winners[key]):
+                winners[key] = row
+        for key, row in winners.items():
+            stored = self.rows.get(key)
+            if stored is None:
+                if not row.is_deleted:
+                    self._put(key, row, path_of(row.city))
+            elif self.rules.wins(row, stored):
+                if row.is_deleted:
+                    del self.rows[key]
+                else:
+                    self._put(key, row, path_of(row.city) if self.rules.moves else stored.path)
+
+    def insert(self, batch: list[Row]) -> None:
+        """Add rows with new keys; those that say they are deleted add nothing."""
+        for row in batch:
+            if not row.is_deleted:
+                self._put(self.rules.identity(row), row, path_of(row.city))
+
+    def delete(self, batch: list[Row]) -> None:
+        """Delete keys, whatever their ordering values."""
+        for row in batch:
+            self.rows.pop(self.rules.identity(row), None)
+
+    def update(self, change: Callable[[Row], Row], matches: Callable[[Row], bool]) -> None:
+        """Change the rows that match."""
+        for key, row in list(self.rows.items()):
+            if matches(row):
+                self.rows[key] = replace(change(row), commit=self.commit)
+
+    def drop(self, matches: Callable[[Row], bool]) -> None:
+        """Take the rows out that match."""
+        self.rows = {key: row for key, row in self.rows.items() if not matches(row)}
+
+    def overwrite(self, batch: list[Row], *, whole_table: bool) -> None:
+        """Replace the touched partitions, or the table, by the batch."""
+        touched = {path_of(row.city) for row in batch if not row.is_deleted}
+        self.drop(lambda row: whole_table or row.path in touched)
+        self.insert(batch)
+
+    def changes(self, since: int, until: int) -> set[tuple[Any, ...]]:
+        """Rows as of `until` that a later commit than `since` wrote."""
+        return {row.values() for row in self.history[until].values() if since < row.commit}
+
+    def _put(self, key: Identity, row: Row, path: str) -> None:
+        self.rows[key] = replace(row, path=path, commit=self.commit)
+
+
+def random_row(rng: random.Random, key: str) -> Row:
+    """A row with nulls, ties, and now and then a delete."""
+    return Row(
+        id=key,
+        ts=rng.choice([None, 0, 1, 2, 3, rng.randrange(100)]),
+        city=rng.choices(CITIES, [5, 3, 1, 1])[0],
+        value=rng.choice([None, 0.0, -1.5, float(rng.randrange(1000))]),
+        note=rng.choice([None, "", "é", "x" * rng.randrange(40)]),
+        is_deleted=rng.choices([None, False, True], [3, 3, 1])[0],
+    )
+
+
+def random_batch(rng: random.Random, rows_max: int, keys: int = 60) -> list[Row]:
+    """Rows whose keys meet each other and earlier ones."""
+    return [random_row(rng, f"k{rng.randrange(keys)}") for _ in range(rng.randint(1, rows_max))]
+
+
+def fresh_batch(rng: random.Random, rows_max: int, commit: int) -> list[Row]:
+    """Rows whose keys nobody had before."""
+    return [random_row(rng, f"new-{commit}-{number}") for number in range(rng.randint(1, rows_max))]

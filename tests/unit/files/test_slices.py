@@ -1,0 +1,106 @@
+"""Which files hold a table's rows as of an instant."""
+
+from __future__ import annotations
+
+from hoodie.files.slices import latest_slices
+from hoodie.timeline import Action, Instant, State, Timeline
+
+
+def instant(time: int, *, state: State = State.COMPLETED, completed: int | None = None) -> Instant:
+    done = None if state is not State.COMPLETED else str(completed if completed is not None else time + 1)
+    return Instant(requested_time=str(time), action=Action.COMMIT, state=state, completion_time=done)
+
+
+def base(file_id: str, time: int, token: str = "0-1-0") -> str:
+    return f"{file_id}_{token}_{time}.parquet"
+
+
+def log(file_id: str, time: int, version: int = 1) -> str:
+    return f".{file_id}_{time}.log.{version}_0-1-0"
+
+
+def timeline(*instants: Instant) -> Timeline:
+    return Timeline.of(instants)
+
+
+def names(
+    listing: dict[str, dict[str, int]], on: Timeline, as_of: int | None = None, **replaced: set[str]
+) -> list[str]:
+    found = latest_slices(listing, on, replaced, as_of=None if as_of is None else f"{as_of:03d}")
+    return [slice_.base_file.name if slice_.base_file else "-" for slice_ in found]
+
+
+FILES = {"p": {base("f", 100): 1, base("f", 200): 2, base("f", 300): 3, base("g", 200): 4, "other.txt": 5}}
+
+
+def test_the_newest_committed_base_file_of_each_group() -> None:
+    assert names(FILES, timeline(instant(100), instant(200), instant(300))) == [base("f", 300), base("g", 200)]
+
+
+def test_files_of_pending_and_unknown_instants_are_not_seen() -> None:
+    pending = timeline(instant(100), instant(200), instant(300, state=State.INFLIGHT))
+    assert names(FILES, pending) == [base("f", 200), base("g", 200)]
+    assert names(FILES, timeline(instant(100), instant(300))) == [base("f", 300)]
+    assert names(FILES, timeline()) == []
+
+
+def test_files_older_than_the_timeline_were_archived() -> None:
+    assert names(FILES, timeline(instant(250))) == [base("f", 200), base("g", 200)]
+
+
+def test_as_of_is_inclusive() -> None:
+    on = timeline(instant(100), instant(200), instant(300))
+    assert names(FILES, on, 99) == []
+    assert names(FILES, on, 100) == [base("f", 100)]
+    assert names(FILES, on, 299) == [base("f", 200), base("g", 200)]
+    assert names(FILES, on, 300) == [base("f", 300), base("g", 200)]
+
+
+def test_replaced_file_groups_are_gone_in_their_partition_only() -> None:
+    on = timeline(instant(100), instant(200), instant(300))
+    both = {**FILES, "q": {base("f", 100): 1}}
+    assert names(both, on, p={"f"}) == [base("g", 200), base("f", 100)]
+    assert names(both, on, q={"f"}, p={"g"}) == [base("f", 300)]
+
+
+def test_sorted_by_partition_and_file_id() -> None:
+    on = timeline(instant(100))
+    listing = {"z": {base("a", 100): 1}, "a": {base("z", 100): 1, base("b", 100): 1}, "": {base("m", 100): 1}}
+    found = latest_slices(listing, on, {})
+    assert [(slice_.partition_path, slice_.file_id) for slice_ in found] == [
+        ("", "m"),
+        ("a", "b"),
+        ("a", "z"),
+        ("z", "a"),
+    ]
+    assert next(slice_.base_file.path for slice_ in found if slice_.base_file) == base("m", 100)
+
+
+def test_log_files_belong_to_the_slice_they_complete_after() -> None:
+    on = timeline(instant(100), instant(150), instant(200), instant(250), instant(260, state=State.INFLIGHT))
+    files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 7, log("f", 260): 1}}
+    (newest,) = latest_slices(files, on, {})
+    assert [found.name.instant_time for found in newest.log_files] == ["250"]
+    assert newest.size_bytes == 8
+    (before,) = latest_slices(files, on, {}, as_of="160")
+    assert (before.base_instant_time, [found.name.instant_time for found in before.log_files]) == ("100", ["150"])
+
+
+def test_a_log_written_while_a_base_file_was_made_belongs_to_that() -> None:
+    on = timeline(instant(100), instant(150, completed=220), instant(200, completed=210))
+    files = {"p": {base("f", 100): 1, base("f", 200): 1, log("f", 150): 1}}
+    (newest,) = latest_slices(files, on, {})
+    assert newest.base_instant_time == "200"
+    assert [found.name.instant_time for found in newest.log_files] == ["150"]
+
+
+def test_a_file_group_of_log_files_only() -> None:
+    on = timeline(instant(100), instant(150))
+    (only,) = latest_slices({"p": {log("f", 150): 1, log("f", 100): 1, log("f", 150, 2): 1}}, on, {})
+    assert only.base_file is None
+    assert only.base_instant_time == "100"
+    assert [(found.name.instant_time, found.name.version) for found in only.log_files] == [
+        ("100", 1),
+        ("150", 1),
+        ("150", 2),
+    ]

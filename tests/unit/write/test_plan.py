@@ -1,0 +1,126 @@
+"""Where changes go: file sizing."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staged import StagedHits, StagedRun
+from hoodie.write.context import FileSizing
+from hoodie.write.plan import HASH_END, FileTask, plan_files
+
+SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
+
+
+def run(path: str, rows: int, start: int = 0) -> StagedRun:
+    return StagedRun(path="stage", batch=start, partition_path=path, rows=rows, size_bytes=rows * 10, start=start)
+
+
+def hits(path: str, file_id: str, updates: int, moves: int = 0) -> StagedHits:
+    return StagedHits(path="hits", batch=0, partition_path=path, file_id=file_id, updates=updates, moves=moves)
+
+
+def file_slice(path: str, file_id: str, size_bytes: int) -> FileSlice:
+    base = BaseFile(path, f"{file_id}_0-0-0_1.parquet", file_id, "1", size_bytes)
+    return FileSlice(path, file_id, "1", base)
+
+
+def shares(tasks: list[FileTask]) -> list[tuple[str | None, int]]:
+    return [(task.base_file.file_id if task.base_file else None, task.insert_rows) for task in tasks]
+
+
+def check_ranges(tasks: list[FileTask]) -> None:
+    """The inserts of a partition go to exactly one place each."""
+    ranges = sorted((task.inserts.start, task.inserts.end) for task in tasks if task.inserts)
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == HASH_END
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
+
+
+def test_nothing_to_do() -> None:
+    assert plan_files([], [], [file_slice("p", "f", 10)], sizing=SIZING, record_bytes=10) == []
+
+
+@pytest.mark.parametrize(("rows", "files"), [(1, 1), (100, 1), (101, 2), (1000, 10), (1001, 11)])
+def test_inserts_open_as_many_files_as_they_fill(rows: int, files: int) -> None:
+    tasks = plan_files([run("p", rows)], [], [], sizing=SIZING, record_bytes=10)
+    assert len(tasks) == files
+    assert all(task.base_file is None for task in tasks)
+    assert max(task.insert_rows for task in tasks) <= 100
+    check_ranges(tasks)
+
+
+def test_a_record_larger_than_a_file_gets_its_own() -> None:
+    tasks = plan_files([run("p", 3)], [], [], sizing=SIZING, record_bytes=5000)
+    assert shares(tasks) == [(None, 1)] * 3
+
+
+def test_small_files_are_filled_first_smallest_first() -> None:
+    slices = [
+        file_slice("p", "full", 1200),
+        file_slice("p", "big", 700),
+        file_slice("p", "s", 500),
+        file_slice("p", "xs", 100),
+    ]
+    tasks = plan_files([run("p", 120)], [], slices, sizing=SIZING, record_bytes=10)
+    assert sorted(shares(tasks), key=str) == [("s", 30), ("xs", 90)]
+    check_ranges(tasks)
+    tasks = plan_files([run("p", 300)], [], slices, sizing=SIZING, record_bytes=10)
+    assert sorted(shares(tasks), key=str) == [("s", 50), ("xs", 90), (None, 80), (None, 80)]
+    check_ranges(tasks)
+
+
+def test_no_small_files_if_the_limit_is_zero() -> None:
+    sizing = FileSizing(max_file_bytes=1000, small_file_bytes=0)
+    tasks = plan_files([run("p", 10)], [], [file_slice("p", "f", 1)], sizing=sizing, record_bytes=10)
+    assert shares(tasks) == [(None, 10)]
+
+
+def test_updates_go_to_their_file_however_full() -> None:
+    slices = [file_slice("p", "full", 1200), file_slice("p", "other", 1100)]
+    tasks = plan_files([run("p", 10)], [hits("p", "full", 10)], slices, sizing=SIZING, record_bytes=10)
+    assert shares(tasks) == [("full", 0)]
+    assert tasks[0].hits is not None
+    assert tasks[0].inserts is None
+
+
+def test_updates_and_inserts_meet_in_a_small_file() -> None:
+    (task,) = plan_files(
+        [run("p", 10)], [hits("p", "f", 4)], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10
+    )
+    assert (task.insert_rows, task.hits is not None, len(task.all_hits)) == (6, True, 1)
+    check_ranges([task])
+
+
+def test_deletes_rewrite_only_files_that_hold_the_keys() -> None:
+    slices = [file_slice("p", "f", 100), file_slice("p", "g", 100), file_slice("q", "h", 100)]
+    found = [hits("p", "f", 2)]
+    tasks = plan_files([run("p", 5), run("q", 5, 5)], found, slices, sizing=SIZING, record_bytes=10, deletes_only=True)
+    assert shares(tasks) == [("f", 0)]
+
+
+def test_partitions_are_planned_by_themselves() -> None:
+    runs = [run("q", 5), run("p", 5, 5), run("q", 5, 10)]
+    tasks = plan_files(runs, [], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10)
+    assert [(task.partition_path, task.insert_rows) for task in tasks] == [("p", 5), ("q", 10)]
+    assert [len(task.runs) for task in tasks] == [1, 2]
+
+
+def test_a_move_is_a_delete_there_and_an_insert_here() -> None:
+    slices = [file_slice("p", "f", 100)]
+    tasks = plan_files([run("q", 3)], [hits("p", "f", 0, 2)], slices, sizing=SIZING, record_bytes=10, is_global=True)
+    assert [(task.partition_path, task.hits is not None, task.insert_rows) for task in tasks] == [
+        ("p", True, 0),
+        ("q", False, 3),
+    ]
+    assert all(len(task.runs) == 1 for task in tasks)
+
+
+def test_a_global_plan_leaves_room_for_inserts_it_cannot_count() -> None:
+    """Updates of other partitions' rows may hide the partition's own inserts."""
+    slices = [file_slice("p", "f", 1200)]
+    found = [hits("p", "f", 5)]
+    tasks = plan_files([run("p", 5)], found, slices, sizing=SIZING, record_bytes=10, is_global=True)
+    assert [task.inserts is not None for task in tasks] == [False, True]
