@@ -113,7 +113,10 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
 
 
 def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledBack:
-    """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable."""
+    """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable.
+
+    We plan rollbacks of pending writes only; the JVM's may be of a completed one.
+    """
     started = time.monotonic()
     target = plan.instant_to_rollback
     if target is None:
@@ -123,6 +126,11 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
     partitions: dict[str, RollbackPartitionMetadata] = {}
     root = view.store.uri("").rstrip("/") + "/"
     count = 0
+    action = Action(target.action)
+    found = view.timeline.get(target.commit_time)
+    if found is not None and found.is_completed:
+        # Readers must stop to believe it before its files go.
+        delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for request in plan.rollback_requests:
         for file in request.files_to_be_deleted:
             view.store.delete(_relative(file, root))
@@ -133,7 +141,6 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
     metadata_table = MetadataTable.open(view.store, view.config)
     if metadata_table is not None:
         metadata_table.rollback(target.commit_time, rollback_instant=rollback_time, clock=view.clock)
-    action = Action(target.action)
     delete_instant_files(view.store, view.layout, target.commit_time, action, State.INFLIGHT, State.REQUESTED)
     metadata = RollbackMetadata(
         start_rollback_time=rollback_time,
