@@ -8,9 +8,20 @@ import pytest
 
 from tests.contract.table_lanes import Lane
 
+ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.connect])]
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.connect])])
+
+@pytest.fixture(params=ENGINES)
 def lane(request: pytest.FixtureRequest, tmp_path: Path) -> Lane:
     """The engine under test: this process, or the Spark session of the lane (classic, Connect, 3.5)."""
-    session = None if request.param == "local" else request.getfixturevalue("spark")
-    return Lane(session, tmp_path)
+    return _lane(request, tmp_path)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def shared_lane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lane:
+    """As `lane`, one for all tests of a module: for tables that tests only read."""
+    return _lane(request, tmp_path_factory.mktemp("shared"))
+
+
+def _lane(request: pytest.FixtureRequest, folder: Path) -> Lane:
+    return Lane(None if request.param == "local" else request.getfixturevalue("spark"), folder)

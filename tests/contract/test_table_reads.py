@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -22,17 +23,28 @@ def ids(table: pa.Table) -> list[str]:
     return sorted(table["id"].to_pylist())
 
 
-def three_commits(lane: Lane) -> tuple[hoodie.Table, list[str]]:
+@dataclass(frozen=True, slots=True)
+class Story:
     """A table after two upserts and a delete, and the instants of its writes."""
+
+    lane: Lane
+    table: hoodie.Table
+    instants: tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def story(shared_lane: Lane) -> Story:
+    """The table that most of these tests read."""
+    lane = shared_lane
     table = lane.create(partition_by="city", ordering="ts")
     first = table.upsert(lane.data(FIRST))
     second = table.upsert(lane.data(SECOND))
     third = table.delete(lane.data(trips(("b", 0, None, "nyc"))))
-    return table, [first.instant, second.instant, third.instant]
+    return Story(lane, table, (first.instant, second.instant, third.instant))
 
 
-def test_meta_columns_come_first_and_columns_in_the_order_asked_for(lane: Lane) -> None:
-    table, (first, second, _) = three_commits(lane)
+def test_meta_columns_come_first_and_columns_in_the_order_asked_for(story: Story) -> None:
+    lane, table, (first, second, _) = story.lane, story.table, story.instants
     everything = lane.read(table, columns=None)
     assert everything.schema.names == [*META_COLUMNS, *TRIPS.names]
     assert set(everything["_hoodie_commit_time"].to_pylist()) == {first, second}
@@ -55,22 +67,22 @@ def test_meta_columns_come_first_and_columns_in_the_order_asked_for(lane: Lane) 
         ("ID LIKE '%a%' AND Fare <> 1", ["a"]),
     ],
 )
-def test_conditions_keep_the_same_rows(lane: Lane, where: str, expected: list[str]) -> None:
-    table, _ = three_commits(lane)
+def test_conditions_keep_the_same_rows(story: Story, where: str, expected: list[str]) -> None:
+    lane, table = story.lane, story.table
     assert ids(lane.read(table, where=where)) == expected
     assert ids(lane.read(table, where=where, columns=["id"])) == expected
 
 
-def test_a_condition_on_the_partition_reads_its_files_only(lane: Lane) -> None:
-    table, _ = three_commits(lane)
+def test_a_condition_on_the_partition_reads_its_files_only(story: Story) -> None:
+    lane, table = story.lane, story.table
     if lane.session is not None:
         files = table.read(where="city = 'la' AND fare > 0").inputFiles()
         assert [file.rpartition("/")[0].rpartition("/")[2] for file in files] == ["city=la"]
     assert ids(lane.read(table, where="city = 'la' AND fare > 0")) == ["d"]
 
 
-def test_time_travel_shows_the_table_as_it_was(lane: Lane) -> None:
-    table, (first, second, third) = three_commits(lane)
+def test_time_travel_shows_the_table_as_it_was(story: Story) -> None:
+    lane, table, (first, second, third) = story.lane, story.table, story.instants
     assert_same_rows(lane.read(table, as_of=first), FIRST, key="id")
     assert_same_rows(lane.read(table, as_of=second), AFTER_SECOND, key="id")
     assert_same_rows(lane.read(table, as_of=third), pa.concat_tables(AFTER_DELETE), key="id")
@@ -81,8 +93,8 @@ def test_time_travel_shows_the_table_as_it_was(lane: Lane) -> None:
     assert ids(lane.read(table, as_of=first, where="city = 'nyc'")) == ["b"]
 
 
-def test_changes_are_the_rows_of_the_commits_in_the_span(lane: Lane) -> None:
-    table, (first, second, third) = three_commits(lane)
+def test_changes_are_the_rows_of_the_commits_in_the_span(story: Story) -> None:
+    lane, table, (first, second, third) = story.lane, story.table, story.instants
 
     def changed(since: str | None = None, until: str | None = None) -> pa.Table:
         return lane.arrow(table.changes(since, until)).select(TRIPS.names)
@@ -97,8 +109,8 @@ def test_changes_are_the_rows_of_the_commits_in_the_span(lane: Lane) -> None:
         table.changes(second, first)
 
 
-def test_keys_are_looked_up_in_every_form(lane: Lane) -> None:
-    table, _ = three_commits(lane)
+def test_keys_are_looked_up_in_every_form(story: Story) -> None:
+    lane, table = story.lane, story.table
     forms = {
         "list": ["a", "d", "b", "nobody"],
         "key columns": lane.data(pa.table({"id": ["a", "d", "b", "nobody"]})),
@@ -115,13 +127,13 @@ def test_keys_are_looked_up_in_every_form(lane: Lane) -> None:
 @pytest.mark.parametrize(
     "keys", [[], pa.table({"id": pa.array([], pa.string())}), trips()], ids=["list", "keys", "rows"]
 )
-def test_no_keys_find_no_rows(lane: Lane, keys: list[str] | pa.Table) -> None:
-    table, _ = three_commits(lane)
+def test_no_keys_find_no_rows(story: Story, keys: list[str] | pa.Table) -> None:
+    lane, table = story.lane, story.table
     assert lane.arrow(table.read_keys(keys)).num_rows == 0
 
 
-def test_more_keys_than_a_condition_takes_are_looked_up(lane: Lane) -> None:
-    table, _ = three_commits(lane)
+def test_more_keys_than_a_condition_takes_are_looked_up(story: Story) -> None:
+    lane, table = story.lane, story.table
     assert ids(lane.arrow(table.read_keys(["a", *(f"nobody-{number}" for number in range(2000))]))) == ["a"]
 
 
@@ -136,21 +148,22 @@ def test_filter_exists_keeps_rows_with_new_keys(lane: Lane, index: str, expected
     assert_same_rows(new, rows.filter(pa.array([key in expected for key in rows["id"].to_pylist()])), key="id")
 
 
-def test_filter_exists_takes_rows_read_from_the_table(lane: Lane) -> None:
-    table, _ = three_commits(lane)
+def test_filter_exists_takes_rows_read_from_the_table(story: Story) -> None:
+    lane, table = story.lane, story.table
     rows = table.to_arrow() if lane.session is None else table.read()
     assert lane.arrow(table.filter_exists(rows)).num_rows == 0
 
 
-def test_a_session_is_found_by_itself(lane: Lane) -> None:
-    three_commits(lane)
+def test_a_session_is_found_by_itself(story: Story) -> None:
+    lane = story.lane
     table = hoodie.open(lane.path) if lane.session is not None else lane.open()
     assert ids(lane.arrow(table.changes())) == ["a", "c", "d"]
 
 
 def test_every_commit_is_seen_at_once_by_other_handles(lane: Lane) -> None:
-    table, _ = three_commits(lane)
+    table = lane.create(partition_by="city")
     other = lane.open()
-    assert ids(lane.read(other)) == ["a", "c", "d"]
-    table.upsert(lane.data(trips(("e", 1, 1.0, "sf"))))
-    assert ids(lane.read(other)) == ["a", "c", "d", "e"]
+    table.upsert(lane.data(FIRST))
+    assert ids(lane.read(other)) == ["a", "b", "c"]
+    table.upsert(lane.data(SECOND))
+    assert ids(lane.read(other)) == ["a", "b", "c", "d"]

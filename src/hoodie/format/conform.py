@@ -29,7 +29,7 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
         SchemaMismatchError: a column is unknown, missing although required, of a type that does not become the wanted
             one, holds null where none may be, or a value would be cut; the field is named.
     """
-    if data.schema.equals(schema, check_metadata=True):
+    if data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
         return data
     conformer = _Conformer(stored)
     conformer.check_names(data.schema.names, schema.names, "")
@@ -43,6 +43,11 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
     if isinstance(data, pa.Table):
         return pa.Table.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _has_forbidden_null(data: pa.RecordBatch | pa.Table) -> bool:
+    """Whether a required column holds null, against its own schema: Arrow does not check what it is told."""
+    return any(not child.nullable and data.column(place).null_count for place, child in enumerate(data.schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,93 @@
+"""Bad input is refused with the same error, whichever engine meets it: also on a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, trips
+from tests.rows import assert_same_rows
+
+GOOD = trips(("a", 1, 1.0, "sf"))
+NULL_KEYS = trips(
+    ("x", 1, 1.0, "sf"), (None, 2, 1.0, "sf"), ("", 3, 1.0, "sf"), (None, 4, 1.0, "la"), (None, 5, 1.0, "la")
+)
+
+
+@pytest.mark.parametrize("write", ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite"])
+def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, write: str) -> None:
+    table = lane.create(partition_by="city")
+    table.upsert(lane.data(GOOD))
+    with pytest.raises(
+        hoodie.RecordKeyError, match=r"'id': null or empty in 4 of 5 rows \(row 1 None; row 2 ''; row 3"
+    ):
+        getattr(table, write)(lane.data(NULL_KEYS))
+    assert_same_rows(lane.read(table), GOOD, key="id")
+    assert table.upsert(lane.data(trips(("b", 1, 1.0, "sf")))).inserted == 1
+
+
+@pytest.mark.parametrize(
+    ("index", "sort"), [("global_simple", None), ("simple", "global")], ids=["global-index", "sorted"]
+)
+def test_errors_before_an_exchange_come_out_as_ours(lane: Lane, index: str, sort: str | None) -> None:
+    table = lane.create(partition_by="city", index=index)
+    write: Any = table.upsert if sort is None else lambda data: table.bulk_insert(data, sort=sort)
+    with pytest.raises(hoodie.RecordKeyError, match="4 of 5 rows"):
+        write(lane.data(NULL_KEYS))
+    assert_same_rows(lane.read(table), trips())
+
+
+def test_a_value_that_fits_no_column_is_refused_by_name(lane: Lane) -> None:
+    strict = pa.schema([TRIPS.field(0), pa.field("ts", pa.int64(), nullable=False), *list(TRIPS)[2:]])
+    table = lane.create(strict, partition_by="city")
+    rows = trips(("a", None, 1.0, "sf")).cast(TRIPS)
+    if lane.session is None:
+        rows = pa.Table.from_arrays(rows.columns, schema=strict)
+        with pytest.raises(hoodie.SchemaMismatchError, match="'ts'"):
+            table.upsert(rows)
+    else:
+        # Spark's columns may always be null: the table's column becomes nullable, as with the JVM.
+        table.upsert(lane.data(rows))
+        assert_same_rows(lane.read(table), rows, key="id")
+
+
+@pytest.mark.parametrize("properties", [{}, ON_WORKERS], ids=["small", "on-workers"])
+def test_a_truncated_file_is_named(lane: Lane, properties: dict[str, str]) -> None:
+    table = lane.create(properties=properties)
+    table.upsert(lane.data(GOOD))
+    file = next(lane.path.glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(hoodie.CorruptFileError, match=file.name) as caught:
+        table.upsert(lane.data(trips(("a", 2, 2.0, "sf"))))
+    assert caught.value.path.endswith(file.name)
+
+
+def test_a_merger_that_fails_fails_the_write(lane: Lane) -> None:
+    def refuse(older: pa.Table, newer: pa.Table) -> pa.Table:
+        raise ArithmeticError("no such sum")
+
+    table = lane.create(merge_mode=refuse)
+    table.upsert(lane.data(GOOD))
+    with pytest.raises(Exception, match="no such sum"):
+        table.upsert(lane.data(trips(("a", 2, 2.0, "sf"))), properties=ON_WORKERS)
+    assert_same_rows(lane.read(table), GOOD, key="id")
+
+
+@pytest.mark.parametrize("where", ["fare >", "no_such = 1"])
+def test_a_wrong_condition_changes_nothing(lane: Lane, where: str) -> None:
+    table = lane.create(partition_by="city")
+    table.upsert(lane.data(GOOD))
+    with pytest.raises(Exception, match=r"(?i)no_such|fare|parse|syntax"):
+        table.delete_where(where)
+    assert len(table.timeline.instants) == 1
+
+
+def test_data_of_no_known_kind_is_refused(lane: Lane) -> None:
+    table = lane.create()
+    with pytest.raises(hoodie.UnsupportedError, match="Spark DataFrame"):
+        table.upsert(42)
+    with pytest.raises(hoodie.InvalidConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
+        table.upsert(lane.data(GOOD), properties={"hoodie.parquet.max.file.sise": "1"})
