@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -31,7 +32,8 @@ def timeline(
     as_json: AsJson = False,
 ) -> None:
     """Print the newest instants: when, what, how many records, files and bytes."""
-    _print(hoodie.open(path, storage_options=pairs(storage_option)).history(limit), as_json)
+    history = hoodie.open(path, storage_options=pairs(storage_option)).history(limit)
+    _print(history if as_json else _summary(history), as_json)
 
 
 def show(
@@ -75,4 +77,29 @@ def _print(rows: pa.Table, as_json: bool) -> None:
     if as_json:
         print_rows(rows.to_batches())
     else:
-        print_table(output(), rows)
+        print_table(output(), rows, own=True)
+
+
+def _summary(history: pa.Table) -> pa.Table:
+    """The history in six columns, which fit a terminal of 80 characters."""
+    rows = history.to_pylist()
+    files = [None if row["files_created"] is None else row["files_created"] + row["files_updated"] for row in rows]
+    return pa.table(
+        {
+            "instant": history["instant"],
+            "what": [_named(row) for row in rows],
+            "records": [_changed(row) for row in rows],
+            "files": pa.array(files, pa.int64()),
+            "bytes_written": history["bytes_written"],
+            "seconds": history["seconds"],
+        }
+    )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    name = row["operation"] or row["action"]
+    return name if row["state"] == "completed" else f"{name} ({row['state']})"
+
+
+def _changed(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{row[name]:,} {name}" for name in ("inserted", "updated", "deleted") if row[name])

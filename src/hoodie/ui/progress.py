@@ -14,17 +14,17 @@ from hoodie.ui.console import errors
 
 
 class ProgressBar:
-    """A bar over the tasks of what runs now, and one over all steps once it is known how many there are."""
+    """A bar over all steps, once it is known how many there are, and one over the tasks of what runs now."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._title = ""
         self._begun = 0
-        self._current = bars.add_task("", total=None)
         self._overall: TaskID | None = None
+        self._current: TaskID | None = None
 
     def expect(self, steps: int) -> None:
-        """Say how many steps there are in all."""
+        """Say how many steps there are in all; those begun so far are done."""
         self._overall = self._bars.add_task("all steps", total=steps, completed=self._begun)
 
     def begin(self, title: str) -> None:
@@ -33,18 +33,24 @@ class ProgressBar:
         if self._overall is not None:
             self._bars.update(self._overall, completed=self._begun)
         self._begun += 1
-        self._bars.reset(self._current, description=title, total=None)
+        self._restart(title)
 
     def show(self, report: Progress) -> None:
         """Take a report of the library."""
-        title = f"{self._title} · {report.phase}" if report.phase else self._title
-        self._bars.update(
-            self._current, description=title, completed=report.tasks_done, total=report.tasks_total or None
-        )
+        if self._current is None or not report.tasks_total:
+            self._restart(f"{self._title} · {report.phase}" if report.phase else self._title)
+        else:
+            self._bars.update(self._current, completed=report.tasks_done, total=report.tasks_total)
+
+    def _restart(self, description: str) -> None:
+        """A new task: rich does not forget the number of tasks of an old one."""
+        if self._current is not None:
+            self._bars.remove_task(self._current)
+        self._current = self._bars.add_task(description, total=None)
 
 
 @contextmanager
-def progress_bar(title: str, *, console: Console | None = None) -> Iterator[ProgressBar]:
+def progress_bar(title: str | None = None, *, console: Console | None = None) -> Iterator[ProgressBar]:
     """Show the progress of the writes in the body; the bar goes away with its end. Default is standard error."""
     console = errors() if console is None else console
     columns = (
@@ -56,6 +62,7 @@ def progress_bar(title: str, *, console: Console | None = None) -> Iterator[Prog
     )
     with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         bar = ProgressBar(bars)
-        bar.begin(title)
+        if title is not None:
+            bar.begin(title)
         with listening(bar.show):
             yield bar

@@ -1,4 +1,7 @@
-"""Arrow tables as a person reads them: a grid where it fits the terminal, else one record under the other."""
+"""Arrow tables as a person reads them: a grid where it fits the terminal, else one record under the other.
+
+Users' data is shown as it is. In tables of ours (`own`) numbers are grouped, sizes have units, and headings are words.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +14,52 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_COLUMN_CHARS_MIN = 6
+_COLUMN_GAP = 2
+_FOLDED_CHARS_MIN = 20
 _CELL_CHARS_MAX = 120
-_PLAIN_NUMBERS = frozenset({"year"})
 
 
-def print_table(console: Console, rows: pa.Table) -> None:
+def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
     """Print all rows; the caller keeps them few."""
-    texts = _texts(rows)
-    # A grid takes three characters per column besides the text.
-    width = sum(max([_COLUMN_CHARS_MIN, len(name), *map(len, column)]) + 3 for name, column in texts.items())
-    if width <= console.width or rows.num_columns <= 2:
-        print_grid(console, rows)
+    texts = _texts(rows, own)
+    least = [_least_width(name, column, own) for name, column in texts.items()]
+    if sum(least) <= console.width or rows.num_columns <= 2:
+        print_grid(console, rows, own=own)
     else:
         _print_records(console, texts, rows.num_rows)
 
 
-def print_grid(console: Console, rows: pa.Table) -> None:
-    """Print all rows as a grid; cells are folded where the terminal is narrow."""
-    texts = _texts(rows)
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
+    """Print all rows as a grid; in a narrow terminal headings of ours break between words, and texts are folded."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    texts = _texts(rows, own)
+    is_narrow = sum(_width(name, column) for name, column in texts.items()) > console.width
     for field in rows.schema:
-        grid.add_column(field.name, justify="right" if _is_number(field.type) else "left", overflow="fold")
+        grid.add_column(
+            Text(field.name.replace("_", "\n" if is_narrow else " ") if own else field.name),
+            justify="right" if _is_number(field.type) else "left",
+            overflow="fold",
+            # Numbers and instants stay in one piece.
+            no_wrap=max(map(len, texts[field.name]), default=0) <= _FOLDED_CHARS_MIN,
+        )
     for row in zip(*texts.values(), strict=True):
         # As plain text: what stands in square brackets is data, no markup.
         grid.add_row(*map(Text, row))
     console.print(grid)
 
 
-def _texts(rows: pa.Table) -> dict[str, list[str]]:
-    return {name: [cell(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
+def _width(heading: str, cells: list[str]) -> int:
+    return max([len(heading), *map(len, cells)]) + _COLUMN_GAP
+
+
+def _least_width(name: str, cells: list[str], own: bool) -> int:
+    """Characters a column needs with its heading broken between words, and long texts folded."""
+    heading = max(name.split("_"), key=len) if own else name
+    return min(_width(heading, cells), _FOLDED_CHARS_MIN + _COLUMN_GAP) if own else _width(heading, cells)
+
+
+def _texts(rows: pa.Table, own: bool) -> dict[str, list[str]]:
+    return {name: [cell(name, value, own=own) for value in rows[name].to_pylist()] for name in rows.column_names}
 
 
 def _print_records(console: Console, texts: dict[str, list[str]], count: int) -> None:
@@ -51,19 +70,17 @@ def _print_records(console: Console, texts: dict[str, list[str]], count: int) ->
             console.print(f"{name:<{longest}}  {column[number]}", markup=False, soft_wrap=True)
 
 
-def cell(name: str, value: Any) -> str:
-    """One value as text; sizes in a readable unit, times to the millisecond, long texts cut.
+def cell(name: str, value: Any, *, own: bool = False) -> str:
+    """One value as text; times to the millisecond, long texts cut.
 
-    >>> cell("size_bytes", 1500), cell("rows", 336776), cell("x", None)
-    ('1.5 kB', '336,776', '')
+    >>> cell("size_bytes", 1500, own=True), cell("rows", 336776, own=True), cell("flight", 1545), cell("x", None)
+    ('1.5 kB', '336,776', '1545', '')
     """
     if value is None:
         return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        is_bytes = name.endswith("_bytes") or name.startswith("bytes_")
-        return size_text(value) if is_bytes else str(value) if name in _PLAIN_NUMBERS else f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.6g}"
+    if own and isinstance(value, int) and not isinstance(value, bool):
+        is_size = name.endswith("_bytes") or name.startswith("bytes_")
+        return size_text(value) if is_size else f"{value:,}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="milliseconds")
     text = str(value)

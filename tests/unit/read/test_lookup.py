@@ -1,0 +1,120 @@
+"""Keys in any form and type name the same records, for look-ups and for deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import RecordKeyError, SchemaMismatchError
+
+MOMENT = datetime(2024, 1, 2, 3, 4, 5)
+TYPED_KEYS = {
+    "ns": (pa.timestamp("us"), MOMENT, pa.array([MOMENT], pa.timestamp("ns"))),
+    "scale": (pa.decimal128(10, 2), Decimal("1.50"), pa.array([Decimal("1.5")])),
+    "float": (pa.int64(), 7, pa.array([7.0])),
+    "int8": (pa.int32(), 7, pa.array([7], pa.int8())),
+    "date64": (pa.date32(), date(2024, 1, 2), pa.array([date(2024, 1, 2)], pa.date64())),
+    "view": (pa.string(), "a", pa.array(["a"], pa.string_view())),
+    "dictionary": (pa.string(), "a", pa.array(["a"]).dictionary_encode()),
+}
+
+
+def new_table(path: Path, key_type: pa.DataType, key: Any, **options: Any) -> hoodie.Table:
+    """A table with one record; its partition column has the key's type and value."""
+    rows = pa.table({"k": pa.array([key], key_type), "p": pa.array([key], key_type), "x": [1]})
+    table = hoodie.create(path / "t", rows.schema, record_key="k", spark=False, **options)
+    table.upsert(rows)
+    return table
+
+
+@pytest.mark.parametrize("partition_by", [(), "p"], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("case", TYPED_KEYS)
+def test_keys_of_other_types_name_the_same_record(tmp_path: Path, case: str, partition_by: str) -> None:
+    key_type, key, given = TYPED_KEYS[case]
+    table = new_table(tmp_path, key_type, key, partition_by=partition_by)
+    naming = pa.table({"k": given, "p": given, "other": [[1]]})
+    assert table.read_keys(naming)["x"].to_pylist() == [1]
+    assert table.filter_exists(naming).num_rows == 0
+    assert table.delete(naming).deleted == 1
+    assert table.to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("given", [pa.array([MOMENT]), pa.array([7.5]), pa.array([1 << 40]), pa.array([True])], ids=str)
+def test_keys_that_do_not_fit_are_refused(tmp_path: Path, given: pa.Array) -> None:
+    table = new_table(tmp_path, pa.int32(), 7)
+    for call in (table.read_keys, table.filter_exists, table.delete):
+        with pytest.raises(SchemaMismatchError, match="'k'"):
+            call(pa.table({"k": given}))
+
+
+FORMS: list[Callable[[Any], Any]] = [
+    lambda key: key,
+    lambda key: [key],
+    lambda key: (key,),
+    lambda key: {key},
+    lambda key: (one for one in [key]),
+    lambda key: pa.array([key]),
+    lambda key: pa.chunked_array([[key]]),
+    lambda key: pa.scalar(key),
+    lambda key: np.array([key]),
+    lambda key: np.array([key])[0],
+    lambda key: pd.Series([key]),
+    lambda key: pd.DataFrame({"k": [key]}),
+    lambda key: [{"k": key}],
+]
+
+
+@pytest.mark.parametrize("form", range(len(FORMS)))
+@pytest.mark.parametrize(("key_type", "key"), [(pa.string(), "a"), (pa.int32(), 7)], ids=["text", "number"])
+def test_keys_come_in_many_forms(tmp_path: Path, key_type: pa.DataType, key: Any, form: int) -> None:
+    table = new_table(tmp_path, key_type, key)
+    assert table.read_keys(FORMS[form](key))["k"].to_pylist() == [key]
+    assert table.delete(FORMS[form](key)).deleted == 1
+
+
+def test_texts_are_whole_keys_where_the_key_column_holds_none(tmp_path: Path) -> None:
+    table = new_table(tmp_path, pa.int32(), 7)
+    assert table.read_keys("7").num_rows == 1
+    assert table.delete(["7", "8"]).deleted == 1
+
+
+def test_keys_of_several_columns_are_texts(tmp_path: Path) -> None:
+    rows = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    table = hoodie.create(tmp_path / "t", rows, record_key=["a", "b"], spark=False)
+    table.upsert(rows)
+    assert table.read_keys(["a:1,b:x"])["a"].to_pylist() == [1]
+    with pytest.raises(SchemaMismatchError, match="a:...,b:..."):
+        table.delete([1])
+    assert table.delete("a:2,b:y").deleted == 1
+
+
+def test_a_single_key_with_its_name_in_it_is_given_as_a_value(tmp_path: Path) -> None:
+    table = new_table(tmp_path, pa.string(), "a", key_generator="complex", partition_by="p")
+    assert table.read_keys(["a"])["_hoodie_record_key"].to_pylist() == ["k:a"]
+
+
+def test_keys_below_a_struct_are_given_as_values(tmp_path: Path) -> None:
+    rows = pa.table({"m": [{"id": 1, "more": "x"}, {"id": 2, "more": "y"}]})
+    table = hoodie.create(tmp_path / "t", rows, record_key="m.id", spark=False)
+    table.upsert(rows)
+    assert table.read_keys([1.0])["m"].to_pylist() == [{"id": 1, "more": "x"}]
+    assert table.delete([2]).deleted == 1
+
+
+def test_no_keys_name_nothing_and_null_is_no_key(tmp_path: Path) -> None:
+    table = new_table(tmp_path, pa.int32(), 7)
+    assert table.read_keys([]).num_rows == 0
+    assert table.delete([]).deleted == 0
+    with pytest.raises(RecordKeyError):
+        table.read_keys([None])
+    with pytest.raises(SchemaMismatchError, match="one type"):
+        table.read_keys([1, "a"])
