@@ -91,19 +91,20 @@ class Death:
         return f"death {self.point.value} call {self.number}"
 
 
-def deaths(store: MemoryStore, write: Write, *, every_point: bool = False, until: str | None = None) -> Iterator[Death]:
+def deaths(
+    store: MemoryStore, write: Write, *, every_point: bool = False, since: str = "", until: str | None = None
+) -> Iterator[Death]:
     """Copies of the table on which the write died at its first, second, … call, up to the last one.
-
-    `until`: up to the first call on a path with this ending.
 
     What a death after call n leaves is what a death before call n + 1 leaves, unless that one closes a streamed file:
     dying there leaves half of it. Only then, and at the last call, both are tried, or with `every_point`.
+    `since`, `until`: from, or up to, the first call on a path with this ending.
     """
-    clean = run_until(copy_of(store), write, None)
-    ends = [number for number, call in enumerate(clean.calls, 1) if until and call.path.endswith(until)]
-    count = ends[0] if ends else len(clean.calls)
-    for number in range(1, count + 1):
-        is_same = number < count and clean.calls[number].operation != "close_output"
+    calls = run_until(copy_of(store), write, None).calls
+    first = next(number for number, call in enumerate(calls, 1) if call.path.endswith(since))
+    last = next((number for number, call in enumerate(calls, 1) if until and call.path.endswith(until)), len(calls))
+    for number in range(first, last + 1):
+        is_same = number < len(calls) and calls[number].operation != "close_output"
         for point in CrashPoint:
             if point is CrashPoint.AFTER and is_same and not every_point:
                 continue

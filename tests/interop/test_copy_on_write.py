@@ -15,7 +15,9 @@ SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64
 
 def trips(*rows: tuple[str, int, float, str]) -> pa.Table:
     columns = list(zip(*rows, strict=True))
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def assert_all_read(jvm: Jvm, path: Path, expected: pa.Table) -> None:

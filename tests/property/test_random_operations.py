@@ -17,7 +17,7 @@ from hoodie.table import Table
 from tests.crash.tables import check_tidy
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 
-STEPS = 14
+STEPS = 13
 TABLES = {
     "event time": Rules(event_time=True),
     "commit time": Rules(event_time=False),
@@ -27,7 +27,7 @@ TABLES = {
     "commit time, global, rows stay": Rules(event_time=False, is_global=True, moves=False),
 }
 # A fresh seed finds what the fixed ones do not; it stands in the test's name.
-SEEDS = (1, 2, random.SystemRandom().randrange(10**6))
+SEEDS = (1006, random.SystemRandom().randrange(10**6))
 
 
 @dataclass

@@ -91,7 +91,14 @@ def _plan(view: TableView, instant: Instant) -> RollbackPlan:
     for path in paths:
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
     requests = tuple(
-        RollbackRequest(partition_path=partition, files_to_be_deleted=tuple(files))
+        # Not null, though the schema allows it: the JVM that takes up the plan fails on null.
+        RollbackRequest(
+            partition_path=partition,
+            file_id="",
+            latest_base_instant="",
+            files_to_be_deleted=tuple(files),
+            log_blocks_to_be_deleted={},
+        )
         for partition, files in by_partition.items()
     )
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)

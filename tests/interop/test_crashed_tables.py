@@ -1,0 +1,85 @@
+"""Tables on which our writer died: the JVM reads the rows of before, writes on at once, and so do we after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.storage import CrashPoint, LocalStore
+from hoodie.table import Table
+from hoodie.timeline import forget_all
+from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, run_until, trips
+from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.rows import assert_same_rows
+
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
+CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}
+
+# Where our writer dies: the operation and the end of the path of the call, and whether that call still happens.
+DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
+    "after requested": ("create", ".requested", CrashPoint.AFTER),
+    "after inflight": ("create", ".inflight", CrashPoint.AFTER),
+    "marker and half a data file": ("close_output", ".parquet", CrashPoint.BEFORE),
+    "before the metadata table's commit": ("create", ".deltacommit", CrashPoint.BEFORE),
+    "between the metadata table's commit and ours": ("create", ".deltacommit", CrashPoint.AFTER),
+}
+ROLLBACK_DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
+    "rollback requested": ("create", ".rollback.requested", CrashPoint.AFTER),
+    "rollback has deleted the instant": ("delete", ".commit.requested", CrashPoint.AFTER),
+}
+
+
+def upsert(table: Table) -> object:
+    return table.upsert(trips(CHANGE))
+
+
+def die(path: Path, write: Write, operation: str, ending: str, point: CrashPoint, scratch: Path) -> None:
+    """Let a write die on the table; where, is counted on a copy of it."""
+    import shutil
+
+    shutil.copytree(path, scratch)
+    calls = run_until(LocalStore(str(scratch)), write, None).calls
+    places = [n for n, call in enumerate(calls, 1) if call.operation == operation and call.path.endswith(ending)]
+    assert run_until(LocalStore(str(path)), write, places[0], point).crashed
+    forget_all()
+
+
+def crashed_table(tmp_path: Path, where: str) -> Path:
+    path = tmp_path / "trips"
+    store = LocalStore(str(path))
+    new_table(store)
+    Table(store).upsert(trips(START))
+    if where in DEATHS:
+        die(path, upsert, *DEATHS[where], tmp_path / "copy")
+    else:
+        die(path, upsert, *DEATHS["between the metadata table's commit and ours"], tmp_path / "copy")
+        die(path, upsert, *ROLLBACK_DEATHS[where], tmp_path / "second copy")
+    return path
+
+
+def assert_all_read(jvm: Jvm, path: Path, rows: Rows) -> None:
+    expected = trips(rows)
+    assert_same_rows(hoodie.open(path).to_arrow(columns=SCHEMA.names), expected, key="id")
+    for metadata in ("true", "false"):
+        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
+        assert_same_rows(read, expected, key="id")
+    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
+
+
+def jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table) -> None:
+    jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts")
+
+
+@pytest.mark.parametrize("where", [*DEATHS, *ROLLBACK_DEATHS])
+def test_the_jvm_takes_over_from_a_dead_writer_of_ours(jvm: Jvm, tmp_path: Path, where: str) -> None:
+    path = crashed_table(tmp_path, where)
+    assert_all_read(jvm, path, START)
+    jvm_upsert(jvm, path, trips({"b": (5, "sf"), "y": (1, "la")}))
+    after_jvm = {**START, "b": (5, "sf"), "y": (1, "la")}
+    assert_all_read(jvm, path, after_jvm)
+    hoodie.open(path).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
+    assert_all_read(jvm, path, {**after_jvm, "c": (7, "nyc"), "z": (1, "sf")})
+    check_tidy(LocalStore(str(path)))
