@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,14 @@ import pyarrow as pa
 from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
 from hoodie.config import INDEX_TYPE
 from hoodie.engine import ArrowDataset, LocalEngine
-from hoodie.engine.selection import active_session, arrow_source, engine_and_dataset, is_spark, spark_room
+from hoodie.engine.selection import (
+    active_session,
+    arrow_source,
+    engine_and_dataset,
+    is_spark,
+    key_array,
+    spark_room,
+)
 from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import table_exists
 from hoodie.index import index_for
@@ -20,7 +28,7 @@ from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
 from hoodie.read.inspect import Inspection
 from hoodie.read.local import read_table
-from hoodie.read.lookup import filter_exists, plan_lookup
+from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
@@ -112,6 +120,14 @@ def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None)
     return table_exists(open_store(path, storage_options))
 
 
+def register(spark: Any) -> None:
+    """Let a session read tables as `spark.read.format("hoodie").load(path)`; needs PySpark 4.
+
+    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`. Raises: UnsupportedError.
+    """
+    spark_room().register(spark)
+
+
 class Table:
     """A Hudi table. Cheap to make, safe to share between threads; every call sees the newest commit."""
 
@@ -185,8 +201,12 @@ class Table:
     def delete(
         self, data_or_keys: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Delete the records with these keys; unknown ones change nothing."""
-        call, dataset = self._call(data_or_keys, extra_metadata, properties)
+        """Delete the records with these keys; unknown ones change nothing.
+
+        Takes keys as `read_keys` does. Data of a partitioned table has the partition columns too, unless the index is
+        global.
+        """
+        call, dataset = self._call(self._keys(data_or_keys), extra_metadata, properties)
         return delete(call, dataset)
 
     def delete_where(
@@ -194,14 +214,17 @@ class Table:
     ) -> WriteResult:
         """Delete the records that match a Spark SQL condition."""
         plan = plan_matching_keys(self.view(), where)
-        call, dataset = self._call(self._rows(plan), extra_metadata, properties)
-        return delete(call, dataset)
+        call, dataset = self._call(self._result(plan), extra_metadata, properties)
+        return delete(dataclasses.replace(call, baseline=plan.view), dataset)
 
     def delete_partitions(
         self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
         """Take whole partitions out of the table, by path (`["city=sf"]`)."""
-        return delete_partitions(self._plain_call(extra_metadata, properties), partitions)
+        call = WriteCall(
+            state=self._state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
+        )
+        return delete_partitions(call, partitions)
 
     def insert_overwrite(
         self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
@@ -230,7 +253,7 @@ class Table:
         session = self._session()
         changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
         call, dataset = self._call(changed, extra_metadata, properties)
-        return upsert(call, dataset)
+        return upsert(dataclasses.replace(call, baseline=plan.view), dataset)
 
     # --- reads -----------------------------------------------------------------------------------------------------
 
@@ -270,20 +293,27 @@ class Table:
         return self._result(plan_changes(self.view(), since, until, mode=mode))
 
     def read_keys(self, keys: Any) -> Any:
-        """The rows with these record keys: key columns as data, or a list of keys; DataFrame, or Arrow "
-        "without Spark."""
-        return self._result(plan_lookup(self.view(), self._keys(keys)))
+        """The rows with these record keys, as a DataFrame, or as Arrow without Spark.
+
+        `keys` is data with the key columns (or `_hoodie_record_key`), or one value of the key column, or a list, set,
+        array or Series of such; for tables with several key columns a value is a text like `a:1,b:2`. Values need not
+        have the column's type, but must fit it. The keys are held in the driver, those of a Spark DataFrame too.
+
+        Raises: SchemaMismatchError for keys that do not fit; RecordKeyError for null keys.
+        """
+        found = self._keys(keys)
+        return self._result(plan_lookup(self.view(), spark_room().to_arrow(found) if is_spark(found) else _held(found)))
 
     def filter_exists(self, data: Any) -> Any:
-        """The rows of `data` whose key the table does not hold yet; the kind of `data` comes back (Arrow for "
-        "others)."""
+        """The rows of `data` whose key the table does not hold yet; a DataFrame for a DataFrame, else Arrow.
+
+        Arrow data is held in memory, with the keys among it that the table holds; on a DataFrame Spark does the work.
+        """
         view = self.view()
         is_global = index_for(INDEX_TYPE.get(view.config.raw)).is_global
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
-        source = arrow_source(data)
-        rows = source if isinstance(source, pa.Table) else source.read_all()
-        return filter_exists(view, rows, is_global=is_global)
+        return filter_exists(view, _held(data), is_global=is_global)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -302,18 +332,10 @@ class Table:
         session = self._session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
-    def _rows(self, plan: ScanPlan) -> Any:
-        return self._result(plan)
-
-    def _keys(self, keys: Any) -> pa.Table:
-        """Keys in any form as a table of key columns."""
-        if is_spark(keys):
-            return spark_room().to_arrow(keys)
-        if isinstance(keys, str) or (isinstance(keys, list | tuple) and not any(isinstance(k, Mapping) for k in keys)):
-            listed = [keys] if isinstance(keys, str) else list(keys)
-            return pa.table({"_hoodie_record_key": pa.array(listed, pa.string())})
-        source = arrow_source(keys)
-        return source if isinstance(source, pa.Table) else source.read_all()
+    def _keys(self, keys: Any) -> Any:
+        """Keys in any form as data with key columns; data with columns as it is."""
+        values = None if is_spark(keys) else key_array(keys)
+        return keys if values is None else key_columns(self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
@@ -322,10 +344,11 @@ class Table:
         )
         return call, dataset
 
-    def _plain_call(self, extra_metadata: Text | None, properties: Text | None) -> WriteCall:
-        return WriteCall(
-            state=self._state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
-        )
+
+def _held(data: Any) -> pa.Table:
+    """In-process data as a table in memory."""
+    source = arrow_source(data)
+    return source if isinstance(source, pa.Table) else source.read_all()
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:

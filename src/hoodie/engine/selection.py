@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable, Mapping
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
 from hoodie.engine.local import ArrowDataset, LocalEngine
-from hoodie.errors import UnsupportedError
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+
+_SCALARS = (str, bytes, int, float, Decimal, date)
 
 
 def is_spark(value: object) -> bool:
@@ -60,6 +66,40 @@ def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame, a pyarrow Table, "
         "RecordBatch or RecordBatchReader, a pandas DataFrame, a list of dicts, or an object with __arrow_c_stream__"
     )
+
+
+def key_array(keys: object) -> pa.Array | None:
+    """Bare key values as an Arrow array, in the order given; None for data with columns.
+
+    Takes one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series.
+
+    Raises: SchemaMismatchError for values of several kinds.
+    """
+    if isinstance(keys, pa.Array):
+        return keys
+    if isinstance(keys, pa.ChunkedArray):
+        return keys.combine_chunks()
+    if type(keys).__name__ == "Series" and hasattr(keys, "__arrow_c_stream__"):
+        return pa.chunked_array(keys).combine_chunks()
+    if isinstance(keys, np.ndarray | np.generic):
+        return _array_of(np.atleast_1d(keys))
+    if type(keys).__name__ in ("Series", "Index"):
+        return _array_of(keys)
+    if isinstance(keys, _SCALARS):
+        return _array_of([keys])
+    if isinstance(keys, pa.Scalar):
+        return _array_of([keys.as_py()])
+    if hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "columns") or not isinstance(keys, Iterable):
+        return None
+    listed = list(keys)
+    return None if any(isinstance(key, Mapping) for key in listed) else _array_of(listed)
+
+
+def _array_of(values: Any) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaMismatchError(f"keys: values of one type expected ({error})") from error
 
 
 def active_session() -> object | None:

@@ -190,12 +190,25 @@ def read_base_file(
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with open_parquet(store, path) as file:
-        present = [name for name in wanted.names if name in file.schema_arrow.names]
-        try:
-            for batch in file.iter_batches(batch_rows, columns=present, use_threads=False):
-                yield conform(pa.Table.from_batches([batch]), wanted, stored=True)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=store.uri(path)) from error
+        yield from stored_rows(file, wanted, where=store.uri(path), batch_rows=batch_rows)
+
+
+def stored_rows(
+    file: pq.ParquetFile,
+    schema: pa.Schema,
+    *,
+    where: str,
+    row_groups: Sequence[int] | None = None,
+    batch_rows: int = _BATCH_ROWS,
+) -> Iterator[pa.Table]:
+    """Stream an open base file's columns of this schema, all or some of its row groups; as `read_base_file`."""
+    present = [name for name in schema.names if name in file.schema_arrow.names]
+    groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
+    try:
+        for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=present, use_threads=False):
+            yield conform(pa.Table.from_batches([batch]), schema, stored=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
 
 
 @contextlib.contextmanager
@@ -205,12 +218,16 @@ def open_parquet(store: Store, path: str) -> Iterator[pq.ParquetFile]:
     Raises: CorruptFileError if it is not a whole Parquet file; FileNotFoundError if it is gone.
     """
     with store.open_input(path) as source:
-        try:
-            file = pq.ParquetFile(source)
-        except (pa.ArrowInvalid, OSError) as error:
-            message = f"expected a whole Parquet file, found {source.size()} bytes that are none ({error})"
-            raise CorruptFileError(
-                f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
-                path=store.uri(path),
-            ) from error
-        yield file
+        yield parquet_file(store, path, source)
+
+
+def parquet_file(store: Store, path: str, source: pa.NativeFile) -> pq.ParquetFile:
+    """The Parquet file behind an open handle, its footer read. Raises: as `open_parquet`."""
+    try:
+        return pq.ParquetFile(source)
+    except (pa.ArrowInvalid, OSError) as error:
+        message = f"expected a whole Parquet file, found {source.size()} bytes that are none ({error})"
+        raise CorruptFileError(
+            f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
+            path=store.uri(path),
+        ) from error

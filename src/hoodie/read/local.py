@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.errors import CorruptFileError
-from hoodie.files.base_file import open_parquet
+from hoodie.files.base_file import parquet_file, stored_rows
 from hoodie.files.slices import BaseFile
-from hoodie.format.table_schema import conform
 from hoodie.read.plan import ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.expression import columns_of, to_filter, to_scan_filter
@@ -32,11 +30,23 @@ def read_table(plan: ScanPlan) -> pa.Table:
     return pa.concat_tables(tables) if tables else plan.output_schema.empty_table()
 
 
-def has_keys(rows: pa.Table, keys: pa.Table) -> pa.ChunkedArray:
-    """Which rows have one of the record keys; with partition paths among the keys, at that path."""
-    if PARTITION_PATH not in keys.column_names:
-        return pc.is_in(rows[RECORD_KEY], value_set=keys[RECORD_KEY].combine_chunks())
-    return pc.is_in(_path_and_key(rows), value_set=_path_and_key(keys).combine_chunks())
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Record keys, with partition paths or without, that many batches are asked for."""
+
+    values: pa.StringArray
+    with_paths: bool
+
+    @classmethod
+    def of(cls, keys: pa.Table) -> KeySet:
+        """The keys of a table with `_hoodie_record_key` and maybe `_hoodie_partition_path`."""
+        with_paths = PARTITION_PATH in keys.column_names
+        texts = _path_and_key(keys) if with_paths else keys[RECORD_KEY]
+        return cls(pc.unique(texts), with_paths)
+
+    def holds(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Which rows have one of the keys; where the set has partition paths, at that path."""
+        return pc.is_in(_path_and_key(rows) if self.with_paths else rows[RECORD_KEY], value_set=self.values)
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
@@ -50,11 +60,10 @@ class FileScan:
 
     schema: pa.Schema
     columns: tuple[str, ...]
-    needed: tuple[str, ...]
     exact: pc.Expression | None
     coarse: pc.Expression | None
     instants: pa.StringArray | None
-    keys: pa.Table | None
+    keys: KeySet | None
 
     @classmethod
     def of(cls, plan: ScanPlan) -> FileScan:
@@ -72,11 +81,10 @@ class FileScan:
         return cls(
             schema=pa.schema([plan.schema.field(name) for name in needed]),
             columns=plan.columns,
-            needed=tuple(needed),
             exact=None if where is None else to_filter(where, plan.schema),
             coarse=None if where is None else to_scan_filter(where, plan.schema),
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
-            keys=plan.keys,
+            keys=None if plan.keys is None else KeySet.of(plan.keys),
         )
 
     def batches(self, store: Store, file: BaseFile) -> Iterator[pa.RecordBatch]:
@@ -86,34 +94,25 @@ class FileScan:
             if self.instants is not None:
                 kept = kept.filter(pc.is_in(kept[COMMIT_TIME], value_set=self.instants))
             if self.keys is not None:
-                kept = kept.filter(has_keys(kept, self.keys))
+                kept = kept.filter(self.keys.holds(kept))
             if self.exact is not None:
                 kept = kept.filter(self.exact)
             yield from kept.select(list(self.columns)).to_batches()
 
     def _rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
-        with open_parquet(store, file.path) as parquet, store.open_input(file.path) as source:
-            present = [name for name in self.needed if name in parquet.schema_arrow.names]
-            groups = list(range(parquet.metadata.num_row_groups))
+        with store.open_input(file.path) as source:
+            parquet = parquet_file(store, file.path, source)
+            groups: list[int] | None = None
             if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
                 # Not at the top: the module imports pandas, which is slow and which most programs do without.
                 import pyarrow.dataset as ds
 
                 fragment = ds.ParquetFileFormat().make_fragment(source)
                 groups = [group.id for group in fragment.subset(self.coarse).row_groups]
-            try:
-                for batch in parquet.iter_batches(
-                    row_groups=groups, columns=present, batch_size=128 * 1024, use_threads=False
-                ):
-                    yield conform(pa.Table.from_batches([batch]), self.schema, stored=True)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise CorruptFileError(
-                    f"the Parquet data cannot be read ({error})", path=store.uri(file.path)
-                ) from error
+            yield from stored_rows(parquet, self.schema, where=store.uri(file.path), row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:
-        """Whether the file has all needed columns in the table's current types, so that its statistics fit "
-        "the condition."""
+        """Whether the file's statistics fit the condition: it has all needed columns in the table's current types."""
         return all(
             field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in self.schema
         )

@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import SchemaMismatchError
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
-from hoodie.read.local import has_keys, read_table
+from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.key_generator import KeyGenerator
+from hoodie.records.key_columns import KeyColumns
 
 
-def tells_paths(generator: KeyGenerator, names: Sequence[str]) -> bool:
-    """Whether columns of these names tell the partition path of a row."""
-    return PARTITION_PATH in names or all(name.split(".")[0] in names for name in generator.partition_fields)
+def key_columns(view: TableView) -> KeyColumns:
+    """How rows name records of this table.
+
+    Raises: UnsupportedError for a key generator that only the JVM has.
+    """
+    return KeyColumns(table_key_generator(view.config), view.schema().arrow)
 
 
-def key_table(generator: KeyGenerator, rows: pa.Table) -> pa.Table:
+def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
     """Record keys of rows, and partition paths where the columns tell; rows stay in order.
 
-    Takes the table's key columns, or `_hoodie_record_key` (and `_hoodie_partition_path`).
+    Takes the table's key columns in types that fit the table's, or `_hoodie_record_key` (and `_hoodie_partition_path`).
+    Other columns are not looked at.
 
-    Raises: SchemaMismatchError if neither is there; RecordKeyError for null keys.
+    Raises: SchemaMismatchError if neither is there, or types do not fit; RecordKeyError for null keys.
     """
-    names = rows.schema.names
-    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema)
-    missing = [name for name in generator.record_key_fields if name.split(".")[0] not in names]
-    if RECORD_KEY not in names and missing:
-        raise SchemaMismatchError(
-            f"a look-up needs the record key columns {list(generator.record_key_fields)} or {RECORD_KEY}, found {names}"
-        )
-    has_column = RECORD_KEY in names
-    columns = {RECORD_KEY: batch.column(RECORD_KEY).cast(pa.string()) if has_column else generator.record_keys(batch)}
-    if PARTITION_PATH in names:
-        columns[PARTITION_PATH] = batch.column(PARTITION_PATH).cast(pa.string())
-    elif tells_paths(generator, names):
-        columns[PARTITION_PATH] = generator.partition_paths(batch)
-    return pa.table(columns)
+    naming = rows.select(columns.needed(rows.schema.names))
+    if isinstance(naming, pa.Table):
+        arrays = [column.combine_chunks() for column in naming.columns]
+        naming = pa.RecordBatch.from_arrays(arrays, schema=naming.schema)
+    made = {RECORD_KEY: columns.record_keys(naming)}
+    paths = columns.partition_paths(naming)
+    return pa.table(made if paths is None else {**made, PARTITION_PATH: paths})
 
 
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
@@ -51,7 +45,7 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
 
     Raises: as `key_table`.
     """
-    wanted = key_table(table_key_generator(view.config), keys)
+    wanted = key_table(key_columns(view), keys)
     scan = plan_scan(view)
     files = scan.files
     if PARTITION_PATH in wanted.column_names:
@@ -63,11 +57,12 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
 def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Table:
     """The rows whose key the table does not hold yet, in order: for de-duplication before an insert.
 
-    A key counts as held in its own partition, or anywhere if `is_global`. Raises: as `key_table`.
+    A key counts as held in its own partition, or anywhere if `is_global`. Memory: the rows, and the keys among them
+    that the table holds. Raises: as `key_table`.
     """
-    wanted = key_table(table_key_generator(view.config), rows)
+    wanted = key_table(key_columns(view), rows)
     if is_global and PARTITION_PATH in wanted.column_names:
         wanted = wanted.select([RECORD_KEY])
     scan = dataclasses.replace(plan_lookup(view, wanted), columns=tuple(wanted.column_names))
-    held = has_keys(wanted, read_table(scan))
-    return rows.filter(pa.array(~np.asarray(held.combine_chunks())))
+    is_held = KeySet.of(read_table(scan)).holds(wanted)
+    return rows.filter(pc.invert(is_held))

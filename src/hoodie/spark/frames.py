@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
-from hoodie.read.lookup import key_table, tells_paths
+from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.engine import guarded, session_of
@@ -34,15 +33,15 @@ def assigned(session: Any, plan: ScanPlan, assignments: Mapping[str, str]) -> An
 
 def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     """The rows of a DataFrame whose key the table does not hold: an anti join with the table's key columns."""
-    generator = table_key_generator(view.config)
+    columns = key_columns(view)
     names = frame.columns
-    by_path = not is_global and tells_paths(generator, names)
+    by_path = not is_global and columns.tells_paths(names)
     # Names of their own: rows that were read from a table have the meta columns already.
     wanted = {RECORD_KEY: "_hoodie_wanted_key"} | ({PARTITION_PATH: "_hoodie_wanted_path"} if by_path else {})
 
     def add_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            keys = key_table(generator, pa.Table.from_batches([batch]))
+            keys = key_table(columns, batch)
             made = [keys[name].combine_chunks() for name in wanted]
             yield pa.RecordBatch.from_arrays([*batch.columns, *made], [*names, *wanted.values()])
 

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskContext
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.table_schema import META_FIELDS, conform
-from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, change_schema
+from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
+from hoodie.records.key_columns import KeyColumns
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.key_hash import spread
 
@@ -75,26 +76,26 @@ class Preparation:
         )
 
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Keys to delete, by meta columns where the rows were read from a table, else by their key columns."""
-        names = batch.schema.names
-        if RECORD_KEY in names and PARTITION_PATH in names:
-            keys, paths = batch.column(RECORD_KEY).cast(pa.string()), batch.column(PARTITION_PATH).cast(pa.string())
-        else:
-            keys = self.key_generator.record_keys(batch)
-            paths = self._paths_of_keys(batch)
+        """Keys to delete; columns that do not name the record are not looked at."""
+        columns = KeyColumns(self.key_generator, self.schema)
+        naming = batch.select(columns.needed(batch.schema.names))
+        keys = columns.record_keys(naming)
+        paths = columns.partition_paths(naming)
+        if paths is None:
+            paths = self._paths_unknown(batch)
         schema = change_schema(self.schema)
         kinds = pa.array(np.full(len(keys), np.int8(Kind.DELETE)))
         empty = [pa.nulls(len(keys), field.type) for field in list(schema)[len(LEADING) :]]
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
-    def _paths_of_keys(self, batch: pa.RecordBatch) -> pa.Array:
-        missing = [name for name in self.key_generator.partition_fields if name.split(".")[0] not in batch.schema.names]
-        if not missing:
-            return self.key_generator.partition_paths(batch)
+    def _paths_unknown(self, batch: pa.RecordBatch) -> pa.Array:
+        """Empty paths, where the index looks everywhere anyway."""
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
+        fields = self.key_generator.partition_fields
+        missing = [name for name in fields if name.split(".")[0] not in batch.schema.names]
         raise SchemaMismatchError(
-            f"keys to delete need the partition columns {list(self.key_generator.partition_fields)}, found columns "
+            f"keys to delete need the partition columns {list(fields)}, found columns "
             f"{batch.schema.names}; add {missing}, or use a table with a global index, which looks in every partition"
         )
 

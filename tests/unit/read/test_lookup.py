@@ -92,7 +92,7 @@ def test_keys_of_several_columns_are_texts(tmp_path: Path) -> None:
     table = hoodie.create(tmp_path / "t", rows, record_key=["a", "b"], spark=False)
     table.upsert(rows)
     assert table.read_keys(["a:1,b:x"])["a"].to_pylist() == [1]
-    with pytest.raises(SchemaMismatchError, match="a:...,b:..."):
+    with pytest.raises(SchemaMismatchError, match=r"a:\.\.\.,b:"):
         table.delete([1])
     assert table.delete("a:2,b:y").deleted == 1
 
