@@ -113,7 +113,7 @@ def deaths(
             yield Death(number, point, copied)
 
 
-def check_recovery(store: MemoryStore, old: Rows, new: Rows) -> None:
+def check_recovery(store: Store, old: Rows, new: Rows) -> None:
     """Old rows or new rows, never between; then the next writer succeeds at once and leaves a tidy table."""
     found = rows_of(store)
     assert found in (old, new), f"neither the rows before nor after: {found}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.write import transaction as transaction_module
 from hoodie.write.transaction import transaction
+from tests.crash.tables import check_tidy
 from tests.unit.write.tables import SCHEMA, new_table, trips
 
 MINUTE_MS = 60_000
@@ -179,3 +181,29 @@ def test_files_that_came_late_go_with_their_markers(tmp_path: Path) -> None:
     assert list(tmp_path.rglob(f"*{late}*")) == []
     assert [found.suffix for found in tmp_path.rglob(f"*{archived}*")] == [".parquet"]
     assert keys(table) == ["a", "b", "x"]
+
+
+def upsert_until_it_holds(path: Path, rows: pa.Table) -> int:
+    """Write through a handle of our own, again after every conflict; says how often there was one."""
+    conflicts = 0
+    while True:
+        try:
+            hoodie.open(path).upsert(rows)
+            return conflicts
+        except hoodie.CommitConflictError:
+            conflicts += 1
+
+
+@pytest.mark.parametrize("same_partition", [False, True])
+def test_writers_on_threads_lose_nothing(tmp_path: Path, same_partition: bool) -> None:
+    table = new_table(tmp_path)
+
+    def write(number: int) -> int:
+        city = "sf" if same_partition else f"city {number % 3}"
+        return sum(upsert_until_it_holds(tmp_path, trips((f"{number}-{turn}", turn, 0.0, city))) for turn in range(3))
+
+    with ThreadPoolExecutor(3) as pool:
+        conflicts = list(pool.map(write, range(3)))
+    assert keys(table) == sorted(["a", "b", *(f"{number}-{turn}" for number in range(3) for turn in range(3))])
+    assert same_partition or sum(conflicts) == 0
+    check_tidy(LocalStore(str(tmp_path)))

@@ -1,0 +1,161 @@
+"""What another writer does between our read and our commit, and what it has pending: found, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie import CommitConflictError, Table, UnsupportedError
+from hoodie.errors import CorruptFileError
+from hoodie.format.service_metadata import (
+    ClusteringGroup,
+    ClusteringPlan,
+    RequestedReplaceMetadata,
+    SliceInfo,
+)
+from hoodie.services import rollback
+from hoodie.storage import MemoryStore
+from hoodie.timeline import Action, create_inflight, create_requested
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
+
+
+def rows(*values: tuple[str, int, str]) -> pa.Table:
+    columns = list(zip(*values, strict=True))
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+@pytest.fixture
+def table() -> Table:
+    store = MemoryStore()
+    hoodie.create(store.spec.uri, SCHEMA, record_key="id", partition_by="p")
+    made = Table(store, spark=False)
+    made.upsert(rows(("a", 1, "x"), ("b", 2, "x"), ("c", 3, "y")))
+    return made
+
+
+def values(table: Table) -> dict[str, int]:
+    found = table.to_arrow(columns=["id", "v"]).to_pylist()
+    return {row["id"]: row["v"] for row in found}
+
+
+def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(table: Table) -> None:
+    for _ in range(3):
+        table.bulk_insert(rows(("a", 1, "x"), ("b", 1, "x")))
+    result = table.upsert(rows(("a", 7, "x"), ("b", 7, "x"), ("new", 7, "x")))
+    assert result.inserted == 1
+    assert values(table)["new"] == 7
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Let another writer commit between the read of an update or delete and the beginning of its write."""
+    import hoodie.write.setup as module
+
+    begin = module.transaction
+    pending = [meanwhile]
+
+    def interrupted(*args: object, **options: object) -> object:
+        if pending:
+            pending.pop()()
+        return begin(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "transaction", interrupted)
+
+
+def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(monkeypatch, lambda: table.upsert(rows(("a", 100, "x"))))
+    with pytest.raises(CommitConflictError):
+        table.update({"v": "v + 1"}, where="id = 'a'")
+    assert values(table)["a"] == 100
+
+
+def test_delete_where_does_not_delete_what_no_longer_matches(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(monkeypatch, lambda: table.upsert(rows(("a", 100, "x"))))
+    with pytest.raises(CommitConflictError):
+        table.delete_where("v = 1")
+    assert values(table)["a"] == 100
+
+
+@pytest.mark.parametrize("write", ["upsert", "delete_partitions"])
+def test_a_column_added_meanwhile_is_not_taken_back(table: Table, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
+    wider = rows(("c", 4, "y")).append_column("more", pa.array([1], pa.int64()))
+    interrupt(monkeypatch, lambda: table.upsert(wider))
+    with pytest.raises(CommitConflictError, match="schema"):
+        if write == "upsert":
+            table.upsert(rows(("a", 5, "x")))
+        else:
+            table.delete_partitions(["p=x"])
+    assert "more" in table.schema.names
+    assert len(values(table)) == 3
+
+
+def test_file_groups_that_are_being_clustered_are_not_updated(table: Table) -> None:
+    view = table.view()
+    piece = next(found for found in view.slices() if found.partition_path == "p=x")
+    group = ClusteringGroup(slices=(SliceInfo(file_id=piece.file_id, partition_path=piece.partition_path),))
+    plan = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=ClusteringPlan(input_groups=(group,)))
+    time = view.clock.next_time(view.timeline)
+    create_requested(view.store, view.layout, time, Action.CLUSTERING, plan.to_bytes())
+    with pytest.raises(CommitConflictError, match="clustered"):
+        table.upsert(rows(("a", 5, "x")))
+    table.upsert(rows(("c", 5, "y"), ("new", 5, "x")))
+    homes = {found.file_id for found in table.view().slices() if found.partition_path == "p=x"}
+    assert len(homes) == 2, "an insert may not go to a file group that is being clustered"
+    assert values(table) == {"a": 1, "b": 2, "c": 5, "new": 5}
+
+
+@pytest.mark.parametrize("action", [Action.RESTORE, Action.INDEXING])
+def test_writes_wait_for_a_restore_and_an_index_build(table: Table, action: Action) -> None:
+    view = table.view()
+    time = view.clock.next_time(view.timeline)
+    create_requested(view.store, view.layout, time, action)
+    create_inflight(view.store, view.layout, time, action)
+    with pytest.raises(UnsupportedError, match=str(action)):
+        table.upsert(rows(("a", 5, "x")))
+    assert len(table.timeline.writes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        ("/t/p/f", "file:///t"),
+        ("file:/t/p/f", "file:///t/"),
+        ("file:///t/p/f", "file:///t"),
+        ("s3a://bucket/t/p/f", "s3://bucket/t"),
+    ],
+)
+def test_plans_of_the_jvm_name_files_in_several_ways(file: str, base: str) -> None:
+    assert rollback._relative(file, base) == "p/f"
+
+
+def test_a_plan_may_not_delete_outside_the_table() -> None:
+    with pytest.raises(CorruptFileError, match="outside"):
+        rollback._relative("/elsewhere/f", "file:///t")
+
+
+def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> None:
+    assert len(values(table)) == 3
+    store = table.view().store
+    from hoodie.files.table_properties import update_table_config
+    from hoodie.format import table_keys
+
+    update_table_config(store, {table_keys.METADATA_PARTITIONS: None})
+    store.delete_folder(".hoodie/metadata")
+    assert len(values(table)) == 3
+    Table(store, spark=False).upsert(rows(("d", 4, "z"), ("e", 5, "x")))
+    assert len(values(table)) == 5
+
+
+def test_a_share_of_inserts_is_written_in_parts(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hoodie.files.staged as staged
+    import hoodie.write.task_changes as changes
+
+    monkeypatch.setattr(changes, "_PART_BYTES", 2000)
+    monkeypatch.setattr(staged, "_HASHED_BYTES_MIN", 500)
+    many = rows(*((f"k{number % 300}", number, "x") for number in range(600)))
+    result = table.upsert(pa.concat_tables([many, rows(("a", 50, "x"))]))
+    assert (result.inserted, result.updated) == (300, 1)
+    assert values(table) == {"a": 50, "b": 2, "c": 3, **{f"k{number}": number + 300 for number in range(300)}}
