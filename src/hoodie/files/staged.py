@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.records.change import PARTITION_PATH
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.key_hash import HASH_END, spread
 from hoodie.storage import Store
 from hoodie.timeline.owner import Owner
 
@@ -26,6 +27,9 @@ _FLUSH_BYTES = 32 * 1024 * 1024
 
 _STAGE_PREFIX = "stage-"
 _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
+
+_HASHED_BYTES_MIN = 8 * 1024 * 1024
+_HASH_SLICES = 16
 
 HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
 
@@ -43,6 +47,9 @@ class StagedRun:
     rows: int
     size_bytes: int
     start: int = 0
+    hash_start: int = 0
+    hash_end: int = HASH_END
+    """The hashes of its keys (`records.key_hash.spread`) lie in `[hash_start, hash_end)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,20 +132,41 @@ class StageWriter:
         rows = pa.Table.from_batches(self._buffer, self._schema).combine_chunks()
         self._buffer, self._buffered_bytes = [], 0
         for partition_path, part in split_by_partition(rows):
-            batch = part.combine_chunks().to_batches()[0]
-            run = StagedRun(
-                path=self._path,
-                batch=len(self._runs),
-                partition_path=partition_path,
-                rows=batch.num_rows,
-                size_bytes=batch.nbytes,
-            )
-            self._writer.write_batch(batch)
-            self._runs.append(run)
+            for hash_start, hash_end, piece in _slices_by_hash(part):
+                batch = piece.combine_chunks().to_batches()[0]
+                run = StagedRun(
+                    path=self._path,
+                    batch=len(self._runs),
+                    partition_path=partition_path,
+                    rows=batch.num_rows,
+                    size_bytes=batch.nbytes,
+                    hash_start=hash_start,
+                    hash_end=hash_end,
+                )
+                self._writer.write_batch(batch)
+                self._runs.append(run)
+
+
+def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+    """Cut a large part by key hash, so that who wants a range of hashes need not read all of it; order is kept."""
+    if rows.nbytes < _HASHED_BYTES_MIN:
+        yield 0, HASH_END, rows
+        return
+    numbers = spread(rows[RECORD_KEY].combine_chunks()) // (HASH_END // _HASH_SLICES)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(_HASH_SLICES + 1))
+    for number in range(_HASH_SLICES):
+        if bounds[number] < bounds[number + 1]:
+            start = number * (HASH_END // _HASH_SLICES)
+            piece = rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
+            yield start, start + HASH_END // _HASH_SLICES, piece
 
 
 def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Cut rows into one table per partition path; inside each the order is kept."""
+    """Cut rows into one table per partition path; inside each the order is kept.
+
+    The tables share no memory: a small one that is kept does not keep the rest.
+    """
     codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
     names = codes.dictionary.to_pylist()
     if len(names) == 1:
@@ -147,9 +175,8 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     numbers = np.asarray(codes.indices)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(len(names) + 1))
-    ordered = rows.take(pa.array(order))
     for number, name in enumerate(names):
-        yield name, ordered.slice(bounds[number], bounds[number + 1] - bounds[number])
+        yield name, rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
 
 
 class StageReader:

@@ -52,6 +52,11 @@ class Index(Protocol):
         """Whether a key is unique in the table, not just in its partition."""
         ...
 
+    @property
+    def moves_records(self) -> bool:
+        """Whether a record whose partition changed moves there."""
+        ...
+
     def tag(self, engine: Engine, request: TagRequest) -> Sequence[StagedHits]:
         """Find the file groups that hold keys of the staged rows. Rows in no hit are inserts."""
         ...

@@ -48,6 +48,11 @@ class SimpleIndex:
         """`simple` or `global_simple`."""
         return "global_simple" if self.is_global else "simple"
 
+    @property
+    def moves_records(self) -> bool:
+        """As `hoodie.simple.index.update.partition.path` says, where the index is global."""
+        return self.is_global and self.update_partition_path
+
     def tag(self, engine: Engine, request: TagRequest) -> Sequence[StagedHits]:
         """See `Index.tag`. One task for a few base files of one partition."""
         tasks = list(self._tasks(engine, request))

@@ -43,7 +43,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
         rollback_time,
         Action.ROLLBACK,
         _metadata(plan, target_time, rollback_time).to_bytes(),
-        completion_time=time_after(clock, timeline),
+        completion_time=time_after(clock, folder.timeline()),
     )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.table_properties import read_table_config
+from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_record import ALL_PARTITIONS_KEY
 from hoodie.format.table_config import TableConfig
 from hoodie.metadata.compaction import compact_if_due
@@ -53,7 +54,7 @@ class MetadataTable:
         self._folder = MetadataFolder(store, config)
         self._reader = SliceReader(store)
         self._base_rows: dict[str, FileList] = {}
-        self._base_name: str | None = None
+        self._base: HFileReader | None = None
         self._lock = threading.RLock()
 
     @classmethod
@@ -139,10 +140,9 @@ class MetadataTable:
 
     def _rows(self, content: SliceContent, keys: Collection[str]) -> dict[str, FileList]:
         """Merged rows of these keys. Rows of the base file are decoded once, log blocks each time (there are few)."""
-        base = content.file_slice.base_file
-        name = None if base is None else base.name
-        if name != self._base_name:
-            self._base_rows, self._base_name = {}, name
+        if content.base is not self._base:
+            # Another file, even if of the same name: a metadata table that was built anew begins with the same names.
+            self._base_rows, self._base = {}, content.base
         missing = set(keys) - self._base_rows.keys()
         for key, record in base_rows(content, missing):
             self._base_rows[key] = dict(record.files)

@@ -144,7 +144,7 @@ class TableView:
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
         """Files by partition path, from the metadata table if the table has one we read, else from storage."""
-        if self.config.version.value >= 8:
+        if self.config.version.value >= 8 and self.config.has_metadata_table:
             with self.state.lock:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)

@@ -71,6 +71,4 @@ def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:
-    return any(
-        instant.requested_time == instant_time and not instant.is_completed for instant in timeline.instants
-    )
+    return any(instant.requested_time == instant_time and not instant.is_completed for instant in timeline.instants)

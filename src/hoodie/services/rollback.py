@@ -131,7 +131,6 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
             "the rollback plan names no instant; delete the pending rollback by hand", path=str(rollback_time)
         )
     partitions: dict[str, RollbackPartitionMetadata] = {}
-    root = view.store.uri("").rstrip("/") + "/"
     count = 0
     action = Action(target.action)
     found = view.timeline.get(target.commit_time)
@@ -140,7 +139,7 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
         delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for request in plan.rollback_requests:
         for file in request.files_to_be_deleted:
-            view.store.delete(_relative(file, root))
+            view.store.delete(_relative(file, view.store.uri("")))
         count += len(request.files_to_be_deleted)
         partitions[request.partition_path] = RollbackPartitionMetadata(
             partition_path=request.partition_path, success_delete_files=request.files_to_be_deleted
@@ -169,9 +168,22 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
     return RolledBack(target.commit_time, count)
 
 
-def _relative(file: str, root: str) -> str:
-    """Path below the base path of a file that a plan names absolutely; the JVM writes `file:/…`."""
-    for prefix in (root, "file:" + root, "file://" + root):
-        if file.startswith(prefix):
-            return file[len(prefix) :]
-    return file.lstrip("/")
+def _relative(file: str, base: str) -> str:
+    """Path below the base path of a file that a plan names absolutely: `/t/f`, `file:/t/f`, `file:///t/f`, `s3a://b/t/f`.
+
+    Raises: CorruptFileError if the file lies elsewhere.
+    """
+    path, root = _without_scheme(file), _without_scheme(base).rstrip("/") + "/"
+    if not path.startswith(root):
+        raise CorruptFileError(
+            f"a rollback plan names a file outside the table at {base}; it was not deleted", path=file
+        )
+    return path[len(root) :]
+
+
+def _without_scheme(uri: str) -> str:
+    """The path of a URI, with bucket or host if it has one; local files are written in several ways."""
+    scheme, separator, rest = uri.partition(":")
+    if not separator or "/" in scheme:
+        return "/" + uri.lstrip("/")
+    return "/" + rest.lstrip("/")

@@ -26,6 +26,7 @@ from hoodie.write.stamping import SequenceNumbers, Stamper
 
 _GATHER_BYTES = 16 * 1024 * 1024
 _HELD_BYTES_MAX = 256 * 1024 * 1024
+_OPEN_FILES_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class _OpenFiles:
             return
         for partition_path, part in split_by_partition(rows):
             if partition_path not in self._open:
+                if len(self._open) >= _OPEN_FILES_MAX:
+                    self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
                 self._open[partition_path] = self._start(partition_path)
             current = self._open[partition_path]
             current.write(part)

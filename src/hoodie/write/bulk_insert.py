@@ -16,7 +16,6 @@ from hoodie.write.bulk import BulkWrite
 from hoodie.write.outcome import result_of
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.transaction import transaction
 
 SORTS = ("none", "partition", "global")
 
@@ -29,11 +28,10 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
-    setup = WriteSetup.of(call, data.schema)
+    setup = _setup(call, data)
     watch = Stopwatch()
     exchange = _exchange(setup, sort)
-    with transaction(call.state, Action.COMMIT, WriteOperation.BULK_INSERT) as write:
-        setup.check_unchanged(write.view)
+    with setup.begin(Action.COMMIT, WriteOperation.BULK_INSERT) as write:
         stats = _write(setup, data, write.instant_time, exchange, watch)
         with watch.phase("commit"):
             write.commit(stats, schema=setup.schema.avro, extra_metadata=call.extra_metadata)
@@ -45,12 +43,11 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
 
     The old file groups stay readable by time travel until they are cleaned. Raises: as `bulk_insert`.
     """
-    setup = WriteSetup.of(call, data.schema)
+    setup = _setup(call, data)
     watch = Stopwatch()
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     plan = RequestedReplaceMetadata().to_bytes()
-    with transaction(call.state, Action.REPLACE_COMMIT, operation, plan) as write:
-        setup.check_unchanged(write.view)
+    with setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
         stats = _write(setup, data, write.instant_time, None, watch)
         touched = None if whole_table else {stat.partition_path or "" for stat in stats}
         with watch.phase("commit"):
@@ -70,15 +67,21 @@ def file_ids_of(view: TableView, partitions: set[str] | None) -> dict[str, list[
 def _write(
     setup: WriteSetup, data: Dataset, instant_time: str, exchange: Exchange | None, watch: Stopwatch
 ) -> list[WriteStat]:
-    if options.COMBINE_BEFORE_INSERT.get(setup.options):
+    preparation = setup.preparation()
+    consume = BulkWrite(setup.context(instant_time, combine=False, merge_stored=False))
+    with watch.phase("write"):
+        return setup.call.engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+
+
+def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
+    """The facts of a bulk write, which merges no duplicates."""
+    setup = WriteSetup.of(call, data.schema)
+    if options.COMBINE_BEFORE_INSERT.get(call.properties):
         raise InvalidConfigError(
             f"{options.COMBINE_BEFORE_INSERT.key}=true asks bulk writes to merge duplicates, which they do not; "
             "use upsert"
         )
-    preparation = setup.preparation()
-    consume = BulkWrite(setup.context(instant_time, combine=False))
-    with watch.phase("write"):
-        return setup.call.engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+    return setup
 
 
 def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange | None:

@@ -28,5 +28,8 @@ class WriteContext:
     merger: RecordMerger
     instant_time: str
     combine: bool
+    """Whether rows of one key in the batch are merged first."""
+    merge_stored: bool
+    """Whether rows are merged with the stored row of their key, as opposed to added beside it."""
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     sizing: FileSizing = field(default_factory=FileSizing)

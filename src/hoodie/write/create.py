@@ -21,9 +21,10 @@ from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fi
 from hoodie.format.versions import TableVersion
 from hoodie.index import index_for
 from hoodie.metadata.rules import table_key_generator
-from hoodie.records.merge import MergeFunction
+from hoodie.records.merge import MergeFunction, RecordMerger
 from hoodie.records.mergers import register_merger
 from hoodie.storage import Store
+from hoodie.write.setup import check_moves_merge
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
 _TYPES = {"copy_on_write": TableType.COPY_ON_WRITE, "merge_on_read": TableType.MERGE_ON_READ}
@@ -76,6 +77,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: leave one of them out"
         )
     mode, merging = _merging(wanted, ordering)
+    if mode is MergeMode.CUSTOM and index_for(wanted.index).is_global:
+        moves = options.UPDATE_PARTITION_PATH.get(wanted.properties)
+        merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
+        check_moves_merge(index_for(wanted.index, update_partition_path=moves), merger)
     properties = dict(wanted.properties)
     _check_properties(properties)
     name = wanted.name or default_name

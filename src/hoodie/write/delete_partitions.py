@@ -12,7 +12,6 @@ from hoodie.write.bulk_insert import file_ids_of
 from hoodie.write.outcome import result_of
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.transaction import transaction
 
 
 def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteResult:
@@ -32,7 +31,7 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
     watch = Stopwatch()
     plan = RequestedReplaceMetadata().to_bytes()
     operation = WriteOperation.DELETE_PARTITION
-    with transaction(call.state, Action.REPLACE_COMMIT, operation, plan) as write, watch.phase("commit"):
+    with setup.begin(Action.REPLACE_COMMIT, operation, plan) as write, watch.phase("commit"):
         replaced = file_ids_of(write.view, wanted)
         write.commit((), schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
     return result_of(write, (), watch)

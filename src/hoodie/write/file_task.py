@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,26 +16,23 @@ from hoodie.files.base_file import BaseFileWriter, read_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
-from hoodie.files.staged import StageReader
 from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.table_schema import with_meta_fields
-from hoodie.index import Route
-from hoodie.records.change import KIND, RECORD_KEY, Kind, change_schema
-from hoodie.records.key_hash import spread
-from hoodie.storage import Store, open_store
+from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.storage import open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.plan import FileTask
 from hoodie.write.stamping import SequenceNumbers, Stamper
-
-Rows = npt.NDArray[np.int64]
+from hoodie.write.task_changes import changes_of
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
     """Callable for `Engine.run`: writes the file group of a task.
 
-    Memory: the task's changes, one row group of the base file and one of the new file; not the base file.
+    Memory: the task's updates and 64 MiB of its inserts, one row group of the base file and one of the new file;
+    neither the base file nor all the inserts.
     """
 
     context: WriteContext
@@ -45,10 +41,9 @@ class WriteFile:
         """Write the new base file and say what it holds; None if there was nothing to write."""
         started = time.monotonic()
         store = open_store(self.context.store)
-        changes = _load_changes(store, self.context, task)
-        if task.base_file is None:
-            changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
-        if changes.num_rows == 0:
+        parts = changes_of(store, self.context, task)
+        changes = next(parts, None)
+        if changes is None:
             return None
         file_id = task.base_file.file_id if task.base_file else new_file_id(uuid.uuid4(), 0)
         name = BaseFileName(file_id, _token(attempt), self.context.instant_time).name
@@ -65,6 +60,8 @@ class WriteFile:
                     writer.write(merge.merge(stored))
             for rows in merge.inserts():
                 writer.write(rows)
+            for part in parts:
+                writer.write(merge.append(part))
         return merge.stat(task, path, writer, file_id, started)
 
 
@@ -88,7 +85,7 @@ class _FileMerge:
 
     def merge(self, stored: pa.Table) -> pa.Table:
         """The rows that take the place of `stored`, in its order."""
-        if not self._context.combine:
+        if not self._context.merge_stored:
             return self._stamper.kept_rows(stored)
         places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
         here = np.flatnonzero(np.asarray(pc.is_valid(places)))
@@ -111,10 +108,16 @@ class _FileMerge:
         """Rows whose key no stored row had; deletes of unknown keys have nothing to do."""
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
-        self.inserted = len(new)
+        self.inserted += len(new)
         step = 256 * 1024
         for start in range(0, len(new), step):
             yield self._stamper.new_rows(self._changes.take(pa.array(new[start : start + step])))
+
+    def append(self, changes: pa.Table) -> pa.Table:
+        """Further inserts, whose keys no stored row has."""
+        rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+        self.inserted += rows.num_rows
+        return self._stamper.new_rows(rows)
 
     def stat(self, task: FileTask, path: str, writer: BaseFileWriter, file_id: str, started: float) -> WriteStat:
         """What the commit metadata says of the new file."""
@@ -136,61 +139,3 @@ class _FileMerge:
             partition_path=task.partition_path,
             runtime_stats=runtime,
         )
-
-
-def _load_changes(store: Store, context: WriteContext, task: FileTask) -> pa.Table:
-    """The task's changes, one per key where the write combines duplicates; later rows are newer."""
-    schema = change_schema(context.schema)
-    with StageReader(store) as reader:
-        parts = [*_updates(reader, task), *_inserts(reader, task)]
-    if not parts:
-        return schema.empty_table()
-    changes = pa.concat_tables(parts).combine_chunks()
-    return context.merger.reduce(changes) if context.combine else changes
-
-
-def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
-    """Rows that the index found in this file group; a row that moves away is here a delete."""
-    if task.hits is None:
-        return
-    found = reader.read(task.hits)
-    ordinals, routes = np.asarray(found.column("row")), np.asarray(found.column("route"))
-    ordinals, routes = ordinals[routes != Route.DROP], routes[routes != Route.DROP]
-    for run in task.runs:
-        first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
-        if first == last:
-            continue
-        rows = pa.Table.from_batches([reader.read(run)]).take(pa.array(ordinals[first:last] - run.start))
-        moves = routes[first:last] == Route.MOVE
-        if moves.any():
-            kinds = np.where(moves, np.int8(Kind.DELETE), np.asarray(rows[KIND].combine_chunks())).astype(np.int8)
-            rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds))
-        yield rows
-
-
-def _inserts(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
-    """This file group's share of the partition's rows that the index found nowhere, or that move here."""
-    if task.inserts is None:
-        return
-    taken = _taken(reader, task)
-    for run in task.runs:
-        if run.partition_path != task.partition_path:
-            continue
-        batch = reader.read(run)
-        mine = np.ones(run.rows, np.bool_)
-        first, last = np.searchsorted(taken, [run.start, run.start + run.rows])
-        mine[taken[first:last] - run.start] = False
-        if task.inserts.start > 0 or task.inserts.end < 1 << 32:
-            hashes = spread(batch.column(RECORD_KEY))
-            mine &= (hashes >= task.inserts.start) & (hashes < task.inserts.end)
-        if mine.any():
-            yield pa.Table.from_batches([batch]).filter(pa.array(mine))
-
-
-def _taken(reader: StageReader, task: FileTask) -> Rows:
-    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped."""
-    found = [np.zeros(0, np.int64)]
-    for hits in task.all_hits:
-        batch = reader.read(hits)
-        found.append(np.asarray(batch.column("row"))[np.asarray(batch.column("route")) != Route.MOVE])
-    return np.unique(np.concatenate(found))

@@ -11,6 +11,7 @@ from hoodie.files.staged import StagedHits, StagedRun, stage_folder
 from hoodie.format.commit_metadata import WriteOperation, WriteStat
 from hoodie.index import TagRequest
 from hoodie.timeline import Action
+from hoodie.write.conflicts import groups_being_clustered, refuse_clustered
 from hoodie.write.file_task import WriteFile
 from hoodie.write.outcome import result_of
 from hoodie.write.plan import FileTask, plan_files
@@ -18,7 +19,6 @@ from hoodie.write.record_size import record_bytes
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import stage
-from hoodie.write.transaction import transaction
 
 
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:
@@ -59,34 +59,29 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
         with watch.phase("stage"):
             merger = setup.merger if meets_everywhere else None
             runs = stage(setup.call.engine, data, preparation, store.spec, folder, merger)
-        with transaction(setup.call.state, Action.COMMIT, operation) as write:
-            setup.check_unchanged(write.view)
+        with setup.begin(Action.COMMIT, operation) as write:
+            clustered = groups_being_clustered(write.view)
             touched = None if meets_everywhere else {run.partition_path for run in runs}
             slices = write.view.slices(touched)
             with watch.phase("tag"):
                 hits = _tag(setup, runs, slices, folder) if is_indexed else ()
+            refuse_clustered({(hit.partition_path, hit.file_id) for hit in hits}, clustered)
             tasks = plan_files(
                 runs,
                 hits,
-                slices,
-                sizing=setup.context("", combine=True).sizing,
+                [found for found in slices if (found.partition_path, found.file_id) not in clustered],
+                sizing=setup.sizing,
                 record_bytes=record_bytes(write.view, runs, setup.options),
                 is_global=meets_everywhere,
                 deletes_only=operation is WriteOperation.DELETE,
             )
             with watch.phase("write"):
-                stats = _write_files(setup, write.instant_time, tasks, combine=_combines(setup, operation))
+                stats = _write_files(setup, write.instant_time, tasks, is_indexed=is_indexed)
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
                 write.commit(stats, schema=setup.schema.avro, extra_metadata=extra, is_global=meets_everywhere)
     moves = sum(hit.moves for hit in hits)
     return result_of(write, stats, watch, moves=moves)
-
-
-def _combines(setup: WriteSetup, operation: WriteOperation) -> bool:
-    if operation is WriteOperation.INSERT:
-        return options.COMBINE_BEFORE_INSERT.get(setup.options)
-    return True
 
 
 def _tag(setup: WriteSetup, runs: tuple[StagedRun, ...], slices: list[FileSlice], folder: str) -> Sequence[StagedHits]:
@@ -104,8 +99,9 @@ def _tag(setup: WriteSetup, runs: tuple[StagedRun, ...], slices: list[FileSlice]
     return setup.index.tag(setup.engine_for(sum(found.size_bytes for found in slices)), request)
 
 
-def _write_files(setup: WriteSetup, instant_time: str, tasks: list[FileTask], *, combine: bool) -> list[WriteStat]:
-    context = setup.context(instant_time, combine=combine)
+def _write_files(setup: WriteSetup, instant_time: str, tasks: list[FileTask], *, is_indexed: bool) -> list[WriteStat]:
+    combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
+    context = setup.context(instant_time, combine=combine, merge_stored=is_indexed)
     work = {run.path + str(run.batch): run.size_bytes for task in tasks for run in task.runs}
     work_bytes = sum(work.values()) + sum(task.base_file.size_bytes for task in tasks if task.base_file)
     stats = setup.engine_for(work_bytes).run(WriteFile(context), tasks)

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
+from hoodie.records.key_hash import HASH_END
 from hoodie.write.context import FileSizing
-
-HASH_END = 1 << 32
-"""One past the greatest value of `records.key_hash.spread`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def plan_files(
     everything = _Partition("", tuple(runs), tuple(hits))
     for partition in _partitions(runs, hits):
         files = files_of.get(partition.path, [])
-        expected = 0 if deletes_only else partition.inserts_expected(is_global)
+        expected = 0 if deletes_only else partition.inserts_expected()
         shares = list(_place(expected, files, sizing, record_bytes))
         tasks += _tasks(partition, everything if is_global else partition, files, shares)
     return tasks
@@ -87,11 +85,12 @@ class _Partition:
     runs: tuple[StagedRun, ...]
     hits: tuple[StagedHits, ...]
 
-    def inserts_expected(self, is_global: bool) -> int:
-        """Rows that no file group holds; with a global index a guess, but never zero where there may be some."""
+    def inserts_expected(self) -> int:
+        """About how many rows no file group holds; above zero wherever there may be some.
+
+        A guess only: a key that the table holds twice is hit twice, and with a global index rows hit other partitions.
+        """
         rows = sum(run.rows for run in self.runs)
-        if not is_global:
-            return rows - sum(hit.updates for hit in self.hits)
         return max(rows - sum(hit.updates for hit in self.hits), 1) if rows else 0
 
 

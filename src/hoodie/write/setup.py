@@ -5,7 +5,8 @@ Everything here raises before the timeline is touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
+from hoodie.format.commit_metadata import WriteOperation
 from hoodie.format.schema_evolution import evolve
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
@@ -23,8 +25,11 @@ from hoodie.metadata.rules import table_key_generator, table_merger
 from hoodie.metadata.view import TableSchema, TableState, TableView
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.merge import RecordMerger
+from hoodie.timeline import Action
+from hoodie.write.conflicts import known_schema
 from hoodie.write.context import FileSizing, WriteContext
 from hoodie.write.prepare import Preparation
+from hoodie.write.transaction import Transaction, transaction
 
 _TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
 
@@ -37,6 +42,8 @@ class WriteCall:
     engine: Engine
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    baseline: TableView | None = None
+    """The state in which the caller read the rows that it now writes; None: it read none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +67,18 @@ class WriteSetup:
         view = TableView.load(call.state)
         check_writable(view)
         effective = effective_options(view.config, call.properties)
+        merger = table_merger(view.config)
+        index = index_for(
+            options.INDEX_TYPE.get(effective), update_partition_path=options.UPDATE_PARTITION_PATH.get(effective)
+        )
+        check_moves_merge(index, merger)
         return cls(
             call=call,
             view=view,
             schema=evolved_schema(view, incoming, fill_missing=options.FILL_MISSING.get(effective)),
-            key_generator=table_key_generator(view.config),
-            merger=table_merger(view.config),
-            index=index_for(
-                options.INDEX_TYPE.get(effective), update_partition_path=options.UPDATE_PARTITION_PATH.get(effective)
-            ),
+            key_generator=table_key_generator(view.config, call.properties),
+            merger=merger,
+            index=index,
             options=effective,
         )
 
@@ -85,7 +95,7 @@ class WriteSetup:
             buckets=buckets,
         )
 
-    def context(self, instant_time: str, *, combine: bool) -> WriteContext:
+    def context(self, instant_time: str, *, combine: bool, merge_stored: bool) -> WriteContext:
         """What this write's workers share."""
         codec = options.CODEC.get(self.options)
         return WriteContext(
@@ -94,23 +104,32 @@ class WriteSetup:
             merger=self.merger,
             instant_time=instant_time,
             combine=combine,
+            merge_stored=merge_stored,
             parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
-            sizing=FileSizing(
-                max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
-                small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
-            ),
+            sizing=self.sizing,
         )
 
-    def check_unchanged(self, begun: TableView) -> None:
-        """Refuse if another writer changed the schema between setup and the beginning of the transaction."""
-        if begun.timeline.completed().instants == self.view.timeline.completed().instants:
-            return
-        if _known_schema(begun) != _known_schema(self.view):
-            raise CommitConflictError(
-                f"another writer changed the schema of {begun.store.uri('')} while this write was prepared; "
-                "nothing was "
-                "committed, try again"
-            )
+    @property
+    def sizing(self) -> FileSizing:
+        """Sizes that place inserts."""
+        return FileSizing(
+            max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
+            small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
+        )
+
+    @contextmanager
+    def begin(self, action: Action, operation: WriteOperation, requested: bytes = b"") -> Iterator[Transaction]:
+        """Begin the write's transaction, if the schema is still the one that was settled.
+
+        Raises: CommitConflictError.
+        """
+        with transaction(self.call.state, action, operation, requested, baseline=self.call.baseline) as write:
+            if known_schema(write.view) != known_schema(self.view):
+                raise CommitConflictError(
+                    f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
+                    "nothing was committed, try again"
+                )
+            yield write
 
     def engine_for(self, work_bytes: int) -> Engine:
         """Threads of this process for small work, the caller's engine for the rest."""
@@ -126,13 +145,15 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     """
     fixed = [key for key in properties if key in _TABLE_KEYS or key == options.PYTHON_MERGER_KEY]
     contradicting = [key for key in fixed if config.raw.get(key) != properties[key]]
+    times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
+    contradicting += [key for key in times if config.raw.get(key, properties[key]) != properties[key]]
     if contradicting:
         key = contradicting[0]
         raise InvalidConfigError(
             f"{key} is fixed when the table is created: it is {config.raw.get(key)!r}, this write asks for "
             f"{properties[key]!r}; leave it out"
         )
-    options.check_options(properties, also_known=_TABLE_KEYS)
+    options.check_options(properties, also_known=(*_TABLE_KEYS, *times))
     moves = options.UPDATE_PARTITION_PATH
     if moves.get(properties, config.raw) != moves.get(config.raw):
         raise InvalidConfigError(
@@ -170,6 +191,18 @@ def check_writable(view: TableView) -> None:
             raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
 
 
+def check_moves_merge(index: Index, merger: RecordMerger) -> None:
+    """Refuse a merge function where a record may move to another partition: there its stored version is not at hand.
+
+    Raises: UnsupportedError.
+    """
+    if merger.function is not None and index.is_global and index.moves_records:
+        raise UnsupportedError(
+            f"index={index.name!r} moves records between partitions, which a Python merger cannot follow yet; use "
+            f"index='simple', or create the table with {options.UPDATE_PARTITION_PATH.key}=false"
+        )
+
+
 def evolved_schema(view: TableView, incoming: pa.Schema | None, *, fill_missing: bool) -> TableSchema:
     """The table's schema after this write; its Avro text stays as it is unless a column is new or wider.
 
@@ -185,10 +218,3 @@ def evolved_schema(view: TableView, incoming: pa.Schema | None, *, fill_missing:
     if evolved == current.arrow:
         return current
     return TableSchema(evolved, arrow_to_avro(evolved, table_name=config.name))
-
-
-def _known_schema(view: TableView) -> str | None:
-    try:
-        return view.schema().avro
-    except InvalidConfigError:
-        return None

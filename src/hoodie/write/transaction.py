@@ -29,17 +29,9 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
+from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
 
 FILES_PARTITION = "files"
-_KEYS_STAY_UNIQUE = frozenset(
-    {
-        WriteOperation.UPSERT,
-        WriteOperation.UPSERT_PREPPED,
-        WriteOperation.INSERT_OVERWRITE,
-        WriteOperation.INSERT_OVERWRITE_TABLE,
-    }
-)
-"""Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
 
 
 @dataclass(slots=True)
@@ -54,6 +46,8 @@ class Transaction:
     operation: WriteOperation
     heartbeat: Heartbeat
     rolled_back: tuple[RolledBack, ...]
+    baseline: TableView
+    """The state that the write was worked out on: `view`, or an earlier one if rows were read before it began."""
     is_settled: bool = False
 
     @property
@@ -99,7 +93,9 @@ class Transaction:
         now = TableView.load(self.view.state)
         self.heartbeat.ensure_fresh()
         _check_still_pending(now, self.instant)
-        _check_conflicts(self.view, now, metadata, is_global)
+        check_no_exclusive_service(now)
+        check_conflicts(self.baseline, now, metadata, is_global=is_global)
+        content = metadata.to_bytes(now.config.version)
         self.is_settled = True
         _commit_to_metadata_table(now, self.instant_time, metadata)
         return create_completed(
@@ -107,7 +103,7 @@ class Transaction:
             now.layout,
             self.instant_time,
             self.instant.action,
-            metadata.to_bytes(now.config.version),
+            content,
             completion_time=now.clock.next_time(now.timeline),
         )
 
@@ -134,14 +130,22 @@ class Transaction:
 
 @contextlib.contextmanager
 def transaction(
-    state: TableState, action: Action, operation: WriteOperation, requested: bytes = b""
+    state: TableState,
+    action: Action,
+    operation: WriteOperation,
+    requested: bytes = b"",
+    *,
+    baseline: TableView | None = None,
 ) -> Iterator[Transaction]:
     """Begin a write: dead writers are rolled back, the instant is requested and in flight, its heartbeat beats.
+
+    `baseline`: the state in which the caller read what it now writes; conflicts count from there.
 
     If the body fails before anything reached the metadata table, the write is undone and leaves no trace. If it fails
     later, it is left pending: the next writer rolls it back.
     """
     write = _begin(state, action, operation, requested)
+    write.baseline = baseline or write.view
     try:
         yield write
     except BaseException:
@@ -159,7 +163,7 @@ def _begin(state: TableState, action: Action, operation: WriteOperation, request
             view, rolled_back = _settle(state)
             requested_time = view.clock.next_time(view.timeline)
             instant = create_requested(view.store, view.layout, requested_time, action, requested)
-            write = Transaction(view, instant, operation, Heartbeat(view.store, requested_time), rolled_back)
+            write = Transaction(view, instant, operation, Heartbeat(view.store, requested_time), rolled_back, view)
             write.heartbeat.start()
         content = CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
         write.instant = create_inflight(view.store, view.layout, requested_time, action, content)
@@ -174,6 +178,7 @@ def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Bring the table in order for a write: nothing of dead writers is left, the metadata table can be written."""
     leftovers = Leftovers.find(state.store)
     view = TableView.load(state)
+    check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     view = TableView.load(state) if rolled_back else view
     leftovers.remove(state.store, view.timeline)
@@ -237,47 +242,8 @@ def _check_still_pending(now: TableView, instant: Instant) -> None:
     if found is None or found.is_completed:
         raise CommitConflictError(
             f"{instant} is no longer pending on the timeline of {now.store.uri('')}: another writer took this "
-            "one for dead "
-            "and rolled it back; nothing was committed, try again"
+            "one for dead and rolled it back; nothing was committed, try again"
         )
-
-
-def _check_conflicts(begun: TableView, now: TableView, metadata: CommitMetadata, is_global: bool) -> None:
-    """Refuse if a write that completed since we began changed what we changed, or inserted where we inserted.
-
-    Inserts of two writers into one partition (with a global index: anywhere) may hold the same new key, which neither
-    could see in the other.
-    """
-    before = {instant.requested_time for instant in begun.timeline.completed().instants}
-    ours = _touched(metadata)
-    our_inserts = _inserting_partitions(metadata)
-    for instant in now.completed_writes():
-        if instant.requested_time in before:
-            continue
-        theirs = now.commit_metadata(instant)
-        shared = ours & _touched(theirs)
-        their_inserts = _inserting_partitions(theirs)
-        partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
-        if shared or partitions:
-            where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
-            raise CommitConflictError(
-                f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
-                f"partitions: {where[:3]}; nothing was committed, try again"
-            )
-
-
-def _touched(metadata: CommitMetadata) -> set[tuple[str, str]]:
-    written = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats()}
-    for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
-        written |= {(path, file_id) for file_id in file_ids}
-    return written
-
-
-def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
-    """Partitions in which the write put new keys, and in which it must be true that no other row has them."""
-    if metadata.operation_type not in _KEYS_STAY_UNIQUE:
-        return set()
-    return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
 
 
 def _commit_to_metadata_table(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:

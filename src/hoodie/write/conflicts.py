@@ -1,0 +1,120 @@
+"""What other writers may have done meanwhile, and whether this write can still be committed.
+
+Implements docs/format/table.md §10.4, and is stricter where the JVM would let two writers insert the same new key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.metadata.view import TableView
+from hoodie.timeline import Action, Instant, State, read_instant
+
+FileGroup = tuple[str, str]
+"""Partition path and file id."""
+
+_KEYS_STAY_UNIQUE = frozenset(
+    {
+        WriteOperation.UPSERT,
+        WriteOperation.UPSERT_PREPPED,
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+    }
+)
+"""Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
+
+
+def check_no_exclusive_service(view: TableView) -> None:
+    """Refuse to write while a restore or an index build runs: both take the table's state for theirs.
+
+    Raises: UnsupportedError, naming the instant.
+    """
+    for instant in view.timeline.pending().instants:
+        if instant.action in (Action.RESTORE, Action.INDEXING):
+            raise UnsupportedError(
+                f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}): writes wait until it "
+                "is done; let the engine that began it finish it"
+            )
+
+
+def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
+    """File groups that a pending clustering will replace: an update of one would be lost with it."""
+    groups: set[FileGroup] = set()
+    for instant in view.timeline.pending().instants:
+        if instant.action is not Action.CLUSTERING:
+            continue
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+        plan = RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan
+        for group in plan.input_groups if plan else ():
+            groups |= {(piece.partition_path, piece.file_id) for piece in group.slices}
+    return frozenset(groups)
+
+
+def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:
+    """Raise CommitConflictError if the write touches file groups that are being clustered."""
+    shared = sorted(touched & clustered)
+    if shared:
+        raise CommitConflictError(
+            f"file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]} are being clustered; nothing was "
+            "committed, try again when the clustering is done"
+        )
+
+
+def check_conflicts(baseline: TableView, now: TableView, metadata: CommitMetadata, *, is_global: bool) -> None:
+    """Refuse if a write that completed since `baseline` changed what we changed, or inserted where we inserted.
+
+    `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
+    index: anywhere) may hold the same new key, which neither could see in the other.
+
+    Raises: CommitConflictError.
+    """
+    if known_schema(baseline) != known_schema(now):
+        raise CommitConflictError(
+            f"another writer changed the schema of {now.store.uri('')} while this write ran; nothing was committed, "
+            "try again"
+        )
+    ours = _touched(metadata)
+    refuse_clustered(ours, groups_being_clustered(now))
+    before = {instant.requested_time for instant in baseline.timeline.completed().instants}
+    for instant in now.completed_writes():
+        if instant.requested_time not in before:
+            _check_against(metadata, ours, instant, now.commit_metadata(instant), is_global=is_global)
+
+
+def known_schema(view: TableView) -> str | None:
+    """The table's schema as its newest commit, or its creation, tells; None before either."""
+    try:
+        return view.schema().avro
+    except InvalidConfigError:
+        return None
+
+
+def _check_against(
+    metadata: CommitMetadata, ours: AbstractSet[FileGroup], instant: Instant, theirs: CommitMetadata, *, is_global: bool
+) -> None:
+    shared = ours & _touched(theirs)
+    our_inserts, their_inserts = _inserting_partitions(metadata), _inserting_partitions(theirs)
+    partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
+    if shared or partitions:
+        where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
+        raise CommitConflictError(
+            f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
+            f"partitions: {where[:3]}; nothing was committed, try again"
+        )
+
+
+def _touched(metadata: CommitMetadata) -> set[FileGroup]:
+    written = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats()}
+    for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+        written |= {(path, file_id) for file_id in file_ids}
+    return written
+
+
+def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
+    """Partitions in which the write put new keys, and in which it must be true that no other row has them."""
+    if metadata.operation_type not in _KEYS_STAY_UNIQUE:
+        return set()
+    return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}

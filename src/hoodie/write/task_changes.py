@@ -1,0 +1,102 @@
+"""The changes of one file task, read back from staging: its updates, and its share of the inserts, a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.files.staged import StageReader
+from hoodie.index import Route
+from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.key_hash import spread
+from hoodie.storage import Store
+from hoodie.write.context import WriteContext
+from hoodie.write.plan import FileTask, HashRange
+
+Rows = npt.NDArray[np.int64]
+_PART_BYTES = 64 * 1024 * 1024
+
+
+def changes_of(store: Store, context: WriteContext, task: FileTask) -> Iterator[pa.Table]:
+    """The task's changes in parts that share no key; one per key where the write combines duplicates.
+
+    All updates are in the first part. A part without a row to write does not come, so nothing comes where nothing is to
+    do. Memory: the updates, and about 64 MiB of inserts.
+    """
+    with StageReader(store) as reader:
+        parts = _parts(task)
+        taken = _taken(reader, task) if parts else np.zeros(0, np.int64)
+        for number, hashes in enumerate(parts or [None]):
+            found = list(_updates(reader, task)) if number == 0 else []
+            found += list(_inserts(reader, task, hashes, taken)) if hashes is not None else []
+            if not found:
+                continue
+            changes = pa.concat_tables(found).combine_chunks()
+            changes = context.merger.reduce(changes) if context.combine else changes
+            if task.base_file is None or number > 0:
+                changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+            if changes.num_rows:
+                yield changes
+
+
+def _parts(task: FileTask) -> list[HashRange]:
+    """The share of the inserts, cut so that each part is about as large as may be held."""
+    if task.inserts is None:
+        return []
+    start, end = task.inserts.start, task.inserts.end
+    size_bytes = sum(
+        run.size_bytes * max(min(run.hash_end, end) - max(run.hash_start, start), 0) / (run.hash_end - run.hash_start)
+        for run in task.runs
+        if run.partition_path == task.partition_path
+    )
+    count = min(max(-(-int(size_bytes) // _PART_BYTES), 1), end - start)
+    bounds = [start + (end - start) * number // count for number in range(count + 1)]
+    return [HashRange(first, last) for first, last in zip(bounds, bounds[1:], strict=False)]
+
+
+def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
+    """Rows that the index found in this file group; a row that moves away is here a delete."""
+    if task.hits is None:
+        return
+    found = reader.read(task.hits)
+    ordinals, routes = np.asarray(found.column("row")), np.asarray(found.column("route"))
+    ordinals, routes = ordinals[routes != Route.DROP], routes[routes != Route.DROP]
+    for run in task.runs:
+        first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
+        if first == last:
+            continue
+        rows = pa.Table.from_batches([reader.read(run)]).take(pa.array(ordinals[first:last] - run.start))
+        moves = routes[first:last] == Route.MOVE
+        if moves.any():
+            kinds = np.where(moves, np.int8(Kind.DELETE), np.asarray(rows[KIND].combine_chunks())).astype(np.int8)
+            rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds))
+        yield rows
+
+
+def _inserts(reader: StageReader, task: FileTask, hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
+    """Rows of the partition in a range of key hashes that the index found nowhere, or that move here."""
+    for run in task.runs:
+        if run.partition_path != task.partition_path or run.hash_end <= hashes.start or run.hash_start >= hashes.end:
+            continue
+        batch = reader.read(run)
+        mine = np.ones(run.rows, np.bool_)
+        first, last = np.searchsorted(taken, [run.start, run.start + run.rows])
+        mine[taken[first:last] - run.start] = False
+        if run.hash_start < hashes.start or run.hash_end > hashes.end:
+            found = spread(batch.column(RECORD_KEY))
+            mine &= (found >= hashes.start) & (found < hashes.end)
+        if mine.any():
+            yield pa.Table.from_batches([batch]).filter(pa.array(mine))
+
+
+def _taken(reader: StageReader, task: FileTask) -> Rows:
+    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped."""
+    found = [np.zeros(0, np.int64)]
+    for hits in task.all_hits:
+        batch = reader.read(hits)
+        found.append(np.asarray(batch.column("row"))[np.asarray(batch.column("route")) != Route.MOVE])
+    return np.unique(np.concatenate(found))
