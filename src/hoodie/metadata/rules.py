@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hoodie.config import PYTHON_MERGER
 from hoodie.errors import UnsupportedError
+from hoodie.format import table_keys as keys
 from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_config import TableConfig
 from hoodie.records.key_generator import KeyGenerator, key_generator_for
@@ -11,11 +14,16 @@ from hoodie.records.merge import RecordMerger
 from hoodie.records.mergers import registered_merger
 
 
-def table_key_generator(config: TableConfig) -> KeyGenerator:
+def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
     """The key generator a table's properties ask for.
+
+    `properties` of a write supply `hoodie.keygen.timebased.*` where the table stores none: the JVM stores them with
+    the timestamp generator, but not with the custom one.
 
     Raises: UnsupportedError for one that only the JVM has.
     """
+    prefix = keys.TIMEBASED_PREFIX
+    given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
     return key_generator_for(
         kind=config.key_generator,
         record_key_fields=config.record_key_fields,
@@ -25,7 +33,7 @@ def table_key_generator(config: TableConfig) -> KeyGenerator:
         url_encode=config.is_url_encoded,
         slash_separated_dates=config.has_slash_separated_dates,
         table_version=config.version.value,
-        timestamp_options=config.timestamp_options,
+        timestamp_options={**given, **config.timestamp_options},
     )
 
 

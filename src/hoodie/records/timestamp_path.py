@@ -134,7 +134,11 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
     unit = options.get("timestamp.scalar.time.unit", "SECONDS").strip().upper()
     if kind not in (*_UNIT_OF_TYPE, *_TEXT_TYPES, "SCALAR"):
         known = ", ".join((*_UNIT_OF_TYPE, "SCALAR", *_TEXT_TYPES))
-        raise InvalidConfigError(f"hoodie.keygen.timebased.timestamp.type: one of {known} expected, found {kind!r}")
+        raise InvalidConfigError(
+            f"hoodie.keygen.timebased.timestamp.type: one of {known} expected, found {kind!r}; "
+            "a table of the JVM with a custom key generator does not store it: give the hoodie.keygen.timebased.* "
+            "options that its writer uses in properties= of the write"
+        )
     if unit not in _MILLIS_OF_UNIT:
         known = ", ".join(_MILLIS_OF_UNIT)
         raise InvalidConfigError(
