@@ -1,6 +1,7 @@
-"""How a table's schema grows with the data written to it: what the JVM accepts by default, nothing more.
+"""How a table's schema grows with the data written to it: what the JVM accepts by default, and loses no value.
 
-On-disk format: docs/format/table.md §3.7; the rules are those seen in tests/golden/types/evolution.json.
+On-disk format: docs/format/table.md §3.7; the JVM's rules are those seen in tests/golden/types/evolution.json, ours are
+narrower (docs/decisions/0006-lossless-evolution.md).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.format.arrow_types import LIST_ITEM, normalise
 from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD
 
-_NUMBER_RANK: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_WIDENED: Final = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
+_NUMBERS: Final = frozenset(kind for pair in _WIDENED for kind in pair)
 _META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
 
 
@@ -23,9 +25,10 @@ def evolve(
 ) -> pa.Schema:
     """Return the table's schema after a write of data with the incoming schema; the data's meta fields do not count.
 
-    Columns keep their order; new ones come last and are nullable, new fields of structs likewise. Of two number types
-    the later one in int, long, float, double is taken; of two decimals of the same scale the one with more digits; a
-    column becomes nullable when the data's is. A missing column must be nullable and is filled with null (the JVM
+    Columns keep their order; new ones come last and are nullable, new fields of structs likewise. An int column becomes
+    long, a float column double, when the data is; a decimal column gets more digits at the same scale; a column becomes
+    nullable when the data's is. Data of a narrower type, and integers for a float column, change nothing: whether each
+    value fits is found when it is cast. A missing column must be nullable and is filled with null (the JVM
     refuses it by default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested
     ones with dots) must not change, so there a number may only grow from int to long, or in digits.
 
@@ -72,8 +75,8 @@ class _Merger:
     def _type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
         if table == incoming and not pa.types.is_nested(table):
             return table
-        if table in _NUMBER_RANK and incoming in _NUMBER_RANK:
-            return max(table, incoming, key=_NUMBER_RANK.index)
+        if table in _NUMBERS and incoming in _NUMBERS:
+            return _number(table, incoming, path)
         if pa.types.is_decimal(table) and pa.types.is_decimal(incoming):
             return _decimal(table, incoming, path)
         if pa.types.is_timestamp(table) and pa.types.is_timestamp(incoming) and table.tz == incoming.tz:
@@ -92,6 +95,13 @@ class _Merger:
             values = self._field(table.item_field, incoming.item_field, f"{path}.value")
             return pa.map_(table.key_type, values.with_name("value"))
         raise _mismatch(path, table, incoming, "cast the column, or write it under another name")
+
+
+def _number(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_integer(table) and pa.types.is_floating(incoming):
+        advice = f"integers would be rounded: cast the data to {table}"
+        raise _mismatch(path, table, incoming, f"{advice} (pandas makes missing integers floats: astype('Int64'))")
+    return incoming if (table, incoming) in _WIDENED else table
 
 
 def _decimal(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:

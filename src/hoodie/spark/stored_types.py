@@ -1,7 +1,7 @@
 """Which types the columns of a base file had when it was written: Spark's Parquet scan widens few of them.
 
 Spark 4 reads int as long or double, and float as double; 3.5 does not even that, and neither reads int as float or long
-as double, as the JVM's writer and ours let a column grow. Files with older types are scanned as they are, and cast.
+as double, as the JVM lets a column grow. Files with older types are scanned as they are, and cast.
 """
 
 from __future__ import annotations
