@@ -25,7 +25,7 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
 _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
-"""A column is worth a dictionary if at most this share of a sample's values are distinct: else it is work for "
+"""A column gets a dictionary if at most this share of a sample's values are distinct: else it is work for "
 "nothing."""
 _BATCH_ROWS = 128 * 1024
 

@@ -56,7 +56,7 @@ class RecordLocation:
         Raises:
             CorruptFileError: the bytes are no location.
         """
-        info = decode_record(value, schema_json=schema_json, path=path).get("recordIndexMetadata")
+        info: Any = decode_record(value, schema_json=schema_json, path=path).get("recordIndexMetadata")
         try:
             return cls(info["partitionName"], _file_id(info), int(info["instantTime"]))
         except (ValueError, TypeError, KeyError) as error:

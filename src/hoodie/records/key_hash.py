@@ -25,4 +25,5 @@ def spread(keys: pa.StringArray) -> npt.NDArray[np.uint32]:
     mixed = java_hash(keys).view(np.uint32) ^ lengths * np.uint32(0x9E3779B9)
     mixed = (mixed ^ mixed >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     mixed = (mixed ^ mixed >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    return mixed ^ mixed >> np.uint32(16)
+    hashes: npt.NDArray[np.uint32] = mixed ^ mixed >> np.uint32(16)
+    return hashes

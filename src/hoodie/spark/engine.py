@@ -109,8 +109,15 @@ class SparkEngine:
         if exchange is None:
             return list(self._collect(data.frame.mapInArrow(guarded(both), _RESULT_SCHEMA)))
         prepared = data.frame.mapInArrow(guarded(prepare_all), spark_schema_of(prepared_schema))
-        exchanged = self._exchange(prepared, exchange)
-        return list(self._collect(exchanged.mapInArrow(guarded(consume_all), _RESULT_SCHEMA)))
+        if exchange.range_by:
+            # Spark cuts ranges by a sample of the rows: unless they are kept, the caller's data is evaluated twice.
+            prepared = prepared.persist()
+        try:
+            exchanged = self._exchange(prepared, exchange)
+            return list(self._collect(exchanged.mapInArrow(guarded(consume_all), _RESULT_SCHEMA)))
+        finally:
+            if exchange.range_by:
+                prepared.unpersist()
 
     def _exchange(self, frame: Any, exchange: Exchange) -> Any:
         count = exchange.tasks or self.parallelism

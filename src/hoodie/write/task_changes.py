@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -55,7 +56,7 @@ def _parts(task: FileTask) -> list[HashRange]:
     )
     count = min(max(-(-int(size_bytes) // _PART_BYTES), 1), end - start)
     bounds = [start + (end - start) * number // count for number in range(count + 1)]
-    return [HashRange(first, last) for first, last in zip(bounds, bounds[1:], strict=False)]
+    return [HashRange(first, last) for first, last in itertools.pairwise(bounds)]
 
 
 def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:

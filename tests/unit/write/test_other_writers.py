@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from hoodie.format.service_metadata import (
 from hoodie.services import rollback
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.write.transaction import transaction
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 
@@ -52,9 +54,7 @@ def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(tabl
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
     """Let another writer commit between the read of an update or delete and the beginning of its write."""
-    import hoodie.write.setup as module
-
-    begin = module.transaction
+    begin = transaction
     pending = [meanwhile]
 
     def interrupted(*args: object, **options: object) -> object:
@@ -62,7 +62,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) 
             pending.pop()()
         return begin(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "transaction", interrupted)
+    monkeypatch.setattr("hoodie.write.setup.transaction", interrupted)
 
 
 def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,11 +83,11 @@ def test_delete_where_does_not_delete_what_no_longer_matches(table: Table, monke
 def test_a_column_added_meanwhile_is_not_taken_back(table: Table, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
     wider = rows(("c", 4, "y")).append_column("more", pa.array([1], pa.int64()))
     interrupt(monkeypatch, lambda: table.upsert(wider))
+    change = (
+        partial(table.upsert, rows(("a", 5, "x"))) if write == "upsert" else partial(table.delete_partitions, ["p=x"])
+    )
     with pytest.raises(CommitConflictError, match="schema"):
-        if write == "upsert":
-            table.upsert(rows(("a", 5, "x")))
-        else:
-            table.delete_partitions(["p=x"])
+        changes[write]()
     assert "more" in table.schema.names
     assert len(values(table)) == 3
 

@@ -8,8 +8,9 @@ import pytest
 
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
+from hoodie.records.key_hash import HASH_END
 from hoodie.write.context import FileSizing
-from hoodie.write.plan import HASH_END, FileTask, plan_files
+from hoodie.write.plan import FileTask, plan_files
 
 SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
 
