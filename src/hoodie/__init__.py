@@ -15,7 +15,7 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.records.mergers import register_merger
-from hoodie.table import Table, create, exists, open
+from hoodie.table import Table, create, exists, open, register
 from hoodie.write.result import WriteResult
 
 __all__ = [
@@ -36,5 +36,6 @@ __all__ = [
     "create",
     "exists",
     "open",
+    "register",
     "register_merger",
 ]

@@ -17,7 +17,7 @@ NULL_KEYS = trips(
 )
 
 
-@pytest.mark.parametrize("write", ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite"])
+@pytest.mark.parametrize("write", ["upsert", "bulk_insert", "delete"])
 def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, write: str) -> None:
     table = lane.create(partition_by="city")
     table.upsert(lane.data(GOOD))

@@ -1,5 +1,6 @@
 """The only room that imports PySpark: the Spark engine, DataFrames in and out, the data source."""
 
+from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
 from hoodie.spark.frames import assigned, filter_exists
 from hoodie.spark.scan import read_scan
@@ -17,6 +18,7 @@ __all__ = [
     "from_arrow",
     "open_local_session",
     "read_scan",
+    "register",
     "session_of",
     "to_arrow",
 ]

@@ -1,0 +1,202 @@
+"""`spark.read.format("hoodie").load(path)`: hoodie tables as a Python data source of PySpark 4, classic and Connect.
+
+Rows pass through Python workers, so `hoodie.open(path).read()`, which Spark scans by itself, is faster; a data source
+is for programs that know a format and a path only, and for stores that Spark cannot reach. PySpark 3.5 has no such
+interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.files.slices import BaseFile
+from hoodie.format.conform import conform
+from hoodie.metadata.view import TableState, TableView
+from hoodie.read.local import FileScan
+from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
+from hoodie.records.expression import to_filter
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.storage import StoreSpec, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+else:
+    try:
+        from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    except ImportError:
+        DataSource = DataSourceReader = InputPartition = object
+
+_OPTIONS = ("as_of", "where", "columns", "view")
+_STORAGE = "storage."
+_PARTITION_BYTES = 64 * 1024 * 1024
+_COMPARISONS = {
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+
+
+def register(session: Any) -> None:
+    """Make `format("hoodie")` known to a session.
+
+    Options: `as_of`, `where`, `view` as of `Table.read`; `columns`, separated by commas; `storage.<option>` for the
+    object store.
+
+    Raises: UnsupportedError on PySpark 3.5.
+    """
+    if not hasattr(session, "dataSource"):
+        raise UnsupportedError(
+            "PySpark 3.5 has no data sources in Python: use hoodie.open(path).read(), which gives a DataFrame too"
+        )
+    session.dataSource.register(TableSource)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What a caller of `spark.read` asked for."""
+
+    store: StoreSpec
+    as_of: str | None
+    where: str | None
+    columns: tuple[str, ...] | None
+    view: str
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> TableOptions:
+        """Options of a reader, whose names have no case. Raises: InvalidConfigError."""
+        found = {name.lower(): value for name, value in options.items()}
+        storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
+        unknown = [name for name in found if name not in {*_OPTIONS, "path"} and not name.startswith(_STORAGE)]
+        if unknown or "path" not in found:
+            what = f"unknown options {sorted(unknown)}" if unknown else "no path"
+            raise InvalidConfigError(f"{what}: load(path) takes the options {', '.join(_OPTIONS)} and {_STORAGE}<name>")
+        names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
+        store = open_store(found["path"], storage).spec
+        return cls(store, found.get("as_of"), found.get("where"), names, found.get("view", SNAPSHOT))
+
+    def plan(self, columns: Sequence[str] | None = None, also: Sequence[str] = ()) -> ScanPlan:
+        """The scan as of now; `also` are further conditions. Raises: as `plan_scan`."""
+        wheres = [f"({condition})" for condition in (self.where, *also) if condition]
+        view = TableView.load(TableState(open_store(self.store)))
+        chosen = self.columns if columns is None else columns
+        return plan_scan(view, columns=chosen, where=" AND ".join(wheres) or None, as_of=self.as_of, kind=self.view)
+
+
+class TableSource(DataSource):
+    """The data source `hoodie`. Spark makes one for every `load`, and asks it for a schema and a reader."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "hoodie"
+
+    def schema(self) -> Any:
+        """Spark schema of the chosen columns, as of the newest commit or `as_of`."""
+        return spark_schema_of(TableOptions.parse(self.options).plan().output_schema)
+
+    def reader(self, schema: Any) -> TableReader:
+        """A reader of rows of this schema."""
+        return TableReader(TableOptions.parse(self.options), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        """Raises: UnsupportedError; tables are written by their own methods, which say what happens to old rows."""
+        raise UnsupportedError("format('hoodie') reads only: write with hoodie.open(path).upsert(df), insert, ...")
+
+
+@dataclass(frozen=True)
+class FilesPartition(InputPartition):
+    """A few base files for one task, and how to read them."""
+
+    store: StoreSpec
+    scan: FileScan
+    files: tuple[BaseFile, ...]
+    schema: pa.Schema
+
+
+class TableReader(DataSourceReader):
+    """Plans in one Python process, then reads in the workers."""
+
+    def __init__(self, options: TableOptions, schema: Any) -> None:
+        self._options = options
+        self._schema = arrow_schema_of(schema)
+        self._conditions: list[str] = []
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Take the filters that are plain comparisons; Spark evaluates the others (and asks from 4.1 on only)."""
+        for condition in filters:
+            text = sql_of(condition)
+            if text is None or not self._can_evaluate(text):
+                yield condition
+            else:
+                self._conditions.append(text)
+
+    def _can_evaluate(self, text: str) -> bool:
+        """Whether the scan's own translation knows the condition."""
+        try:
+            to_filter(text, self._schema)
+        except HoodieError:
+            return False
+        return True
+
+    def partitions(self) -> Sequence[Any]:
+        """Base files in groups of 64 MiB, one Spark partition each; partitions of the table are pruned."""
+        plan = self._options.plan(self._schema.names, self._conditions)
+        scan = FileScan.of(plan)
+        groups: list[list[BaseFile]] = []
+        room = 0
+        for file in plan.files:
+            if not groups or file.size_bytes > room:
+                groups.append([])
+                room = _PARTITION_BYTES
+            groups[-1].append(file)
+            room -= file.size_bytes
+        spec = plan.view.store.spec
+        return [FilesPartition(spec, scan, tuple(files), self._schema) for files in groups or [[]]]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Rows of the partition's files. Memory: one row group's needed columns. Runs in a worker."""
+        pa.set_cpu_count(1)
+        store = open_store(partition.store)
+        for file in partition.files:
+            for batch in partition.scan.batches(store, file):
+                yield conform(batch, partition.schema, stored=True)
+
+
+def sql_of(condition: Any) -> str | None:
+    """A pushed filter as Spark SQL; None for a kind or a value that is not certain to mean the same."""
+    name = type(condition).__name__
+    attribute = getattr(condition, "attribute", None)
+    if attribute is None or any("`" in part for part in attribute):
+        return None
+    column = ".".join(f"`{part}`" for part in attribute)
+    if name in ("IsNull", "IsNotNull"):
+        return f"{column} IS {'NOT ' if name == 'IsNotNull' else ''}NULL"
+    if name == "In":
+        values = [_literal(value) for value in condition.value]
+        return None if not values or None in values else f"{column} IN ({', '.join(str(value) for value in values)})"
+    value = _literal(condition.value) if name in _COMPARISONS else None
+    return None if value is None else f"{column} {_COMPARISONS[name]} {value}"
+
+
+def _literal(value: object) -> str | None:
+    """An SQL literal; None for types whose text depends on settings, and for texts with escapes."""
+    match value:
+        case bool():
+            return str(value).upper()
+        case int() | Decimal():
+            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case str() if "\\" not in value:
+            return "'" + value.replace("'", "''") + "'"
+        case date() if type(value) is date:
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return None

@@ -1,0 +1,133 @@
+"""`spark.read.format("hoodie")` gives the rows that `Table.read` gives."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import hoodie
+from hoodie.spark import to_arrow
+from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
+from tests.contract.test_table_values import TYPES, VALUES
+from tests.rows import assert_same_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+ROWS = trips(("a", 1, 1.0, "sf"), ("b", 2, 2.5, "it's"), ("c", 3, None, "é [1]*"), ("d", 4, 4.0, None))
+
+
+def needs_data_sources(spark: SparkSession) -> None:
+    """PySpark 3.5 has none; what hoodie says there is a test of its own."""
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("PySpark 3.5 has no data sources in Python")
+
+
+def test_a_session_without_data_sources_is_told_what_to_use(spark: SparkSession) -> None:
+    if hasattr(spark, "dataSource"):
+        hoodie.register(spark)
+    else:
+        with pytest.raises(hoodie.UnsupportedError, match=r"hoodie\.open\(path\)\.read\(\)"):
+            hoodie.register(spark)
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lane, str]:
+    """A table of two commits, and the instant of the first."""
+    needs_data_sources(spark)
+    hoodie.register(spark)
+    lane = Lane(spark, tmp_path_factory.mktemp("source"))
+    made = lane.create(partition_by="city")
+    first = made.insert(ROWS)
+    made.delete(ROWS.slice(3, 1))
+    return lane, first.instant
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "expected"),
+    [
+        ({}, None, "abc"),
+        ({"where": "fare > 1 OR city = 'sf'"}, None, "ab"),
+        ({"where": "ts > 1"}, "ts < 3", "b"),
+        ({}, "city = 'it''s' AND fare IS NOT NULL", "b"),
+        ({}, "city IN ('sf', 'é [1]*') AND ts >= 1", "ac"),
+        ({}, "fare IS NULL", "c"),
+        ({}, "fare > 0.5", "ab"),
+        ({}, "city LIKE 's%' OR ts = 2", "ab"),
+        ({}, "city = 'nowhere'", ""),
+    ],
+)
+def test_rows_are_those_of_the_table(
+    table: tuple[Lane, str], options: dict[str, str], where: str | None, expected: str
+) -> None:
+    lane, _ = table
+    lane.session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    frame = lane.session.read.format("hoodie").options(**options).load(str(lane.path))
+    found = to_arrow(frame if where is None else frame.where(where)).select(TRIPS.names)
+    rows = [row for row in ROWS.to_pylist() if row["id"] in expected]
+    assert_same_rows(found, table_of(TRIPS, *(tuple(row.values()) for row in rows)), key="id")
+
+
+def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
+    lane, first = table
+    frame = lane.session.read.format("hoodie").option("as_of", first).option("columns", "id, _hoodie_partition_path")
+    found = to_arrow(frame.load(str(lane.path)))
+    assert found.schema.names == ["id", "_hoodie_partition_path"]
+    assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:
+    needs_data_sources(spark)
+    hoodie.register(spark)
+    lane = Lane(spark, tmp_path)
+    lane.create(TYPES).insert(VALUES)
+    found = to_arrow(spark.read.format("hoodie").load(str(lane.path)).select(*TYPES.names))
+    assert_same_rows(found, VALUES, key="id")
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    for where in ("nest.x = 1", "day = DATE '9999-12-31'", "large > 1000", "flag", "at > TIMESTAMP '2000-01-01'"):
+        frame = spark.read.format("hoodie").load(str(lane.path)).where(where)
+        assert to_arrow(frame)["id"].to_pylist() == ["high"], where
+
+
+def test_wrong_options_and_writes_are_refused(table: tuple[Lane, str]) -> None:
+    lane, _ = table
+    with pytest.raises(Exception, match="unknown options"):
+        lane.session.read.format("hoodie").option("as_off", "2024").load(str(lane.path)).collect()
+    with pytest.raises(Exception, match="TableNotFoundError"):
+        lane.session.read.format("hoodie").load(str(lane.folder)).collect()
+    with pytest.raises(Exception, match="reads only"):
+        lane.session.range(1).write.format("hoodie").mode("append").save(str(lane.path))
+
+
+class EqualTo:
+    """Stands for Spark's filter of that name, which 4.0 lacks."""
+
+    def __init__(self, value: Any) -> None:
+        self.attribute = ("nest", "where in")
+        self.value = value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, "`nest`.`where in` = 5"),
+        (True, "`nest`.`where in` = TRUE"),
+        ("it's", "`nest`.`where in` = 'it''s'"),
+        ("back\\slash", None),
+        (0.1, None),
+        (Decimal("1E+2"), "`nest`.`where in` = 100"),
+        (date(1969, 1, 2), "`nest`.`where in` = DATE '1969-01-02'"),
+        (None, None),
+        (b"", None),
+    ],
+)
+def test_only_certain_values_become_conditions(value: object, expected: str | None) -> None:
+    from hoodie.spark.datasource import sql_of
+
+    assert sql_of(EqualTo(value)) == expected
