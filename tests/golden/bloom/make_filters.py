@@ -1,11 +1,11 @@
-"""Recipe of filters.json: JVM Hudi 1.2.0 builds a few small bloom filters. PySpark 3.5, PYTHONPATH=tests/golden."""
+"""Recipe of filters.json: JVM Hudi 1.2.0 builds a few small bloom filters. PySpark 3.5; run as a module."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from jvm_session import open_session
+from tests.golden.jvm_session import open_session
 
 KEYS = [f"key-{i:06d}" for i in range(2000)] + ["é", "日本", "ab\u00ff", "naïve-клю́ч", "😀x", "😀xy", "😀"]
 # name: entries, false positive rate, most entries of a dynamic filter, type, first key, number of keys

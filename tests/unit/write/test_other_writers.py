@@ -83,9 +83,10 @@ def test_delete_where_does_not_delete_what_no_longer_matches(table: Table, monke
 def test_a_column_added_meanwhile_is_not_taken_back(table: Table, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
     wider = rows(("c", 4, "y")).append_column("more", pa.array([1], pa.int64()))
     interrupt(monkeypatch, lambda: table.upsert(wider))
-    change = (
-        partial(table.upsert, rows(("a", 5, "x"))) if write == "upsert" else partial(table.delete_partitions, ["p=x"])
-    )
+    changes: dict[str, Callable[[], object]] = {
+        "upsert": partial(table.upsert, rows(("a", 5, "x"))),
+        "delete_partitions": partial(table.delete_partitions, ["p=x"]),
+    }
     with pytest.raises(CommitConflictError, match="schema"):
         changes[write]()
     assert "more" in table.schema.names
