@@ -1,0 +1,97 @@
+"""Tables of versions 6 and 8: we read what the JVM reads, and refuse to write without touching anything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import UnsupportedError
+from tests.interop.judges import Jvm
+from tests.rows import assert_same_rows
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
+
+
+def _trips(numbers: range, ts: int) -> pa.Table:
+    rows = [{"id": f"k{n}", "ts": ts, "fare": n + ts / 8, "city": ("sf", "nyc")[n % 2]} for n in numbers]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _files(path: Path) -> dict[str, tuple[int, int]]:
+    """Every file with its size and time of change."""
+    found = {file: file.stat() for file in path.rglob("*") if file.is_file()}
+    return {str(file.relative_to(path)): (stat.st_size, stat.st_mtime_ns) for file, stat in found.items()}
+
+
+WRITES: dict[str, Callable[[Any, pa.Table], Any]] = {
+    "upsert": lambda table, rows: table.upsert(rows),
+    "insert": lambda table, rows: table.insert(rows),
+    "bulk_insert": lambda table, rows: table.bulk_insert(rows),
+    "insert_overwrite": lambda table, rows: table.insert_overwrite(rows),
+    "insert_overwrite_table": lambda table, rows: table.insert_overwrite_table(rows),
+    "delete": lambda table, rows: table.delete(rows),
+    "delete_where": lambda table, rows: table.delete_where("true"),
+    "delete_partitions": lambda table, rows: table.delete_partitions([rows["_hoodie_partition_path"][0].as_py()]),
+    "update": lambda table, rows: table.update({"fare": "0"}),
+}
+
+
+def _assert_writes_are_refused(path: Path) -> None:
+    before = _files(path)
+    table = hoodie.open(path)
+    rows = table.to_arrow().slice(0, 1)
+    for name, write in WRITES.items():
+        with pytest.raises(UnsupportedError, match=r"version (6|8)") as refused:
+            write(table, rows)
+        assert "upgrade" in str(refused.value).lower() or "JVM" in str(refused.value), name
+    assert _files(path) == before
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_fresh_table_of_the_jvm(jvm: Jvm, tmp_path: Path, version: int) -> None:
+    """Upserts, a delete, an overwritten partition and a rolled back writer are read as the JVM reads them."""
+    path = tmp_path / "trips"
+
+    def write(rows: pa.Table, operation: str) -> None:
+        jvm.write(
+            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
+            table_version=version,
+        )  # fmt: skip
+
+    write(_trips(range(10), 1), "upsert")
+    write(_trips(range(5, 15), 2), "upsert")
+    write(_trips(range(0, 3), 3), "delete")
+    write(_trips(range(20, 22), 1).slice(0, 1), "insert_overwrite")
+    rows = jvm.read(path)
+    table = hoodie.open(path)
+    assert table.view().config.version.value == version
+    assert_same_rows(table.to_arrow(), rows, meta=True)
+    for instant in table.timeline.completed().instants:
+        theirs = jvm.read(path, options={"as.of.instant": instant.requested_time})
+        assert_same_rows(table.to_arrow(as_of=instant.requested_time), theirs, meta=True)
+    _assert_writes_are_refused(path)
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v8_cow"])
+def test_a_golden_table(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str) -> None:
+    path = Path(shutil.copytree(golden_tables / name, tmp_path / name))
+    assert_same_rows(hoodie.open(path).to_arrow(), jvm.read(path), meta=True)
+    _assert_writes_are_refused(path)
+
+
+@pytest.mark.parametrize("name", ["v6_mor", "v8_mor", "v9_mor"])
+def test_a_golden_merge_on_read_table_is_refused(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str) -> None:
+    """Base files without their log files would be wrong rows."""
+    path = Path(shutil.copytree(golden_tables / name, tmp_path / name))
+    before = _files(path)
+    with pytest.raises(UnsupportedError, match="merge"):
+        hoodie.open(path).to_arrow()
+    with pytest.raises(UnsupportedError):
+        hoodie.open(path).upsert(jvm.read(path).slice(0, 1))
+    assert _files(path) == before
