@@ -177,4 +177,6 @@ def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:
     for city in ("sf", "nyc"):
         of_city = [row for row in run.model.rows.values() if row.city == city]
         assert counted(run.table.to_arrow(where=f"city = '{city}'")) == expected(of_city)
+    some = run.rng.sample(sorted(run.model.rows.values(), key=lambda row: (row.id, row.path)), 5)
+    assert counted(run.table.read_keys(to_arrow(some).select(["id", "city"]))) == expected(some)
     check_tidy(run.table.view().store)

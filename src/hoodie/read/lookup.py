@@ -7,10 +7,12 @@ import dataclasses
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config import UPDATE_PARTITION_PATH
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
 
@@ -46,6 +48,9 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     Raises: as `key_table`.
     """
     wanted = key_table(key_columns(view), keys)
+    if PARTITION_PATH in wanted.column_names and not UPDATE_PARTITION_PATH.get(view.config.raw):
+        # Rows stay in their first partition there: what the key columns say of the partition may be news to it.
+        wanted = wanted.select([RECORD_KEY])
     scan = plan_scan(view)
     files = scan.files
     if PARTITION_PATH in wanted.column_names:
