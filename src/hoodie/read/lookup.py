@@ -12,7 +12,6 @@ from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_scan
-from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
 
