@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,8 +39,6 @@ def upsert(table: Table) -> object:
 
 def die(path: Path, write: Write, operation: str, ending: str, point: CrashPoint, scratch: Path) -> None:
     """Let a write die on the table; where, is counted on a copy of it."""
-    import shutil
-
     shutil.copytree(path, scratch)
     calls = run_until(LocalStore(str(scratch)), write, None).calls
     places = [n for n, call in enumerate(calls, 1) if call.operation == operation and call.path.endswith(ending)]
