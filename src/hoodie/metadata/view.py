@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import read_table_config
-from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
+from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.service_metadata import CleanMetadata
 from hoodie.format.table_config import TableConfig
 from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
+from hoodie.metadata.commit_cache import CommitCache, CommitFacts
 from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
@@ -34,10 +35,6 @@ from hoodie.timeline import (
     read_instant,
 )
 
-_NO_SCHEMA_CHANGE = frozenset(
-    {WriteOperation.COMPACT, WriteOperation.CLUSTER, WriteOperation.LOG_COMPACT, WriteOperation.INDEX}
-)
-
 
 @dataclass(slots=True)
 class TableState:
@@ -47,7 +44,7 @@ class TableState:
     """
 
     store: Store
-    commits: dict[str, CommitMetadata] = field(default_factory=dict)
+    commits: CommitCache = field(default_factory=CommitCache)
     metadata_table: MetadataTable | None = None
     clock: InstantClock | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -64,12 +61,16 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """One state of a table."""
+    """One state of a table.
+
+    `timeline` holds the instants that count. `later` are completed instants that do not, in a view of the past.
+    """
 
     state: TableState
     config: TableConfig
     layout: Layout
     timeline: Timeline
+    later: tuple[Instant, ...] = ()
 
     @classmethod
     def load(cls, state: TableState) -> TableView:
@@ -94,6 +95,15 @@ class TableView:
             self.state.clock = InstantClock(self.layout.zone)
         return self.state.clock
 
+    def as_completed_by(self, completion_time: str) -> TableView:
+        """The table as it was at that time: without the instants that completed later, whenever they were requested."""
+
+        def is_later(instant: Instant) -> bool:
+            return instant.is_completed and (instant.completion_time or instant.requested_time) > completion_time
+
+        later = tuple(filter(is_later, self.timeline.instants))
+        return replace(self, timeline=self.timeline.filter(lambda instant: not is_later(instant)), later=later)
+
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write instant did; read once."""
         known = self.state.commits.get(instant.requested_time)
@@ -102,6 +112,10 @@ class TableView:
             known = CommitMetadata.parse(content, path=self._path_of(instant))
             self.state.commits[instant.requested_time] = known
         return known
+
+    def commit_facts(self, instant: Instant) -> CommitFacts:
+        """The schema, and the replaced file ids, of a completed write instant; remembered for all of them."""
+        return self.state.commits.facts(instant.requested_time) or CommitFacts.of(self.commit_metadata(instant))
 
     def _path_of(self, instant: Instant) -> str:
         """Where the instant's file lies, for errors."""
@@ -124,15 +138,21 @@ class TableView:
     def schema(self, *, as_of: str | None = None) -> TableSchema:
         """The schema of the newest commit that has one (requested at `as_of` or before), else that of the creation.
 
+        Before the oldest commit that the active timeline still has, it is that commit's: the nearest one known.
+
         Raises: InvalidConfigError if neither exists.
         """
-        for instant in reversed(self.completed_writes()):
-            if as_of is not None and instant.requested_time > as_of:
+        text = None
+        for instant in (*reversed(self.later), *reversed(self.completed_writes())):
+            if not instant.action.writes_data:
                 continue
-            metadata = self.commit_metadata(instant)
-            text = metadata.extra_metadata.get(SCHEMA_KEY)
-            if text and metadata.operation_type not in _NO_SCHEMA_CHANGE:
-                return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
+            facts = self.commit_facts(instant)
+            if facts.schema and facts.changes_schema:
+                text = facts.schema
+                if instant not in self.later and (as_of is None or instant.requested_time <= as_of):
+                    break
+        if text:
+            return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
         text = self.config.create_schema
         if text:
             return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
@@ -149,9 +169,15 @@ class TableView:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)
                 if self.state.metadata_table is not None:
-                    return self.state.metadata_table.listing(self.timeline, partitions)
-        listing = list_from_storage(self.store, self.config, self.timeline)
+                    return self.state.metadata_table.listing(self._whole_timeline(), partitions)
+        listing = list_from_storage(self.store, self.config, self._whole_timeline())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
+
+    def _whole_timeline(self) -> Timeline:
+        """All instants: what decides which files exist."""
+        if not self.later:
+            return self.timeline
+        return replace(self.timeline, instants=Timeline.of((*self.timeline, *self.later)).instants)
 
     def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
         """Latest committed file slices, of all or some partitions, now or as of a requested time (inclusive).
@@ -160,6 +186,10 @@ class TableView:
         """
         if as_of is not None:
             self._check_not_cleaned(as_of)
+        elif any(instant.action.writes_data for instant in self.later):
+            first = min(instant.requested_time for instant in self.later if instant.action.writes_data)
+            before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
+            self._check_not_cleaned(max(before, default=""))
         return latest_slices(self.listing(partitions), self.timeline, self._replaced(as_of), as_of=as_of)
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
@@ -167,18 +197,29 @@ class TableView:
         gone: dict[str, set[str]] = {}
         for instant in self.timeline.completed().instants:
             if instant.action is Action.REPLACE_COMMIT and (as_of is None or instant.requested_time <= as_of):
-                for path, file_ids in (self.commit_metadata(instant).partition_to_replace_file_ids or {}).items():
+                for path, file_ids in self.commit_facts(instant).replaced.items():
                     gone.setdefault(path, set()).update(file_ids)
         return gone
 
     def _check_not_cleaned(self, as_of: str) -> None:
-        cleans = [found for found in self.timeline.completed().instants if found.action is Action.CLEAN]
-        if not cleans:
-            return
-        content = read_instant(self.store, self.layout, cleans[-1])
-        earliest = CleanMetadata.parse(content, path=self._path_of(cleans[-1])).earliest_commit_to_retain
-        if earliest and as_of < earliest:
+        cleans = (found for found in (*self.timeline, *self.later) if found.action is Action.CLEAN)
+        earliest = max((self._clean_bound(found) for found in cleans if found.is_completed), default="")
+        if as_of < earliest:
             raise UnsupportedError(
-                f"{self.store.uri('')} as of {as_of}: the cleaner kept only what instants from {earliest} on need; "
-                "ask for a later time, and raise hoodie.clean.commits.retained to keep more"
+                f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only what instants from "
+                f"{earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more"
             )
+
+    def _clean_bound(self, clean: Instant) -> str:
+        """Requested time before which the clean left no whole snapshot; read once.
+
+        A clean that kept so many versions of each file names no instant to retain: before the last commit that it saw,
+        any file may have lost the version that counted.
+        """
+        known = self.state.commits.clean_bounds.get(clean.requested_time)
+        if known is None:
+            content = read_instant(self.store, self.layout, clean)
+            done = CleanMetadata.parse(content, path=self._path_of(clean))
+            known = done.earliest_commit_to_retain or done.last_completed_commit_timestamp
+            self.state.commits.clean_bounds[clean.requested_time] = known
+        return known

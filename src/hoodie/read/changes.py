@@ -7,6 +7,7 @@ import dataclasses
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.metadata.view import TableView
 from hoodie.read.plan import ScanPlan, When, plan_scan
+from hoodie.read.readable import check_readable
 from hoodie.timeline import Instant, to_instant_time
 
 
@@ -17,8 +18,8 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     that the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row
     deleted by then does not show. `since=None` begins with the table.
 
-    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`; InvalidConfigError for
-    another mode.
+    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`, and as `check_readable`;
+    InvalidConfigError for another mode.
     """
     if mode == "cdc":
         raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
@@ -28,11 +29,13 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     end = None if until is None else _completion(view, until)
     if start is not None and end is not None and start > end:
         raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
-    scan = plan_scan(view, as_of=_last_requested(view, end))
+    check_readable(view, by_meta_columns=since is not None)
+    _check_active(view, start)
+    at_end = view if end is None else view.as_completed_by(end)
+    scan = plan_scan(at_end)
     if since is None:
         return scan
-    chosen = [instant for instant in view.completed_writes() if _within(instant, start, end)]
-    _check_active(view, start)
+    chosen = [instant for instant in at_end.completed_writes() if start is None or _completed(instant) > start]
     instants = frozenset(instant.requested_time for instant in chosen)
     touched = {
         (stat.partition_path or "", stat.file_id)
@@ -50,17 +53,8 @@ def _completion(view: TableView, when: When) -> str:
     return text if instant is None or instant.completion_time is None else instant.completion_time
 
 
-def _within(instant: Instant, start: str | None, end: str | None) -> bool:
-    completed = instant.completion_time or instant.requested_time
-    return (start is None or completed > start) and (end is None or completed <= end)
-
-
-def _last_requested(view: TableView, end: str | None) -> str | None:
-    """Greatest requested time among the commits completed by `end`; before the first one, `end` itself."""
-    if end is None:
-        return None
-    done = [instant.requested_time for instant in view.completed_writes() if _within(instant, None, end)]
-    return max(done, default=end)
+def _completed(instant: Instant) -> str:
+    return instant.completion_time or instant.requested_time
 
 
 def _check_active(view: TableView, start: str | None) -> None:

@@ -12,6 +12,7 @@ from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
 
@@ -44,8 +45,9 @@ def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     """Settle the read of the rows with these keys; partitions that hold none of them are not read.
 
-    Raises: as `key_table`.
+    Raises: as `key_table` and `check_readable`.
     """
+    check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not UPDATE_PARTITION_PATH.get(view.config.raw):
         # Rows stay in their first partition there: what the key columns say of the partition may be news to it.

@@ -15,6 +15,7 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
+from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.expression import columns_of, to_filter
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.pruning import prune_partitions
@@ -47,7 +48,7 @@ class ScanPlan:
         """Schema of the rows that come out."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
-    def with_columns(self, columns: Sequence[str] | None) -> ScanPlan:
+    def with_columns(self, columns: str | Sequence[str] | None) -> ScanPlan:
         """The same scan with these columns, or all of them.
 
         Raises: SchemaMismatchError for unknown ones.
@@ -58,7 +59,7 @@ class ScanPlan:
 def plan_scan(
     view: TableView,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     where: str | None = None,
     as_of: When | None = None,
     kind: str = SNAPSHOT,
@@ -67,11 +68,12 @@ def plan_scan(
 
     `as_of` (inclusive) compares with requested times. Partitions are pruned here, row groups and rows later.
 
-    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for a condition that does not parse;
-    UnsupportedError for slices with log files, unless `kind` is `read_optimized`.
+    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for a condition that does not parse, or no
+    columns; UnsupportedError for slices with log files, unless `kind` is `read_optimized`, and as `check_readable`.
     """
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
+    check_readable(view)
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     wanted = _checked_columns(schema, columns)
@@ -82,8 +84,12 @@ def plan_scan(
     return ScanPlan(view=view, schema=schema, files=tuple(files), columns=wanted, where=where)
 
 
-def _checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
-    wanted = tuple(schema.names) if columns is None else tuple(columns)
+def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return tuple(schema.names)
+    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not wanted:
+        raise InvalidConfigError("columns=[] asks for no columns; name at least one, or leave it out to get all")
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; it has {schema.names}")
@@ -91,6 +97,7 @@ def _checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[
 
 
 def _base_files(view: TableView, slices: list[FileSlice], kind: str) -> list[BaseFile]:
+    check_formats(view, slices)
     for found in slices:
         if found.log_files and kind == SNAPSHOT:
             raise UnsupportedError(
@@ -103,17 +110,20 @@ def _base_files(view: TableView, slices: list[FileSlice], kind: str) -> list[Bas
 def _prune(view: TableView, files: list[BaseFile], where: str, schema: pa.Schema) -> list[BaseFile]:
     """Drop the files of partitions in which the condition cannot hold; keep all where the paths do not tell.
 
-    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row. Nothing is pruned
-    either where rows stay in their first partition when their partition columns change: the path says nothing of them.
+    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row, and knows types that
+    we do not compare; unknown columns are refused by name. Nothing is pruned either where rows stay in their first
+    partition when their partition columns change: the path says nothing of them.
     """
     fields = [name for name in view.config.partition_fields if name in schema.names]
-    if not fields or not files or not UPDATE_PARTITION_PATH.get(view.config.raw):
+    try:
+        told = columns_of(where, schema) & set(fields)
+    except UnsupportedError:
+        return files
+    if not told or not files or not UPDATE_PARTITION_PATH.get(view.config.raw):
         return files
     try:
         to_filter(where, schema)
-        if not columns_of(where, schema) & set(fields):
-            return files
-    except UnsupportedError:
+    except (UnsupportedError, SchemaMismatchError):
         return files
     paths = sorted({file.partition_path for file in files})
     values, unknown = _partition_values(table_key_generator(view.config), paths, fields, schema)

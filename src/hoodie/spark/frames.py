@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from hoodie.metadata.view import TableView
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.engine import guarded, session_of
 from hoodie.spark.scan import read_scan
@@ -33,6 +34,7 @@ def assigned(session: Any, plan: ScanPlan, assignments: Mapping[str, str]) -> An
 
 def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     """The rows of a DataFrame whose key the table does not hold: an anti join with the table's key columns."""
+    check_readable(view, by_meta_columns=True)
     columns = key_columns(view)
     names = frame.columns
     by_path = not is_global and columns.tells_paths(names)
