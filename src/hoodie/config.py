@@ -109,7 +109,11 @@ UPDATE_PARTITION_PATH: Final = Option(
     "Global index: a record whose partition changed moves there (true), or is updated where it lies (false).",
 )
 COMBINE_BEFORE_INSERT: Final = Option(
-    "hoodie.combine.before.insert", False, _flag, "0.4", "insert merges rows of one key in its batch; bulk writes never do."
+    "hoodie.combine.before.insert",
+    False,
+    _flag,
+    "0.4",
+    "insert merges rows of one key in its batch; bulk writes never do.",
 )
 COMBINE_BEFORE_UPSERT: Final = Option(
     "hoodie.combine.before.upsert", True, _flag, "0.4", "Rows of one key in a batch of upsert are merged first."
