@@ -60,7 +60,8 @@ class Lane:
 
         path = self.folder / f"input-{next(self._numbers)}.parquet"
         pq.write_table(rows, path)
-        return self.session.read.schema(spark_schema_of(rows.schema)).parquet(str(path))
+        reader = self.session.read.schema(spark_schema_of(rows.schema))
+        return reader.option("datetimeRebaseMode", "CORRECTED").parquet(str(path))
 
     def arrow(self, result: Any) -> pa.Table:
         """What a read returned, as an Arrow table; fails unless it is of this engine's kind."""
