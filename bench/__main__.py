@@ -1,7 +1,7 @@
 """`make bench`: all lanes one after the other on this machine, medians and ratios into bench/results.
 
-`python -m bench [--rows 1000000,4000000] [--repeats 3] [--lanes …]`. Environment: HOODIE_BENCH_PYTHON_35 (Python of the
-PySpark 3.5 environment) and HOODIE_JVM_BUNDLE, which `make bench` sets.
+`python -m bench [--rows 1000000,4000000] [--repeats 3,1] [--readme] [--lanes …]`. Environment: HOODIE_BENCH_PYTHON_35
+(Python of the PySpark 3.5 environment) and HOODIE_JVM_BUNDLE, which `make bench` sets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import inputs
-from bench.table import render
+from bench.table import put_into_readme, render
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -28,22 +28,27 @@ def main() -> None:
     wanted = _arguments()
     work = Path(wanted.work)
     work.mkdir(parents=True, exist_ok=True)
-    for rows in wanted.rows:
+    tables = []
+    for rows, repeats in zip(wanted.rows, wanted.repeats, strict=True):
         inputs(work, rows)
-        figures = [_run(label, rows, wanted.repeats, work) for label in wanted.lanes]
-        result = {"machine": _machine(), "rows": rows, "repeats": wanted.repeats, "lanes": [f for f in figures if f]}
+        figures = [_run(label, rows, repeats, work) for label in wanted.lanes]
+        result = {"machine": _machine(), "rows": rows, "repeats": repeats, "lanes": figures}
         RESULTS.mkdir(exist_ok=True)
         name = RESULTS / f"copy-on-write-{rows}.json"
         name.write_text(json.dumps(result, indent=1) + "\n")
-        print(render(result))
+        tables.append(render(result))
+        print(tables[-1])
         print(f"written to {name}")
+    if wanted.readme:
+        put_into_readme(HERE.parent / "README.md", tables)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench")
     numbers = lambda text: [int(part) for part in text.split(",")]  # noqa: E731
     parser.add_argument("--rows", type=numbers, default=[1_000_000, 4_000_000])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=numbers, default=[3, 1], help="for each of --rows")
+    parser.add_argument("--readme", action="store_true", help="put the tables into README.md")
     parser.add_argument("--work", default="/tmp/hoodie-bench")
     parser.add_argument(
         "--lanes",
@@ -53,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(label: str, rows: int, repeats: int, work: Path) -> dict[str, Any] | None:
+def _run(label: str, rows: int, repeats: int, work: Path) -> dict[str, Any]:
     """One lane's figures; its output is shown where it fails."""
     lane, _, version = label.partition("/")
     python = os.environ["HOODIE_BENCH_PYTHON_35"] if version == "3.5" else sys.executable

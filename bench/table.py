@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
@@ -10,8 +11,11 @@ STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
 def render(result: dict[str, Any]) -> str:
     """A table with one row per lane, then the ratios that matter."""
     lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    machine = result["machine"]
+    runs = f"median of {result['repeats']} runs" if result["repeats"] > 1 else "one run"
     lines = [
-        f"{result['rows']:,} rows, {result['machine']['cores']} cores, median of {result['repeats']} (seconds)",
+        f"{result['rows']:,} rows, {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"{machine['when'][:10]}: seconds, {runs}",
         "",
         "| | " + " | ".join(STEPS) + " | Python peak MiB (upsert) | size MiB |",
         "|---" * (len(STEPS) + 3) + "|",
@@ -22,6 +26,15 @@ def render(result: dict[str, Any]) -> str:
         peak = max(memory.get("worker_mib", 0.0), memory.get("driver_mib", 0.0))
         lines.append(f"| {label} | " + " | ".join(cells) + f" | {peak or '-'} | {lane['size_mib']:.0f} |")
     return "\n".join([*lines, "", *_ratios(lanes), ""])
+
+
+def put_into_readme(path: Path, tables: list[str]) -> None:
+    """Replace what stands between the markers of the README's section on measurements."""
+    before, begin, rest = path.read_text("utf-8").partition("<!-- bench:begin -->\n")
+    _, end, after = rest.partition("<!-- bench:end -->")
+    if not begin or not end:
+        raise ValueError(f"{path}: the markers bench:begin and bench:end are missing")
+    path.write_text(before + begin + "\n".join(tables) + end + after, "utf-8")
 
 
 def _cell(lane: dict[str, Any], step: str) -> str:
