@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from hoodie import errors
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
@@ -27,7 +29,10 @@ _RESULT = "result"
 _RESULT_SCHEMA = StructType([StructField(_RESULT, BinaryType(), False)])
 _RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
 _PARTS_MAX = 1000
-_parallelism: dict[int, int] = {}
+_TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
+_CARRIED_BYTES_MAX = 4 * 1024 * 1024
+"""Bytes of tasks that the function itself carries to every worker; above, each worker gets its own task only."""
+_parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +64,48 @@ class SparkEngine:
 
         Asking costs a small job, once per session. Connect has no other way to tell.
         """
-        key = id(self.session)
-        if key not in _parallelism:
+        if self.session not in _parallelism:
             parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
             shuffled = int(self.session.conf.get("spark.sql.shuffle.partitions"))
-            _parallelism[key] = max(min(parts, shuffled), 1)
-        return _parallelism[key]
+            _parallelism[self.session] = max(min(parts, shuffled), 1)
+        return _parallelism[self.session]
 
     def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Call the function for every task, each in a Spark task of its own; see `Engine.run`."""
+        """Call the function for every task, each in a Spark task of its own; see `Engine.run`.
+
+        A worker unpickles its own task only. Many or large tasks travel as rows, which costs a shuffle.
+        """
         if not tasks:
             return []
-        count = len(tasks)
-        listed = list(tasks)
+        packed: list[bytes] = [cloudpickle.dumps(task) for task in tasks]  # type: ignore[no-untyped-call]
+        carries = sum(map(len, packed)) <= _CARRIED_BYTES_MAX
+        found = dict(self._collect(self._carried(function, packed) if carries else self._sent(function, packed)))
+        return [found[number] for number in range(len(packed))]
+
+    def _carried(self, function: Callable[[Task, TaskContext], Result], packed: list[bytes]) -> Any:
+        """Results of tasks that the function carries: no shuffle."""
+        count = len(packed)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()
             numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-            yield from _answers(lambda: ((number, function(listed[number], context)) for number in numbers))
+            yield from _answers(lambda: ((n, function(pickle.loads(packed[n]), context)) for n in numbers))
 
-        frame = self.session.range(0, count, 1, count).mapInArrow(guarded(work), _RESULT_SCHEMA)
-        found = dict(self._collect(frame))
-        return [found[number] for number in range(count)]
+        return self.session.range(0, count, 1, count).mapInArrow(guarded(work), _RESULT_SCHEMA)
+
+    def _sent(self, function: Callable[[Task, TaskContext], Result], packed: list[bytes]) -> Any:
+        """Results of tasks that lie in a row each."""
+        count = len(packed)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = task_context()
+            rows = (
+                row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            )
+            yield from _answers(lambda: ((n, function(pickle.loads(task), context)) for n, task in rows))
+
+        frame = self.session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
+        return frame.repartition(count, salts("number", count)).mapInArrow(guarded(work), _RESULT_SCHEMA)
 
     def process(
         self,
@@ -203,7 +228,10 @@ def session_of(frame: Any) -> Any:
 
 
 def active_session() -> Any | None:
-    """The active session, classic or Connect; None if there is none."""
+    """The session of this thread or, without one, of the program, classic or Connect; None if there is none."""
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None

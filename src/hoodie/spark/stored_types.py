@@ -6,13 +6,13 @@ as double, as the JVM lets a column grow. Files with older types are scanned as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile
-from hoodie.format.commit_metadata import SCHEMA_KEY
 from hoodie.format.table_schema import avro_to_arrow, with_meta_fields
 from hoodie.metadata.view import TableView
 
@@ -22,21 +22,43 @@ def files_by_types(
 ) -> list[tuple[pa.Schema, list[BaseFile]]]:
     """The files in groups of one schema each: today's columns in today's order, with the types they have in the files.
 
-    All columns are nullable. Files of commits that are archived, or say no schema, tell theirs in their footers.
+    All columns are nullable. What a commit wrote has one schema: the one it says, or, of a commit that is archived or
+    says none, the one in the footer of any of its files.
     """
-    by_text: dict[str | None, list[BaseFile]] = {}
     texts = _schema_texts(view, sorted({file.instant_time for file in files}))
-    for file in files:
-        by_text.setdefault(texts[file.instant_time], []).append(file)
-    groups: dict[pa.Schema, list[BaseFile]] = {}
-    for text, found in by_text.items():
-        if text is not None:
-            groups.setdefault(with_stored_types(current, with_meta_fields(avro_to_arrow(text))), []).extend(found)
+    untold = {file.instant_time: file for file in files if texts[file.instant_time] is None}
+    in_footers = _footer_schemas(view, untold)
+    shapes: dict[str | None, pa.Schema] = {}
+    by_instant: dict[str, pa.Schema] = {}
+    for instant_time, text in texts.items():
+        if text is None:
+            by_instant[instant_time] = with_stored_types(current, in_footers[instant_time])
             continue
-        for file in found:
-            with open_parquet(view.store, file.path) as parquet:
-                groups.setdefault(with_stored_types(current, parquet.schema_arrow), []).append(file)
+        if text not in shapes:
+            shapes[text] = with_stored_types(current, with_meta_fields(avro_to_arrow(text)))
+        by_instant[instant_time] = shapes[text]
+    groups: dict[pa.Schema, list[BaseFile]] = {}
+    for file in files:
+        groups.setdefault(by_instant[file.instant_time], []).append(file)
     return list(groups.items())
+
+
+def _footer_schemas(view: TableView, files: Mapping[str, BaseFile]) -> Mapping[str, pa.Schema]:
+    """Schemas of files by instant, from their footers: on threads, and each instant's once for all views."""
+    known = view.state.commits.file_schemas
+    missing = [file for instant_time, file in files.items() if instant_time not in known]
+
+    def read(file: BaseFile, context: TaskContext) -> pa.Schema:
+        with open_parquet(view.store, file.path) as parquet:
+            return parquet.schema_arrow.remove_metadata()
+
+    found = LocalEngine().run(read, missing)
+    # Few schemas, many instants: those that are equal are one object.
+    one = {schema: schema for schema in known.values()}
+    known.update(
+        {file.instant_time: one.setdefault(schema, schema) for file, schema in zip(missing, found, strict=True)}
+    )
+    return known
 
 
 def _schema_texts(view: TableView, instants: Sequence[str]) -> dict[str, str | None]:
@@ -66,7 +88,7 @@ def _schema_text(view: TableView, instant_time: str) -> str | None:
     instant = view.timeline.get(instant_time)
     if instant is None or not instant.is_completed:
         return None
-    return view.commit_metadata(instant).extra_metadata.get(SCHEMA_KEY) or None
+    return view.commit_facts(instant).schema
 
 
 def with_stored_types(current: pa.Schema, stored: pa.Schema) -> pa.Schema:

@@ -1,0 +1,97 @@
+"""What travels between the driver and Spark: sessions of other threads, tasks, small tables, files without a commit."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.engine import TaskContext
+from hoodie.engine.selection import active_session
+from hoodie.files import base_file
+from hoodie.spark import SparkEngine, engine, small_tables, stored_types
+from hoodie.spark.small_tables import to_arrow
+from hoodie.spark.stored_types import files_by_types
+from tests.contract.table_lanes import TRIPS, Lane, trips
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+
+
+def test_another_thread_finds_the_session(spark: SparkSession) -> None:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(active_session()))
+    thread.start()
+    thread.join()
+    assert found == [spark]
+
+
+@pytest.mark.parametrize("carried_bytes", [1 << 20, 0], ids=["carried", "sent"])
+def test_a_worker_unpickles_its_own_task(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, carried_bytes: int
+) -> None:
+    monkeypatch.setattr(engine, "_CARRIED_BYTES_MAX", carried_bytes)
+
+    class Counted:
+        """A task that counts how many of its kind were unpickled with it."""
+
+        unpickled = 0
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __setstate__(self, state: dict[str, int]) -> None:
+            self.number = state["number"]
+            type(self).unpickled += 1
+
+    def work(task: Counted, context: TaskContext) -> tuple[int, int, int]:
+        return task.number, context.partition, type(task).unpickled
+
+    results = SparkEngine(spark).run(work, [Counted(number) for number in range(5)])
+    assert [number for number, _, _ in results] == list(range(5))
+    assert len({partition for _, partition, _ in results}) == 5
+    assert {unpickled for _, _, unpickled in results} == {1}
+
+
+def test_small_tables_come_without_any_method_for_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"n": pa.array([(1 << 53) + 1, None], pa.int64()), "s": ["é", None]})
+
+    class Bare:
+        """A DataFrame of Connect as PySpark 3.5 has it."""
+
+        def __init__(self, frame: object) -> None:
+            self.schema = frame.schema  # type: ignore[attr-defined]
+            self.mapInArrow = frame.mapInArrow  # type: ignore[attr-defined]
+
+    frame = small_tables.from_arrow(spark, rows)
+    assert to_arrow(Bare(frame)).to_pylist() == to_arrow(frame).to_pylist() == rows.to_pylist()
+    assert to_arrow(Bare(frame.limit(0))).num_rows == 0
+
+
+def test_one_footer_tells_the_types_of_what_an_archived_commit_wrote(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = Lane(None, tmp_path_factory.mktemp("archived"))
+    table = lane.create(partition_by="city")
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 2.0, "la")))
+    view = table.view()
+    files = tuple(found.base_file for found in view.slices() if found.base_file)
+    monkeypatch.setattr(stored_types, "_schema_text", lambda *_: None)
+    opened: list[str] = []
+    real = base_file.open_parquet
+
+    def counting(store: hoodie.storage.Store, path: str) -> object:
+        opened.append(path)
+        return real(store, path)
+
+    monkeypatch.setattr(stored_types, "open_parquet", counting)
+    for _ in range(2):
+        ((schema, found),) = files_by_types(table.view(), files, TRIPS)
+        assert (schema, set(found)) == (TRIPS, set(files))
+    assert len(files) == 3
+    assert len(opened) == 1
