@@ -44,7 +44,8 @@ class Option(Generic[T]):
         return self.default
 
 
-def _flag(text: str) -> bool:
+def flag(text: str) -> bool:
+    """Parse true or false."""
     if text.strip().lower() not in ("true", "false"):
         raise ValueError("true or false expected")
     return text.strip().lower() == "true"
@@ -64,7 +65,9 @@ def _count(text: str) -> int:
     return value
 
 
-def _one_of(*names: str) -> Callable[[str], str]:
+def one_of(*names: str) -> Callable[[str], str]:
+    """A parser that takes one of these names, in any case, and gives it in lower case."""
+
     def parse(text: str) -> str:
         if text.strip().lower() not in names:
             raise ValueError(f"one of {', '.join(names)} expected")
@@ -90,7 +93,7 @@ SMALL_FILE_BYTES: Final = Option(
 CODEC: Final = Option(
     "hoodie.parquet.compression.codec",
     "zstd",
-    _one_of("zstd", "snappy", "gzip", "lz4", "uncompressed"),
+    one_of("zstd", "snappy", "gzip", "lz4", "uncompressed"),
     "0.4",
     "Compression of base files.",
 )
@@ -104,24 +107,21 @@ RECORD_BYTES: Final = Option(
 UPDATE_PARTITION_PATH: Final = Option(
     "hoodie.simple.index.update.partition.path",
     True,
-    _flag,
+    flag,
     "0.6",
     "Global index: a record whose partition changed moves there (true), or is updated where it lies (false).",
 )
 COMBINE_BEFORE_INSERT: Final = Option(
     "hoodie.combine.before.insert",
     False,
-    _flag,
+    flag,
     "0.4",
     "insert merges rows of one key in its batch; bulk writes never do.",
-)
-COMBINE_BEFORE_UPSERT: Final = Option(
-    "hoodie.combine.before.upsert", True, _flag, "0.4", "Rows of one key in a batch of upsert are merged first."
 )
 FILL_MISSING: Final = Option(
     "hoodie.write.set.null.for.missing.columns",
     False,
-    _flag,
+    flag,
     "0.14",
     "A write whose data lacks columns of the table sets them to null (true), or is refused (false).",
 )
@@ -144,7 +144,6 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_BYTES,
         UPDATE_PARTITION_PATH,
         COMBINE_BEFORE_INSERT,
-        COMBINE_BEFORE_UPSERT,
         FILL_MISSING,
         LOCAL_BYTES_MAX,
         INDEX_TYPE,
@@ -171,10 +170,16 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
             near = difflib.get_close_matches(key, known, 1, 0.5)
             advice = f"did you mean {near[0]!r}?" if near else "see hoodie.config.OPTIONS for what there is"
             raise InvalidConfigError(f"unknown option {key!r}; {advice}")
-    small, full = SMALL_FILE_BYTES.get(properties), MAX_FILE_BYTES.get(properties)
-    if (SMALL_FILE_BYTES.key in properties or MAX_FILE_BYTES.key in properties) and small > full:
+
+
+def check_sizes(options: Mapping[str, str]) -> None:
+    """Refuse a table, or a write, whose files would be full and small at once.
+
+    Raises: InvalidConfigError.
+    """
+    small, full = SMALL_FILE_BYTES.get(options), MAX_FILE_BYTES.get(options)
+    if (SMALL_FILE_BYTES.key in options or MAX_FILE_BYTES.key in options) and small > full:
         raise InvalidConfigError(
-            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and "
-            "small at once; "
-            "lower the first or raise the second"
+            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and small at "
+            "once; lower the first or raise the second"
         )

@@ -21,7 +21,7 @@ from hoodie.engine.selection import (
     spark_room,
 )
 from hoodie.errors import InvalidConfigError
-from hoodie.files.table_properties import table_exists
+from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.index import index_for
 from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import plan_changes
@@ -33,7 +33,7 @@ from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
-from hoodie.write.create import CreateOptions, create_table
+from hoodie.write.create import CreateOptions, check_same_table, create_table
 from hoodie.write.delete_partitions import delete_partitions
 from hoodie.write.indexed import delete, insert, upsert
 from hoodie.write.result import WriteResult
@@ -76,7 +76,7 @@ def create(
         properties: further `hoodie.*` options, as texts.
         storage_options: settings of the object store.
         spark: session for reads; default is the active one, and False keeps them in this process.
-        exist_ok: open the table if the path holds one already.
+        exist_ok: open the table if the path holds one already, unless it contradicts the options given here.
 
     Raises:
         TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: nothing is created then.
@@ -100,7 +100,9 @@ def create(
         key_generator=key_generator,
         properties=properties or {},
     )
-    if not (exist_ok and table_exists(store)):
+    if exist_ok and table_exists(store):
+        check_same_table(read_table_config(store), wanted)
+    else:
         create_table(store, _arrow_schema(schema), wanted)
     return Table(store, spark=spark)
 

@@ -11,13 +11,14 @@ _COMING = {"record": "0.2", "bloom": "0.4", "global_bloom": "0.4", "bucket": "0.
 
 
 def index_for(name: str, *, update_partition_path: bool = True) -> Index:
-    """The index of that name.
+    """The index of that name, in upper or lower case.
 
     Raises: UnsupportedError for one that a later release brings; InvalidConfigError for an unknown name.
 
     >>> index_for("simple").is_global
     False
     """
+    name = name.strip().lower()
     if name in ("simple", "global_simple"):
         return SimpleIndex(name == "global_simple", update_partition_path)
     if name in _COMING:

@@ -40,9 +40,16 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
 def table_merger(config: TableConfig) -> RecordMerger:
     """The table's merge rule; a custom one by the function this program registered.
 
-    Raises: UnsupportedError for a JVM merger; InvalidConfigError if the Python merger is not registered.
+    Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
+    merger is not registered.
     """
     mode = config.merge_rule.mode
+    nested = [name for name in config.ordering_fields if "." in name]
+    if nested and mode is not MergeMode.COMMIT_TIME_ORDERING:
+        raise UnsupportedError(
+            f"table {config.name!r} orders versions of a record by {nested[0]!r}, inside a struct, which this release "
+            "does not do; write it with JVM Hudi"
+        )
     if mode is not MergeMode.CUSTOM:
         ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
         return RecordMerger(mode, ordering)

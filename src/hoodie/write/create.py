@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
 from hoodie.format import table_keys as keys
@@ -31,8 +32,12 @@ _TYPES = {"copy_on_write": TableType.COPY_ON_WRITE, "merge_on_read": TableType.M
 _MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
 """Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
 _DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})
+_HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition folders are named column=value.")
+_URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
+_SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
+_TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
 _CREATION_KEYS = frozenset(
-    {keys.HIVE_STYLE, keys.URL_ENCODE, keys.DATABASE, keys.TIMEZONE, keys.SLASH_SEPARATED_DATES} | _DELETE_KEYS
+    {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, keys.DATABASE} | _DELETE_KEYS
 )
 
 
@@ -72,6 +77,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_columns(columns, "record_key", record_key)
     _check_columns(columns, "partition_by", partition_by)
     _check_columns(columns, "ordering", ordering)
+    if any("." in name for name in ordering):
+        raise UnsupportedError(
+            f"ordering={list(ordering)}: this release orders by top-level columns only; copy it to one"
+        )
     if partition_by and (wanted.key_generator or "").upper() == KeyGeneratorType.NON_PARTITION.value:
         raise InvalidConfigError(
             f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: leave one of them out"
@@ -91,30 +100,73 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
         NewTable(
             name=name,
             database=properties.get(keys.DATABASE),
-            table_type=_TYPES[wanted.type],
+            table_type=_type(wanted),
             version=TableVersion.of(wanted.table_version),
             record_key_fields=record_key,
             partition_fields=partition_by,
             partition_field_types=partition_types,
             ordering_fields=ordering,
             key_generator=None if wanted.key_generator is None else _key_generator(wanted.key_generator),
-            is_hive_style=properties.get(keys.HIVE_STYLE, "true").lower() == "true",
-            is_url_encoded=properties.get(keys.URL_ENCODE, "false").lower() == "true",
-            has_slash_separated_dates=properties.get(keys.SLASH_SEPARATED_DATES, "false").lower() == "true",
+            is_hive_style=_HIVE_STYLE.get(properties),
+            is_url_encoded=_URL_ENCODE.get(properties),
+            has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
-            timezone=TimelineTimezone(properties.get(keys.TIMEZONE, "UTC").upper()),
+            timezone=TimelineTimezone(_TIMEZONE.get(properties).upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
-            extra={**extra, options.INDEX_TYPE_KEY: wanted.index.upper(), **merging},
+            extra={**extra, options.INDEX_TYPE_KEY: wanted.index.strip().upper(), **merging},
         )
     )
     table_key_generator(config)
     return config
 
 
-def _check_supported(wanted: CreateOptions) -> None:
-    if wanted.type not in _TYPES:
+def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
+    """Refuse to take an existing table for one that was asked for with other options; its merge function is registered.
+
+    Options that were left out contradict nothing, but `type` and `index` always say something.
+
+    Raises: InvalidConfigError, naming the option.
+    """
+    partition_by, partition_types = _split_types(_names(wanted.partition_by))
+    stored_index = config.raw.get(options.INDEX_TYPE_KEY)
+    asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
+    if stored_index is not None:
+        asked["index"] = (wanted.index.strip().upper(), stored_index.upper())
+    if wanted.record_key is not None:
+        asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
+    if partition_by:
+        asked["partition_by"] = (partition_by, config.partition_fields)
+    if any(partition_types):
+        asked["partition_by"] = (
+            (partition_by, partition_types),
+            (config.partition_fields, config.partition_field_types),
+        )
+    if wanted.ordering is not None:
+        asked["ordering"] = (_names(wanted.ordering), config.ordering_fields)
+    if wanted.key_generator is not None:
+        asked["key_generator"] = (_key_generator(wanted.key_generator), config.key_generator)
+    if wanted.merge_mode is not None:
+        mode, merging = _merging(wanted, config.ordering_fields)
+        stored_name = config.raw.get(options.PYTHON_MERGER_KEY)
+        asked["merge_mode"] = ((mode, merging.get(options.PYTHON_MERGER_KEY)), (config.merge_rule.mode, stored_name))
+    _check_properties(dict(wanted.properties))
+    for key, value in wanted.properties.items():
+        stored = config.raw.get(key, config.raw.get(keys.MERGE_PROPERTY_PREFIX + key))
+        asked[key] = (value.strip().lower(), None if stored is None else stored.strip().lower())
+    for option, (given, found) in asked.items():
+        if given != found:
+            raise InvalidConfigError(f"the table exists with {option}={found}, asked for is {given}; leave it out")
+
+
+def _type(wanted: CreateOptions) -> TableType:
+    found = _TYPES.get(wanted.type.lower())
+    if found is None:
         raise InvalidConfigError(f"type={wanted.type!r}: expected 'copy_on_write' or 'merge_on_read'")
-    if wanted.type == "merge_on_read":
+    return found
+
+
+def _check_supported(wanted: CreateOptions) -> None:
+    if _type(wanted) is TableType.MERGE_ON_READ:
         raise UnsupportedError("type='merge_on_read' comes with hoodie 0.3; this release writes 'copy_on_write'")
     if wanted.table_version != 9:
         raise UnsupportedError(
@@ -187,6 +239,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     options.check_options(
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
+    options.check_sizes(properties)
 
 
 def _default_name(store: Store) -> str:

@@ -66,6 +66,7 @@ class WriteSetup:
         """
         view = TableView.load(call.state)
         check_writable(view)
+        check_texts(call)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
         index = index_for(
@@ -161,7 +162,20 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
             f"{str(moves.get(config.raw)).lower()}; leave it out"
         )
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
-    return {**stored, **properties}
+    effective = {**stored, **properties}
+    options.check_sizes(effective)
+    return effective
+
+
+def check_texts(call: WriteCall) -> None:
+    """Refuse properties and extra metadata that are no texts: commits store texts.
+
+    Raises: InvalidConfigError.
+    """
+    for name, given in (("properties", call.properties), ("extra_metadata", call.extra_metadata)):
+        wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
+        if wrong:
+            raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
 
 
 def check_writable(view: TableView) -> None:
