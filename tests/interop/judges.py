@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.timeline.instant import Action, Instant, State
+from tests.sessions import STATIC_CONFS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,10 @@ JVM_CONFS = {
     # Without these Spark refuses days before 1582 and times before 1900, in the JVM's own tables too.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    # The bloom index of the metadata table has Kryo look into locks, which Java 17 allows nobody unasked.
+    "spark.driver.extraJavaOptions": (
+        f"{STATIC_CONFS['spark.driver.extraJavaOptions']} --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+    ),
 }
 
 # What makes a small commit quick; a test that is about one of these passes its own value.

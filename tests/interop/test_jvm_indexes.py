@@ -41,8 +41,6 @@ BLOOM = {
         "hoodie.bloom.index.use.metadata": "true",
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
-        # Without the server the JVM serialises its file system view, and fails on Java 17.
-        "hoodie.embed.timeline.server": "true",
     },
 }
 
@@ -52,7 +50,7 @@ def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_pat
     """A table the JVM began, with files of both, and of ours over the JVM's; several files to a partition."""
     path = tmp_path / "trips"
     small = {"hoodie.parquet.small.file.limit": "0"}
-    _jvm_upsert(jvm, path, _trips(range(0, 5), 1), {**BLOOM[name], **small})
+    _jvm_upsert(jvm, path, _trips(range(0, 5), 1), small)
     table = hoodie.open(path)
     table.bulk_insert(_trips(range(5, 30), 1))
     table.upsert(_trips(range(20, 60), 2), properties=small)

@@ -31,7 +31,7 @@ class Twins:
         self.schema = pa.schema(fields)
         self._jvm = jvm
         self._theirs = folder / "theirs"
-        # The JVM stores event time for every new table that names an ordering field.
+        # The JVM's writer makes an event-time table of a new one that names an ordering field, unless told otherwise.
         self._ordering = list(ordering) if event_time else None
         self.ours = hoodie.create(folder / "ours", self.schema, record_key="id", ordering=self._ordering)
 

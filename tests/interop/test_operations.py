@@ -99,8 +99,13 @@ def test_incremental_reads_by_the_jvm_are_our_changes(jvm: Jvm, tmp_path: Path) 
     table.delete_where("id in ('k003', 'k010')")
     table.insert_overwrite(trips(("k100", 1, 1.0, "sf"), ("k101", 1, 2.0, "sf")))
     table.update({"fare": "0"}, where="city = 'la'")
-    done = [instant.completion_time for instant in table.timeline.completed().instants]
-    spans = [("000", None), *((since, None) for since in done), (done[0], done[2]), (done[1], done[4])]
+    done = [instant.completion_time or "" for instant in table.timeline.completed().instants]
+    spans: list[tuple[str, str | None]] = [
+        ("000", None),
+        *((since, None) for since in done),
+        (done[0], done[2]),
+        (done[1], done[4]),
+    ]
     for since, until in spans:
         theirs = jvm.read_incremental(shared.path, since, until)
         ours = read_table(plan_changes(table.view(), None if since == "000" else since, until))
