@@ -20,7 +20,7 @@ from hoodie.engine.selection import (
     key_array,
     spark_room,
 )
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.index import index_for
 from hoodie.metadata.view import TableState, TableView
@@ -30,6 +30,8 @@ from hoodie.read.inspect import Inspection
 from hoodie.read.local import read_table
 from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
+from hoodie.read.stream import count_rows, first_rows
+from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
@@ -214,7 +216,11 @@ class Table:
     def delete_where(
         self, where: str, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Delete the records that match a Spark SQL condition."""
+        """Delete the records that match a Spark SQL condition.
+
+        The matching keys are held in memory, unless Spark reads them. Where several rows have one key, which inserts
+        can bring about, all of them go as soon as one matches.
+        """
         plan = plan_matching_keys(self.view(), where)
         call, dataset = self._call(self._result(plan), extra_metadata, properties)
         return delete(dataclasses.replace(call, baseline=plan.view), dataset)
@@ -250,7 +256,11 @@ class Table:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Set columns to Spark SQL expressions in the records that match a condition (all, without one)."""
+        """Set columns to Spark SQL expressions in the records that match a condition (all, without one).
+
+        Without Spark the matching rows are held in memory. Where several rows have one key, which inserts can bring
+        about, all of them are updated as soon as one matches.
+        """
         plan = plan_matching_rows(self.view(), assignments, where)
         session = self._session()
         changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
@@ -261,7 +271,7 @@ class Table:
 
     def read(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         where: str | None = None,
         as_of: When | None = None,
         view: str = SNAPSHOT,
@@ -275,12 +285,12 @@ class Table:
 
     def to_arrow(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         where: str | None = None,
         as_of: When | None = None,
         view: str = SNAPSHOT,
     ) -> pa.Table:
-        """Read rows in this process, as a pyarrow Table.
+        """Read rows in this process, as a pyarrow Table. Memory: all rows that match.
 
         Args:
             columns: which ones, in order; default is the five `_hoodie_*` columns, then the table's own.
@@ -289,6 +299,29 @@ class Table:
             view: `snapshot`, or `read_optimized` to leave log files out.
         """
         return read_table(plan_scan(self.view(), columns=columns, where=where, as_of=as_of, kind=view))
+
+    def head(
+        self,
+        limit: int = 10,
+        *,
+        columns: str | Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+    ) -> pa.Table:
+        """Some rows, in no certain order, as a pyarrow Table; reads no further than it must. See `to_arrow`."""
+        return first_rows(plan_scan(self.view(), columns=columns, where=where, as_of=as_of), limit)
+
+    def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
+        """How many rows there are, or match; counted in this process, without a condition from Parquet footers alone.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-count", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.count(), t.count("x > 1")
+        (2, 1)
+        """
+        return count_rows(plan_scan(self.view(), columns=[RECORD_KEY], where=where, as_of=as_of))
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
         """Rows changed by commits that completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
@@ -320,7 +353,7 @@ class Table:
     # --- how -------------------------------------------------------------------------------------------------------
 
     def _session(self) -> Any:
-        if self._spark is False:
+        if self._spark is False or (self._spark is None and self._state.store.spec.is_private):
             return None
         return self._spark if self._spark is not None else active_session()
 
@@ -340,6 +373,8 @@ class Table:
         return keys if values is None else key_columns(self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
+        if is_spark(data) and self._state.store.spec.is_private:
+            raise UnsupportedError(f"{self.path} lives in this process, where no Spark worker reaches it: pass Arrow data")
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
         call = WriteCall(
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}

@@ -32,6 +32,11 @@ class StoreSpec:
     uri: str
     options: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_private(self) -> bool:
+        """Whether only this process reaches the store: in memory, or a test double."""
+        return self.uri.startswith(("memory://", "fault+"))
+
 
 class Store(Protocol):
     """A table's folder. Thread-safe. Missing files raise `FileNotFoundError`."""

@@ -22,7 +22,7 @@ def trips(*rows: tuple[str | None, int, float | None, str | None]) -> pa.Table:
 
 def new_table(path: Path) -> Table:
     """A table with two rows in two partitions."""
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts")
+    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", spark=False)
     table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc")))
     return table
 
