@@ -1,4 +1,8 @@
-"""Delete and update by condition: a read whose rows a write changes."""
+"""Delete and update by condition: a read whose rows a write changes.
+
+Both name the rows by their keys. In a table where several rows have one key, all of them are deleted or updated as soon
+as one of them matches.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +38,13 @@ def plan_matching_rows(view: TableView, assignments: Mapping[str, str], where: s
     if fixed & set(assignments):
         raise InvalidConfigError(
             f"update sets {sorted(fixed & set(assignments))}, of which keys or partition paths are made; delete "
-            "the rows and "
-            "insert them anew"
+            "the rows and insert them anew"
         )
     return plan_scan(view, columns=without_meta_fields(schema).names, where=where)
 
 
 def assigned(plan: ScanPlan, assignments: Mapping[str, str]) -> Dataset:
-    """The rows of the plan with the assignments made, in this process."""
+    """The rows of the plan with the assignments made, in this process. Memory: all of them, twice where they change."""
     rows = read_table(plan)
     changed = {
         name: evaluate(to_projection(expression, rows.schema, as_type=rows.schema.field(name).type), rows)

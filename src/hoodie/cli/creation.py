@@ -74,10 +74,22 @@ def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -
 
 
 def _field(text: str) -> pa.Field:
-    name, separator, type_name = text.rpartition(":")
+    name, separator, type_name = text.partition(":")
     if not separator or not name:
         raise typer.BadParameter(f"--column: NAME:TYPE expected, found {text!r}")
     try:
-        return pa.field(name, arrow_type(exp.DataType.build(type_name, dialect="spark")))
+        return pa.field(name, _type(exp.DataType.build(type_name, dialect="spark")))
     except SqlglotError as error:
         raise InvalidConfigError(f"column {name!r}: {type_name!r} is no type of Spark SQL, such as bigint") from error
+
+
+def _type(node: exp.DataType) -> pa.DataType:
+    """The Arrow type of a type name, nested ones too."""
+    parts = node.expressions
+    if node.this == exp.DataType.Type.STRUCT:
+        return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])
+    if node.this == exp.DataType.Type.ARRAY:
+        return pa.list_(_type(parts[0]))
+    if node.this == exp.DataType.Type.MAP:
+        return pa.map_(_type(parts[0]), _type(parts[1]))
+    return arrow_type(node)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, pairs
 from hoodie.read.changes import plan_changes
-from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.read.stream import count_rows, first_rows, stream
-from hoodie.records.change import RECORD_KEY
 from hoodie.ui.console import output
 from hoodie.ui.json_lines import print_json, print_rows
 from hoodie.ui.tables import print_table
@@ -33,9 +32,7 @@ def head(
 ) -> None:
     """Print the first few rows."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
-    view = table.view()
-    plan = plan_scan(view, columns=_columns(table, column, meta), where=where, as_of=as_of)
-    _print_rows(plan, limit, as_json)
+    _print_rows(table.head(limit, columns=_columns(table, column, meta), where=where, as_of=as_of), as_json)
 
 
 def count(
@@ -47,11 +44,11 @@ def count(
 ) -> None:
     """Count the rows."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
-    rows = count_rows(plan_scan(table.view(), columns=[RECORD_KEY], where=where, as_of=as_of))
+    rows = table.count(where, as_of=as_of)
     if as_json:
         print_json({"rows": rows})
     else:
-        typer.echo(f"{rows:,}")
+        typer.echo(str(rows))
 
 
 def changes(
@@ -70,7 +67,7 @@ def changes(
     if as_json and limit is None:
         print_rows(stream(plan))
         return
-    _print_rows(plan, 100 if limit is None else limit, as_json)
+    _print_rows(first_rows(plan, 100 if limit is None else limit), as_json)
     if not as_json:
         typer.echo(f"{count_rows(plan):,} rows changed")
 
@@ -82,8 +79,7 @@ def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> 
     return None if meta else table.schema.names
 
 
-def _print_rows(plan: ScanPlan, limit: int, as_json: bool) -> None:
-    rows = first_rows(plan, limit)
+def _print_rows(rows: pa.Table, as_json: bool) -> None:
     if as_json:
         print_rows(rows.to_batches())
     else:

@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError
 from hoodie.format.bloom import BloomFilter, footer_entries
 from hoodie.format.table_schema import conform
+from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
-
-RECORD_KEY = "_hoodie_record_key"
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
@@ -138,8 +137,7 @@ class BaseFileWriter:
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
-    """Parquet paths of the columns whose values repeat, as a sample of the rows tells; those inside nested "
-    "ones always."""
+    """Parquet paths of the columns whose values repeat in a sample of the rows, and of all inside nested ones."""
     sample = rows.slice(0, _SAMPLE_ROWS)
     chosen = []
     for field in rows.schema:

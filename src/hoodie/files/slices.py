@@ -125,8 +125,7 @@ def _file_groups(
 def _logs_since(
     logs: list[LogFile], base: FileSlice | None, timeline: Timeline, as_of: str | None
 ) -> Iterator[LogFile]:
-    """The log files of the newest slice, oldest first: committed, and completed no earlier than the base "
-    "file's instant."""
+    """Committed log files of the newest slice, oldest first: completed no earlier than the base file's instant."""
     for log in sorted(logs, key=lambda found: found.name.sort_key):
         instant_time = log.name.instant_time
         if as_of is not None and instant_time > as_of:

@@ -57,7 +57,6 @@ def table_merger(config: TableConfig) -> RecordMerger:
     if not name:
         raise UnsupportedError(
             f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which "
-            "only the JVM has; "
-            "write it with JVM Hudi, or create a table with a Python merger"
+            "only the JVM has; write it with JVM Hudi, or create a table with a Python merger"
         )
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))

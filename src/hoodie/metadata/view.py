@@ -158,8 +158,7 @@ class TableView:
             return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
         raise InvalidConfigError(
             f"{self.store.uri('')} has no schema yet: no commit and no hoodie.table.create.schema; write to it "
-            "with the "
-            "engine that created it, or create it with hoodie.create(path, schema)"
+            "with the engine that created it, or create it with hoodie.create(path, schema)"
         )
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:

@@ -62,6 +62,5 @@ def _check_active(view: TableView, start: str | None) -> None:
     if start is not None and first is not None and start < first and view.has_archived_instants():
         raise UnsupportedError(
             f"{view.store.uri('')}: changes since {start} reach into the archived timeline, which begins before "
-            f"{first}; "
-            "read the whole table once, and pull from a later time on"
+            f"{first}; read the whole table once, and pull from a later time on"
         )

@@ -92,8 +92,7 @@ class Inspection:
         return pa.Table.from_pylist([_slice_row(found, rows_of) for found in self.view.slices()], schema=SLICES_SCHEMA)
 
     def partitions(self) -> pa.Table:
-        """One row per partition that has files, by its latest slices: file groups, rows of base files, bytes, "
-        "log files."""
+        """One row per partition that has files, by latest slices: file groups, rows of base files, bytes, log files."""
         by_partition: dict[str, list[dict[str, Any]]] = {}
         for row in self.slices().to_pylist():
             by_partition.setdefault(row["partition_path"], []).append(row)

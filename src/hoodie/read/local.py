@@ -20,7 +20,7 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
-    """All rows of the scan, file by file in the order of the plan."""
+    """All rows of the scan, file by file in the order of the plan. Memory: all of them."""
     scan = FileScan.of(plan)
 
     def read(file: BaseFile, context: TaskContext) -> pa.Table:

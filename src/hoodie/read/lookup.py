@@ -71,4 +71,10 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
         wanted = wanted.select([RECORD_KEY])
     scan = dataclasses.replace(plan_lookup(view, wanted), columns=tuple(wanted.column_names))
     is_held = KeySet.of(read_table(scan)).holds(wanted)
-    return rows.filter(pc.invert(is_held))
+    return _filterable(rows).filter(pc.invert(is_held)).cast(rows.schema)
+
+
+def _filterable(rows: pa.Table) -> pa.Table:
+    """The rows without views of text and bytes, which Arrow cannot filter; other columns are not copied."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))

@@ -28,11 +28,11 @@ from sqlglot import exp
 
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import column_refs, is_column
-from hoodie.records.sql.parse import operands, parse_expression, to_sql, weaken, without_parens
+from hoodie.records.sql.parse import parse_expression, weaken, without_parens
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
 
-__all__ = ["columns_of", "conjuncts", "evaluate", "to_filter", "to_projection", "to_scan_filter"]
+__all__ = ["columns_of", "evaluate", "to_filter", "to_projection", "to_scan_filter"]
 
 
 def to_filter(where: str, schema: pa.Schema) -> pc.Expression:
@@ -72,14 +72,6 @@ def columns_of(where: str, schema: pa.Schema) -> frozenset[str]:
     Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for an unknown column.
     """
     return frozenset(column.path[0] for column in column_refs(parse_expression(where), schema))
-
-
-def conjuncts(where: str) -> list[str]:
-    """Split a condition at its outermost ANDs, left to right.
-
-    Raises: InvalidConfigError for text that is no expression.
-    """
-    return [to_sql(part) for part in operands(parse_expression(where), exp.And)]
 
 
 def _scan_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expression | None:

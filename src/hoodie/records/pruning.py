@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
 
 import pyarrow as pa
@@ -10,33 +10,10 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.records.sql.columns import column_refs, is_column, resolve, resolve_name
-from hoodie.records.sql.compare import literal_in
-from hoodie.records.sql.parse import operands, parse_expression, weaken, without_parens
+from hoodie.records.sql.columns import column_refs, resolve_name
+from hoodie.records.sql.parse import operands, parse_expression, weaken
 from hoodie.records.sql.translate import Translator
-from hoodie.records.sql.values import Value, evaluate
-
-PartitionPredicate = Callable[[pa.Table], pa.BooleanArray]
-
-
-def partition_predicate(where: str, schema: pa.Schema, partition_fields: Collection[str]) -> PartitionPredicate | None:
-    """Reduce a condition to the part that partition values decide; None when there is no such part.
-
-    The predicate takes a table with one row per partition and one column per partition field (typed as in `schema`; a
-    nested field's column has the dotted name), and is true where the partition may hold matching rows, else false.
-
-    Raises: as `to_filter`; SchemaMismatchError too, on the call, for values of another type than the schema's.
-    """
-    flat = _partition_schema(partition_fields, schema)
-    told = [condition for _, condition in _told(where, schema, flat)]
-    if not told:
-        return None
-
-    def may_match(values: pa.Table) -> pa.BooleanArray:
-        _check_types(values, flat)
-        return reduce(pc.and_, [_definitely(condition, values) for condition in told])
-
-    return may_match
+from hoodie.records.sql.values import evaluate
 
 
 def prune_partitions(
@@ -44,11 +21,12 @@ def prune_partitions(
 ) -> pa.BooleanArray:
     """Mark the partitions that may hold rows matching `where`: one flag per row of `values`, in order.
 
-    `values` as for `partition_predicate`; its columns are the partition fields. `unknown` marks, per column, the rows
+    `values` has one row per partition and one column per partition field, typed as in `schema`; a nested field's column
+    has the dotted name. `unknown` marks, per column, the rows
     whose value could not be read from the path: a conjunct that refers to such a value keeps the partition. A null in
     `values` is not unknown: it is SQL's NULL.
 
-    Raises: as `partition_predicate`.
+    Raises: as `to_filter`; SchemaMismatchError too for values of another type than the schema's.
     """
     flat = _partition_schema(values.column_names, schema)
     _check_types(values, flat)
@@ -58,24 +36,6 @@ def prune_partitions(
         unclear = [masks[column.name] for column in column_refs(part, schema) if column.name in masks]
         kept = pc.and_(kept, reduce(pc.or_, unclear, _definitely(condition, values)))
     return kept
-
-
-def equality_values(where: str, column: str, schema: pa.Schema) -> list[object] | None:
-    """List the values of `column` that matching rows can have, as Python values of its type; None for no limit.
-
-    Understands `column = x`, `column IN (...)`, `<=>`, and OR between such; several of them are intersected. An empty
-    list means that no row matches. In order of first appearance, without duplicates. Text compared with
-    numbers, and float columns, give None: there, equal values have several spellings.
-
-    Raises: as `to_filter`.
-    """
-    wanted = resolve_name(column, schema).path
-    found: list[object] | None = None
-    for part in _conjuncts(where, schema):
-        values = _values_of_all(operands(part, exp.Or), wanted, Translator(schema))
-        if values is not None:
-            found = values if found is None else [one for one in found if one in values]
-    return found
 
 
 def _conjuncts(where: str, schema: pa.Schema) -> list[exp.Expression]:
@@ -112,46 +72,3 @@ def _check_types(values: pa.Table, expected: pa.Schema) -> None:
         found = values.schema.field(field.name).type
         if found != field.type:
             raise SchemaMismatchError(f"partition values of {field.name!r}: expected {field.type}, found {found}")
-
-
-def _values_of_all(parts: list[exp.Expression], wanted: tuple[str, ...], translator: Translator) -> list[object] | None:
-    found: dict[object, None] = {}
-    for part in parts:
-        values = _values_of(part, wanted, translator)
-        if values is None:
-            return None
-        found.update(dict.fromkeys(values))
-    return list(found)
-
-
-def _values_of(part: exp.Expression, wanted: tuple[str, ...], translator: Translator) -> list[object] | None:
-    if isinstance(part, (exp.EQ, exp.NullSafeEQ)):
-        sides = [(part.this, part.expression), (part.expression, part.this)]
-    elif isinstance(part, exp.In) and part.expressions:
-        sides = [(part.this, one) for one in part.expressions]
-    else:
-        return None
-    named = [(left, right) for left, right in sides if _names(left, wanted, translator)]
-    if not named:
-        return None
-    found: list[object] = []
-    for left, right in named:
-        option, column = translator.value(right), translator.value(left)
-        if option.is_null_literal and not isinstance(part, exp.NullSafeEQ):
-            continue
-        values = _literal_values(option, column)
-        if values is None:
-            return None
-        found += values
-    return found
-
-
-def _names(node: exp.Expression, wanted: tuple[str, ...], translator: Translator) -> bool:
-    node = without_parens(node)
-    return is_column(node) and resolve(node, translator.schema).path == wanted
-
-
-def _literal_values(option: Value, column: Value) -> list[object] | None:
-    if not option.is_literal or column.family in ("float", "nested"):
-        return None
-    return [None] if option.is_null_literal else literal_in(option, column)

@@ -19,6 +19,7 @@ from hoodie.spark.types import spark_schema_of
 
 _GLOB_CHARACTERS = set("\\{}[]*?")
 _KEYS_IN_CONDITION = 1000
+_KEYS_IN_BROADCAST = 100_000
 
 
 def read_scan(session: Any, plan: ScanPlan) -> Any:
@@ -82,4 +83,6 @@ def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
         if PARTITION_PATH not in keys.column_names:
             return frame
     wanted = from_arrow(session, distinct)
-    return frame.join(F.broadcast(wanted), keys.column_names, "left_semi").select(*(_quoted(n) for n in frame.columns))
+    if distinct.num_rows <= _KEYS_IN_BROADCAST:
+        wanted = F.broadcast(wanted)
+    return frame.join(wanted, keys.column_names, "left_semi").select(*(_quoted(n) for n in frame.columns))

@@ -1,5 +1,7 @@
-"""Spark's types as Arrow's, and back. PySpark has such a mapping of its own, whose signature changes between "
-"releases."""
+"""Spark's types as Arrow's, and back.
+
+PySpark has such a mapping of its own, whose signature changes between releases.
+"""
 
 from __future__ import annotations
 

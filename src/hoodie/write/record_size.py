@@ -16,8 +16,7 @@ _DEFAULT_BYTES = 1024.0
 
 
 def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
-    """Expected bytes of one record: option, else the newest commits that wrote enough, else a share of the "
-    "Arrow size."""
+    """Expected bytes of one record: as the option says, as newest commits tell, or a share of its Arrow size."""
     fixed = options.RECORD_BYTES.get(stored)
     if fixed:
         return float(fixed)

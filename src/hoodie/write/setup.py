@@ -187,8 +187,7 @@ def check_writable(view: TableView) -> None:
     if config.version.value != 9:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never "
-            "upgrades a "
-            "table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
+            "upgrades a table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
         )
     missing = {
         "merge-on-read tables (they come with hoodie 0.3)": config.table_type is TableType.MERGE_ON_READ,

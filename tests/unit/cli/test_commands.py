@@ -82,6 +82,29 @@ def test_create_takes_columns_by_name_and_type(tmp_path: Path, run: Run) -> None
     assert done.documents()[0]["columns"] == {"id": "string", "n": "int64", "p": "decimal128(9, 2)"}
 
 
+def test_create_takes_types_with_colons(tmp_path: Path, run: Run) -> None:
+    done = run(
+        "create",
+        tmp_path / "t",
+        "-c",
+        "id:string",
+        "-c",
+        "s:struct<a:int,l:array<map<string,date>>>",
+        "-k",
+        "id",
+        "--json",
+    )
+    assert done.code == 0, done.err
+    assert done.documents()[0]["columns"]["s"] == "struct<a: int32, l: list<element: map<string, date32[day]>>>"
+
+
+def test_counts_are_plain_numbers(tmp_path: Path, run: Run) -> None:
+    table = hoodie.create(tmp_path / "t", pa.schema([("id", pa.int64())]), record_key="id", spark=False)
+    table.bulk_insert(pa.table({"id": range(1234)}))
+    assert run("count", tmp_path / "t").out == "1234\n"
+    assert (table.count(), table.count("id < 10"), table.head(5).num_rows) == (1234, 10, 5)
+
+
 def test_create_refuses_a_second_table_unless_told(trips: Path, run: Run) -> None:
     again = run("create", trips, "-c", "id:string", "-k", "id")
     assert again.code == 1

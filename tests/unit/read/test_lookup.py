@@ -110,6 +110,16 @@ def test_keys_below_a_struct_are_given_as_values(tmp_path: Path) -> None:
     assert table.delete([2]).deleted == 1
 
 
+def test_rows_with_views_of_texts_are_filtered(tmp_path: Path) -> None:
+    table = new_table(tmp_path, pa.string(), "a", partition_by="p")
+    views = pa.array(["a", "b", "b"], pa.string_view())
+    found = table.filter_exists(
+        pa.table({"k": views, "p": pa.array(["a", "a", "b"], pa.string_view()), "x": [1, 2, 3]})
+    )
+    assert found["x"].to_pylist() == [2, 3]
+    assert found.schema.field("k").type == pa.string_view()
+
+
 def test_no_keys_name_nothing_and_null_is_no_key(tmp_path: Path) -> None:
     table = new_table(tmp_path, pa.int32(), 7)
     assert table.read_keys([]).num_rows == 0

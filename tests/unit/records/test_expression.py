@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.expression import columns_of, conjuncts, evaluate, to_filter, to_projection, to_scan_filter
+from hoodie.records.expression import columns_of, evaluate, to_filter, to_projection, to_scan_filter
 
 NAN = float("nan")
 TABLE = pa.table(
@@ -153,22 +153,6 @@ def test_overflow_raises_instead_of_wrapping() -> None:
 def test_columns_are_the_top_level_ones_as_the_schema_spells_them() -> None:
     assert columns_of("FARE > 1 AND rider.name = 'x' OR `id` = 1", SCHEMA) == {"Fare", "rider", "id"}
     assert columns_of("1 = 1", SCHEMA) == frozenset()
-
-
-def test_conjuncts_are_the_operands_of_the_outer_ands() -> None:
-    assert conjuncts("a = 1 AND (b = 2 AND (c = 3 OR d = 4)) AND e BETWEEN 1 AND 2") == [
-        "a = 1",
-        "b = 2",
-        "c = 3 OR d = 4",
-        "e BETWEEN 1 AND 2",
-    ]
-
-
-@pytest.mark.parametrize(
-    "text", [r"city = 'it\'s'", "city = 'it''s'", r"city LIKE 'a\_b'", r"city = 'a\\b\n'", "`a b` = 1"]
-)
-def test_conjuncts_parse_to_what_they_were_split_from(text: str) -> None:
-    assert conjuncts(conjuncts(text)[0]) == conjuncts(text)
 
 
 @given(st.text(max_size=8), st.lists(st.text(max_size=6), max_size=5))

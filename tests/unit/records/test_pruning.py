@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.records.expression import to_filter
-from hoodie.records.pruning import equality_values, partition_predicate, prune_partitions
+from hoodie.records.pruning import prune_partitions
 
 SCHEMA = pa.schema(
     [
@@ -67,13 +66,6 @@ def test_no_partition_gives_no_flags() -> None:
     assert len(prune_partitions("city = 'sf'", SCHEMA, VALUES.slice(0, 0))) == 0
 
 
-def test_a_predicate_exists_only_where_partitions_decide_something() -> None:
-    assert partition_predicate("id = 1 OR city = 'sf'", SCHEMA, ["city"]) is None
-    told = partition_predicate("id = 1 AND city = 'sf'", SCHEMA, ["city"])
-    assert told is not None
-    assert told(VALUES).to_pylist() == [True, False, False, False]
-
-
 def test_a_nested_partition_field_is_a_column_with_a_dotted_name() -> None:
     values = pa.table({"rider.Zone": pa.array([1, 2], pa.int32())})
     assert prune_partitions("rider.zone = 2 AND id > 5", SCHEMA, values).to_pylist() == [False, True]
@@ -107,41 +99,3 @@ def test_no_partition_with_a_matching_row_is_dropped(where: str) -> None:
     partitions = pa.table({"p": pa.array(options, pa.int32())})
     kept = partitions.filter(prune_partitions(where, schema, partitions)).column("p").to_pylist()
     assert set(rows.filter(to_filter(where, schema)).column("p").to_pylist()) <= set(kept)
-
-
-@pytest.mark.parametrize(
-    ("where", "column", "expected"),
-    [
-        ("key = 'a'", "key", ["a"]),
-        ("'a' = KEY", "key", ["a"]),
-        ("key IN ('a', 'b', NULL, 'a')", "KEY", ["a", "b"]),
-        ("key = 'a' OR key IN ('b', 'c')", "key", ["a", "b", "c"]),
-        ("key IN ('a', 'b') AND key IN ('b', 'c') AND id > 1", "key", ["b"]),
-        ("key = 'a' AND key = 'b'", "key", []),
-        ("key = NULL", "key", []),
-        ("key <=> 'a'", "key", ["a"]),
-        ("key <=> NULL", "key", [None]),
-        ("id = 5", "id", [5]),
-        ("id = '5'", "id", [5]),
-        ("id = 5.0", "id", [5]),
-        ("id = 5.5", "id", []),
-        ("day = '2024-1-5'", "day", [date(2024, 1, 5)]),
-        ("rider.zone IN (1, 2)", "rider.Zone", [1, 2]),
-        ("key = 5", "key", None),
-        ("key > 'a'", "key", None),
-        ("key = 'a' OR id = 1", "key", None),
-        ("NOT key = 'a'", "key", None),
-        ("key = city", "key", None),
-        ("upper(key) = 'A'", "key", None),
-        ("fare = 0.0", "fare", None),
-        ("key IN ('a', city)", "key", None),
-    ],
-)
-def test_equality_values(where: str, column: str, expected: list[object] | None) -> None:
-    assert equality_values(where, column, SCHEMA) == expected
-
-
-def test_equality_values_of_a_decimal_have_the_scale_of_the_column() -> None:
-    found = equality_values("price = 1.5", "price", SCHEMA)
-    assert [str(value) for value in found or []] == ["1.50"]
-    assert pc.equal(pa.array(found, pa.decimal128(10, 2))[0], pa.scalar(found[0])).as_py() if found else False

@@ -15,7 +15,7 @@ from hoodie.format.key_generator import KeyGeneratorType
 from hoodie.records import mergers
 from tests.unit.write.tables import SCHEMA, files_below, new_table, trips
 
-NAMED = {"record_key": "id", "partition_by": "city", "ordering": "ts"}
+NAMED: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering": "ts"}
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,6 @@ def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
     return pc.if_else(value.expression.is_valid(), found, null_boolean())
 
 
-def literal_in(option: Value, column: Value) -> list[object] | None:
-    """Give the values of a column's type that equal a literal: one or none; None when only rows can tell."""
-    scalars = _equal_scalars(option, column)
-    return None if scalars is None else [scalar.as_py() for scalar in scalars]
-
-
 def _equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
     option = _read_text(option, column)
     if option.family == column.family and column.family in ("string", "binary", "boolean"):
