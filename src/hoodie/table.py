@@ -20,7 +20,7 @@ from hoodie.engine.selection import (
     key_array,
     spark_room,
 )
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.index import index_for
 from hoodie.metadata.view import TableState, TableView
@@ -353,7 +353,7 @@ class Table:
     # --- how -------------------------------------------------------------------------------------------------------
 
     def _session(self) -> Any:
-        if self._spark is False:
+        if self._spark is False or (self._spark is None and self._state.store.spec.is_private):
             return None
         return self._spark if self._spark is not None else active_session()
 
@@ -373,6 +373,8 @@ class Table:
         return keys if values is None else key_columns(self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
+        if is_spark(data) and self._state.store.spec.is_private:
+            raise UnsupportedError(f"{self.path} lives in this process, where no Spark worker reaches it: pass Arrow data")
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
         call = WriteCall(
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}
