@@ -374,7 +374,7 @@ class Table:
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         if is_spark(data) and self._state.store.spec.is_private:
-            raise UnsupportedError(f"{self.path} lives in this process, where no Spark worker reaches it: pass Arrow data")
+            raise UnsupportedError(f"{self.path} lives in this process, where no worker reaches it: pass Arrow data")
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
         call = WriteCall(
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}

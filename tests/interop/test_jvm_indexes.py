@@ -47,9 +47,10 @@ BLOOM = {
 
 @pytest.mark.parametrize("name", BLOOM)
 def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_path: Path, name: str) -> None:
-    """A table the JVM began, with files of both, and of ours over the JVM's; several files to a partition."""
+    """A table of ours with files of both, and of ours over the JVM's; several files to a partition."""
     path = tmp_path / "trips"
     small = {"hoodie.parquet.small.file.limit": "0"}
+    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
     _jvm_upsert(jvm, path, _trips(range(0, 5), 1), small)
     table = hoodie.open(path)
     table.bulk_insert(_trips(range(5, 30), 1))

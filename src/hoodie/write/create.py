@@ -113,11 +113,20 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             merge_mode=mode,
             timezone=TimelineTimezone(_TIMEZONE.get(properties).upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
-            extra={**extra, options.INDEX_TYPE_KEY: wanted.index.strip().upper(), **merging},
+            extra={**extra, **_stored_index(wanted), **merging},
         )
     )
     table_key_generator(config)
     return config
+
+
+def _stored_index(wanted: CreateOptions) -> dict[str, str]:
+    """The index as a table property, which binds JVM writers too; not for the one that they and we use by default.
+
+    Unbound, a JVM writer may ask for another index that keeps keys unique per partition, such as BLOOM.
+    """
+    name = wanted.index.strip().lower()
+    return {} if name == options.INDEX_TYPE.default else {options.INDEX_TYPE_KEY: name.upper()}
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
@@ -128,10 +137,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     Raises: InvalidConfigError, naming the option.
     """
     partition_by, partition_types = _split_types(_names(wanted.partition_by))
-    stored_index = config.raw.get(options.INDEX_TYPE_KEY)
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
-    if stored_index is not None:
-        asked["index"] = (wanted.index.strip().upper(), stored_index.upper())
+    asked["index"] = (wanted.index.strip().lower(), options.INDEX_TYPE.get(config.raw))
     if wanted.record_key is not None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:
