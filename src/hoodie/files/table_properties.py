@@ -12,6 +12,8 @@ from hoodie.storage import Store
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = PROPERTIES + ".backup"
+KEEP_FOLDER = ".keep"
+"""Name of the empty file that stands for a folder."""
 _ATTEMPTS = 5
 _WAIT_SECONDS = 0.2
 
@@ -22,10 +24,13 @@ def table_exists(store: Store) -> bool:
 
 
 def create_table_config(store: Store, config: TableConfig) -> None:
-    """Store the properties of a new table.
+    """Store the properties of a new table. The timeline's folders come first: JVM writers fail where they are missing.
 
     Raises: TableExistsError if the folder holds a table already.
     """
+    if not table_exists(store):
+        # A file makes the folders, also on stores that have none; no reader takes such a name for an instant.
+        store.replace(f".hoodie/{config.timeline_path}/{config.history_path}/{KEEP_FOLDER}", b"")
     try:
         store.create(PROPERTIES, config.to_bytes(datetime.now(UTC)))
     except FileExistsError as error:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
-from hoodie.files.table_properties import read_table_config
+from hoodie.files.table_properties import KEEP_FOLDER, read_table_config
 from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.service_metadata import CleanMetadata
 from hoodie.format.table_config import TableConfig
@@ -133,7 +133,7 @@ class TableView:
             folder = f"{self.layout.instant_folder()}/{self.config.history_path}"
         else:
             folder = f".hoodie/{self.config.archive_folder}"
-        return bool(self.store.list(folder))
+        return any(info.name != KEEP_FOLDER for info in self.store.list(folder))
 
     def schema(self, *, as_of: str | None = None) -> TableSchema:
         """The schema of the newest commit that has one (requested at `as_of` or before), else that of the creation.
