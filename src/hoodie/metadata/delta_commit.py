@@ -5,7 +5,7 @@ docs/format/metadata.md §3.5, §3.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from hoodie.format.commit_metadata import CommitMetadata, RuntimeStats, WriteOpe
 from hoodie.metadata.delta_log import log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.places import partition_folder
+from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, Timeline
 
 
@@ -38,11 +39,14 @@ def write_delta_commit(
     requested_time: str,
     deltas: Iterable[FileGroupDelta],
     *,
+    written: Collection[WriteStat] = (),
     clock: InstantClock,
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
     """Write requested, inflight, one log file for each file group with something to say, and completed.
+
+    `written` tells of log files of this instant that `write_log` wrote before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -50,8 +54,8 @@ def write_delta_commit(
     folder.request(requested_time, Action.DELTA_COMMIT)
     planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
     folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(folder.config.version))
-    stats = [_write_log(folder, requested_time, delta) for delta in deltas if not delta.is_empty]
-    done = commit_metadata(WriteOperation.UPSERT_PREPPED, stats)
+    stats = [write_log(folder.store, requested_time, delta) for delta in deltas if not delta.is_empty]
+    done = commit_metadata(WriteOperation.UPSERT_PREPPED, [*stats, *written])
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
@@ -60,10 +64,14 @@ def write_delta_commit(
     )
 
 
-def _write_log(folder: MetadataFolder, requested_time: str, delta: FileGroupDelta) -> WriteStat:
+def write_log(store: Store, requested_time: str, delta: FileGroupDelta) -> WriteStat:
+    """Write the log file of one file group, before or within its delta commit. An earlier attempt is overwritten.
+
+    Nobody believes the file until a delta commit of that instant completes.
+    """
     name = log_name(delta.file_id, requested_time)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
-    folder.store.create(f"{partition_folder(delta.partition)}/{name}", content)
+    store.replace(f"{partition_folder(delta.partition)}/{name}", content)
     return WriteStat(
         file_id=delta.file_id,
         path=f"{delta.partition}/{name}",

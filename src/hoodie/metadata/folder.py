@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
@@ -83,11 +83,15 @@ class MetadataFolder:
                 if parsed is not None and parsed.instant_time == requested_time:
                     yield partition, info
 
-    def undo(self, requested_time: str, action: Action) -> None:
-        """Take back what an earlier attempt at the instant left: readers stop believing it before files go."""
+    def undo(self, requested_time: str, action: Action, *, keep: Collection[str] = ()) -> None:
+        """Take back what an earlier attempt at the instant left: readers stop believing it before files go.
+
+        `keep` are paths, partition and name, of files of this attempt.
+        """
         self.forget(requested_time, action, State.COMPLETED)
-        for _, info in list(self.files_of(requested_time)):
-            self.store.delete(info.path)
+        for partition, info in list(self.files_of(requested_time)):
+            if f"{partition}/{info.name}" not in keep:
+                self.store.delete(info.path)
         self.forget(requested_time, action, State.INFLIGHT, State.REQUESTED)
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import UnsupportedError
 from hoodie.format.commit_metadata import RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.partition_metadata import PartitionMetadata
 from hoodie.format.table_config import TableConfig
 from hoodie.format.table_creation import new_metadata_table_config
+from hoodie.metadata import record_index
+from hoodie.metadata.definitions import define_record_index, drop_definitions
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.files_partition import FILE_ID_PREFIX, PARTITION, rows_of_listing, rows_to_columns
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.places import (
-    INDEX_DEFINITIONS,
     METADATA_FOLDER,
     METADATA_PROPERTIES,
     file_id_of,
@@ -79,6 +79,30 @@ def initialise(
     )
 
 
+def initialise_record_index(
+    folder: MetadataFolder, *, buckets: int, clock: InstantClock, data_timeline: Timeline
+) -> None:
+    """Create an empty record index of so many buckets; whatever lies in its folder is deleted first.
+
+    For a table without rows; call it under the table's lock. Readers ignore the result until the caller has added
+    `record_index` to `hoodie.table.metadata.partitions`; if this process dies before that, a second call starts anew.
+    """
+    folder.store.delete_folder(partition_folder(record_index.PARTITION))
+    timeline = folder.timeline()
+    requested_time = next_initial_time(timeline)
+    file_ids = [file_id_of(record_index.FILE_ID_PREFIX, number) for number in range(buckets)]
+    create_file_groups(folder, record_index.PARTITION, file_ids, requested_time, now=datetime.now(UTC))
+    folder.request(requested_time, Action.DELTA_COMMIT)
+    folder.begin(requested_time, Action.DELTA_COMMIT)
+    folder.complete(
+        requested_time,
+        Action.DELTA_COMMIT,
+        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, []).to_bytes(folder.config.version),
+        completion_time=time_after(clock, data_timeline, timeline),
+    )
+    define_record_index(folder.store)
+
+
 def next_initial_time(metadata_timeline: Timeline) -> str:
     """The instant that fills a new partition: a counter of 17 digits, the first one that is free."""
     counter = _FIRST_INITIAL_TIME
@@ -108,20 +132,4 @@ def drop_partitions(store: Store, names: Collection[str]) -> None:
         store.delete_folder(partition_folder(name))
     if PARTITION in names:
         store.delete_folder(METADATA_FOLDER)
-    _drop_definitions(store, names)
-
-
-def _drop_definitions(store: Store, names: Collection[str]) -> None:
-    try:
-        stored = store.read(INDEX_DEFINITIONS)
-    except FileNotFoundError:
-        return
-    try:
-        content = json.loads(stored)
-        definitions = content["indexDefinitions"]
-        kept = {name: definition for name, definition in definitions.items() if name not in names}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptFileError(f"no index definitions: {error!r}", path=store.uri(INDEX_DEFINITIONS)) from error
-    if kept != definitions:
-        replaced = json.dumps({**content, "indexDefinitions": kept}, indent=2, ensure_ascii=False)
-        store.replace(INDEX_DEFINITIONS, replaced.encode())
+    drop_definitions(store, names)

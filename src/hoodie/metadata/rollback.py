@@ -18,8 +18,8 @@ from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, clock: InstantClock) -> None:
     """Take back the delta commit `target_time` with the rollback instant `rollback_time`.
 
-    Nothing happens if the target never reached the metadata table. May be called again after an interruption, with
-    the same or (the JVM does so) a later rollback instant.
+    Of a target that never got as far as the timeline just the files go: log files of the record index are written
+    first. May be called again after an interruption, with the same or (the JVM does so) a later rollback instant.
 
     Raises:
         UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
@@ -30,6 +30,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
     target = timeline.get(target_time, Action.DELTA_COMMIT)
     begun = timeline.get(rollback_time, Action.ROLLBACK)
     if target is None and begun is None:
+        discard(folder, target_time)
         return
     if target is not None:
         _check_not_compacted(timeline, target)
@@ -45,6 +46,12 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
         _metadata(plan, target_time, rollback_time).to_bytes(),
         completion_time=time_after(clock, folder.timeline()),
     )
+
+
+def discard(folder: MetadataFolder, target_time: str) -> None:
+    """Delete the files of an instant that is not on the metadata table's timeline."""
+    for _, info in list(folder.files_of(target_time)):
+        folder.store.delete(info.path)
 
 
 def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:

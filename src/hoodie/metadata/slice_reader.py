@@ -82,32 +82,23 @@ class SliceReader:
 
     def read_once(self, file_slice: FileSlice) -> SliceContent:
         """Parse the files of one slice without keeping them."""
-        base = None if file_slice.base_file is None else self._read_base(file_slice.base_file.path)
-        return _assembled(file_slice, base, [self._read_log(log.path) for log in file_slice.log_files])
+        base = None if file_slice.base_file is None else read_base(self._store, file_slice.base_file.path)
+        return assembled(file_slice, base, [read_log(self._store, log.path) for log in file_slice.log_files])
 
     def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
         base: HFileReader | None = None
         if file_slice.base_file is not None:
             info = infos[file_slice.base_file.path]
             if info not in self._bases:
-                self._bases[info] = self._read_base(info.path)
+                self._bases[info] = read_base(self._store, info.path)
             base = self._bases[info]
         logs: list[LogContent] = []
         for log in file_slice.log_files:
             info = infos[log.path]
             if info not in self._logs:
-                self._logs[info] = self._read_log(info.path)
+                self._logs[info] = read_log(self._store, info.path)
             logs.append(self._logs[info])
-        return _assembled(file_slice, base, logs)
-
-    def _read_base(self, path: str) -> HFileReader:
-        return HFileReader(self._store.read(path), path=self._store.uri(path))
-
-    def _read_log(self, path: str) -> LogContent:
-        where = self._store.uri(path)
-        blocks = parse_log_blocks(self._store.read(path), path=where)
-        parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
-        return LogContent(tuple(parsed), len(blocks))
+        return assembled(file_slice, base, logs)
 
     def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
         """Drop parsed files of older slices, so that a long-lived reader does not grow."""
@@ -140,7 +131,21 @@ def believed(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
     return metadata_timeline.filter(lambda instant: instant.is_completed and is_believed(instant.requested_time))
 
 
-def _assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
+def read_base(store: Store, path: str) -> HFileReader:
+    """Open a base file."""
+    return HFileReader(store.read(path), path=store.uri(path))
+
+
+def read_log(store: Store, path: str) -> LogContent:
+    """Parse a log file."""
+    where = store.uri(path)
+    blocks = parse_log_blocks(store.read(path), path=where)
+    parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
+    return LogContent(tuple(parsed), len(blocks))
+
+
+def assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
+    """A slice's content from its parsed files; `logs` oldest first."""
     blocks = _without_replaced([block for log in logs for block in log.blocks])
     return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))
 

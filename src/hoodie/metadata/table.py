@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.table_properties import read_table_config
+from hoodie.format.commit_metadata import WriteStat
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_record import ALL_PARTITIONS_KEY
 from hoodie.format.table_config import TableConfig
+from hoodie.metadata import record_index
 from hoodie.metadata.compaction import compact_if_due
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.files_partition import (
@@ -33,12 +35,13 @@ from hoodie.metadata.files_partition import (
 )
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.partition_kind import PartitionKind, check_maintained
-from hoodie.metadata.rollback import roll_back
+from hoodie.metadata.record_index import RecordIndexPartition
+from hoodie.metadata.rollback import discard, roll_back
 from hoodie.metadata.slice_reader import SliceContent, SliceReader, believed
 from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, Timeline
 
-_KINDS: dict[str, PartitionKind] = {PARTITION: FilesPartition()}
+_KINDS: dict[str, PartitionKind] = {PARTITION: FilesPartition(), record_index.PARTITION: RecordIndexPartition()}
 MAINTAINED = frozenset(_KINDS)
 """Names of the metadata partitions that commits keep up to date."""
 
@@ -87,10 +90,19 @@ class MetadataTable:
             for path in sorted(partitions)
         }
 
-    def commit(self, instant_time: str, changes: FileChanges, *, data_timeline: Timeline, clock: InstantClock) -> None:
+    def commit(
+        self,
+        instant_time: str,
+        changes: FileChanges,
+        *,
+        written: Collection[WriteStat] = (),
+        data_timeline: Timeline,
+        clock: InstantClock,
+    ) -> None:
         """Write the delta commit of a data instant, before that instant completes, under the table's lock.
 
-        Compacts first if it is time to. What an earlier attempt at the same instant left behind is taken back.
+        `written` are the log files of the record index that were written for it (`delta_commit.write_log`).
+        Table services that are due run first. What an earlier attempt at the same instant left behind is taken back.
 
         Raises:
             UnsupportedError: the metadata table has partitions that would go stale.
@@ -104,7 +116,8 @@ class MetadataTable:
         check_maintained({*config.metadata_partitions, *config.metadata_partitions_inflight}, MAINTAINED)
         timeline = self._folder.timeline()
         if timeline.get(instant_time, Action.DELTA_COMMIT) is not None:
-            self._folder.undo(instant_time, Action.DELTA_COMMIT)
+            kept = {stat.path or "" for stat in written}
+            self._folder.undo(instant_time, Action.DELTA_COMMIT, keep=kept)
             timeline = self._folder.timeline()
         if compact_if_due(self._folder, _KINDS, clock=clock, data_timeline=data_timeline, metadata_timeline=timeline):
             timeline = self._folder.timeline()
@@ -114,6 +127,7 @@ class MetadataTable:
             self._folder,
             instant_time,
             [FileGroupDelta(PARTITION, file_group_id(), keys, values, deleted)],
+            written=written,
             clock=clock,
             data_timeline=data_timeline,
             metadata_timeline=timeline,
@@ -122,12 +136,17 @@ class MetadataTable:
     def rollback(self, target_instant: str, *, rollback_instant: str, clock: InstantClock) -> None:
         """Take back the delta commit of a data instant that is rolled back, under the table's lock.
 
-        Nothing happens if the instant never reached the metadata table. Safe to repeat after an interruption.
+        Of an instant that never got there, what its writer left of the record index goes. Safe to repeat after an
+        interruption.
 
         Raises:
             UnsupportedError: the instant was compacted into a base file; the metadata table must be built anew.
         """
         roll_back(self._folder, target_instant, rollback_time=rollback_instant, clock=clock)
+
+    def discard(self, instant_time: str) -> None:
+        """Delete log files of an instant that never reached the metadata table's timeline: no reader believed them."""
+        discard(self._folder, instant_time)
 
     def _files_slice(self, timeline: Timeline) -> SliceContent:
         contents = self._reader.read(PARTITION, timeline)

@@ -19,8 +19,12 @@ from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.service_metadata import CleanMetadata
 from hoodie.format.table_config import TableConfig
 from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
+from hoodie.metadata import record_index
+from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.commit_cache import CommitCache, CommitFacts
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.listing import list_from_storage
+from hoodie.metadata.slice_reader import believed
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -171,6 +175,15 @@ class TableView:
                     return self.state.metadata_table.listing(self._whole_timeline(), partitions)
         listing = list_from_storage(self.store, self.config, self._whole_timeline())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
+
+    def record_index(self, *, as_of: str | None = None) -> RecordIndexState | None:
+        """The buckets of the record index, now or as of a requested time (inclusive); None if the table has none."""
+        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+            return None
+        timeline = believed(MetadataFolder(self.store, self.config).timeline(), self._whole_timeline())
+        later = {instant.requested_time for instant in self.later}
+        seen = timeline.filter(lambda instant: instant.requested_time not in later)
+        return RecordIndexState.load(self.store, seen, as_of=as_of)
 
     def _whole_timeline(self) -> Timeline:
         """All instants: what decides which files exist."""

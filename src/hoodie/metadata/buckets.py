@@ -1,0 +1,131 @@
+"""The buckets of the record index: which file slice holds which keys, and how a worker reads one.
+
+docs/format/metadata.md §5.1. A bucket is a file group of the partition `record_index`; their number is nowhere stored,
+it is the number of file groups found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.hfile import HFileReader
+from hoodie.format.java_hash import file_group_index
+from hoodie.metadata.places import partition_folder
+from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION
+from hoodie.metadata.slice_reader import LogContent, SliceContent, assembled, read_base, read_log
+from hoodie.storage import FileInfo, Store, StoreSpec
+from hoodie.timeline import Timeline
+
+CACHE_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes of parsed files that a worker keeps between tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One file group of the record index as its reader believes it. Picklable.
+
+    `files` are the files of the slice as they were listed: a file of the same name but another time is another file.
+    """
+
+    number: int
+    file_slice: FileSlice
+    files: tuple[FileInfo, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all its files."""
+        return self.file_slice.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndexState:
+    """The record index at one moment: its buckets, by number. Picklable."""
+
+    buckets: tuple[Bucket, ...]
+
+    @classmethod
+    def load(cls, store: Store, timeline: Timeline, *, as_of: str | None = None) -> RecordIndexState:
+        """List the partition. `timeline` are the believed instants of the metadata table; `as_of` is inclusive."""
+        folder = partition_folder(PARTITION)
+        infos = {info.path: info for info in store.list(folder)}
+        sizes = {info.name: info.size_bytes for info in infos.values()}
+        slices = latest_slices({folder: sizes}, timeline, {}, as_of=as_of)
+        found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
+        return cls(tuple(_bucket(number, file_slice, infos) for number, file_slice in enumerate(found)))
+
+    @property
+    def file_ids(self) -> tuple[str, ...]:
+        """File ids of the buckets, by number."""
+        return tuple(bucket.file_slice.file_id for bucket in self.buckets)
+
+    def numbers_of(self, keys: pa.StringArray) -> npt.NDArray[np.int32]:
+        """The bucket of each key."""
+        return file_group_index(keys, len(self.buckets))
+
+
+def _bucket(number: int, file_slice: FileSlice, infos: dict[str, FileInfo]) -> Bucket:
+    paths = [log.path for log in file_slice.log_files]
+    if file_slice.base_file is not None:
+        paths.insert(0, file_slice.base_file.path)
+    return Bucket(number, file_slice, tuple(infos[path] for path in paths))
+
+
+def read_bucket(store: Store, bucket: Bucket) -> SliceContent:
+    """Parse a bucket's files; what this process parsed before is not read again.
+
+    Memory: the files, of which `CACHE_BYTES_MAX` stay for the next task.
+
+    Raises:
+        CorruptFileError: a file does not parse.
+    """
+    files = list(bucket.files)
+    base: HFileReader | None = None
+    if bucket.file_slice.base_file is not None:
+        base = _kept.get(store, files.pop(0), read_base)
+    logs: Sequence[LogContent] = [_kept.get(store, info, read_log) for info in files]
+    return assembled(bucket.file_slice, base, logs)
+
+
+class _ParsedFiles:
+    """Parsed files of this process, the ones used last. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, str], Any]) -> Any:
+        """The parsed file."""
+        key = (store.spec, info)
+        with self._lock:
+            if key in self._files:
+                self._files.move_to_end(key)
+                return self._files[key][0]
+        parsed = parse(store, info.path)
+        with self._lock:
+            if key not in self._files:
+                self._files[key] = parsed, _held_bytes(parsed, info)
+                self._bytes += self._files[key][1]
+            while self._bytes > CACHE_BYTES_MAX and len(self._files) > 1:
+                _, (_, dropped_bytes) = self._files.popitem(last=False)
+                self._bytes -= dropped_bytes
+        return parsed
+
+
+def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
+    """Base files stay as they are on storage; of log files the columns stay."""
+    if isinstance(parsed, HFileReader):
+        return info.size_bytes
+    return sum(block.keys.nbytes + (block.values.nbytes if block.values else 0) for block in parsed.blocks)
+
+
+_kept = _ParsedFiles()
