@@ -111,6 +111,41 @@ UPDATE_PARTITION_PATH: Final = Option(
     "0.6",
     "Global index: a record whose partition changed moves there (true), or is updated where it lies (false).",
 )
+RECORD_INDEX_ENABLE: Final = Option(
+    "hoodie.metadata.record.index.enable",
+    False,
+    flag,
+    "0.14",
+    "Stored with index='record': JVM writers drop the record index of a table that does not say so.",
+)
+RECORD_UPDATE_PARTITION_PATH: Final = Option(
+    "hoodie.record.index.update.partition.path",
+    False,
+    flag,
+    "0.14",
+    "Record index: a record whose partition changed moves there (true, stored for new tables), or stays (false).",
+)
+RECORD_INDEX_BUCKETS_MIN: Final = Option(
+    "hoodie.metadata.record.index.min.filegroup.count",
+    10,
+    _positive,
+    "0.14",
+    "Buckets of the record index of a new table, and the least that a build makes.",
+)
+RECORD_INDEX_BUCKETS_MAX: Final = Option(
+    "hoodie.metadata.record.index.max.filegroup.count",
+    10_000,
+    _positive,
+    "0.14",
+    "The most buckets that a build of the record index makes.",
+)
+RECORD_INDEX_LOOK_UP: Final = Option(
+    "hoodie.python.record.index.look.up",
+    "auto",
+    one_of("auto", "seek", "scan"),
+    "hoodie",
+    "How buckets of the record index are searched: block by block, whole, or as the share of keys tells.",
+)
 COMBINE_BEFORE_INSERT: Final = Option(
     "hoodie.combine.before.insert",
     False,
@@ -143,6 +178,11 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         CODEC,
         RECORD_BYTES,
         UPDATE_PARTITION_PATH,
+        RECORD_INDEX_ENABLE,
+        RECORD_UPDATE_PARTITION_PATH,
+        RECORD_INDEX_BUCKETS_MIN,
+        RECORD_INDEX_BUCKETS_MAX,
+        RECORD_INDEX_LOOK_UP,
         COMBINE_BEFORE_INSERT,
         FILL_MISSING,
         LOCAL_BYTES_MAX,

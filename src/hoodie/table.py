@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
-from hoodie.config import INDEX_TYPE
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.engine.selection import (
     active_session,
@@ -22,7 +21,7 @@ from hoodie.engine.selection import (
 )
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
-from hoodie.index import index_for
+from hoodie.index import GLOBAL_INDEXES, table_index
 from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
@@ -345,7 +344,7 @@ class Table:
         Arrow data is held in memory, with the keys among it that the table holds; on a DataFrame Spark does the work.
         """
         view = self.view()
-        is_global = index_for(INDEX_TYPE.get(view.config.raw)).is_global
+        is_global = table_index(view.config) in GLOBAL_INDEXES
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
         return filter_exists(view, _held(data), is_global=is_global)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -98,11 +99,24 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
     return now_ms - newest_ms > _STAGE_AGE_MS_MAX
 
 
+class RowListener(Protocol):
+    """Who wants to see staged rows in the order in which they are written."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """The next rows of the file."""
+        ...
+
+    def flush(self) -> None:
+        """A good moment to write: the writer has just emptied its buffer."""
+        ...
+
+
 class StageWriter:
     """Cuts batches into runs by partition path and writes them to one IPC file. Memory: 32 MiB of rows, twice."""
 
-    def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
+    def __init__(self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None) -> None:
         self._path = path
+        self._keys = keys
         self._sink = store.open_output(path)
         self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
         self._schema = schema
@@ -145,6 +159,10 @@ class StageWriter:
                 )
                 self._writer.write_batch(batch)
                 self._runs.append(run)
+                if self._keys is not None:
+                    self._keys.add(batch)
+        if self._keys is not None:
+            self._keys.flush()
 
 
 def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
@@ -196,15 +214,19 @@ class StageReader:
 
     def read(self, run: StagedRun | StagedHits) -> pa.RecordBatch:
         """The batch of one run; only the reader's columns, if it was given some."""
-        if run.path not in self._open:
-            source = self._store.open_input(run.path)
+        return self.read_batch(run.path, run.batch, self._columns if isinstance(run, StagedRun) else None)
+
+    def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """One batch of a staged file; `columns` are those of the first call for this file."""
+        if path not in self._open:
+            source = self._store.open_input(path)
             options = None
-            if self._columns is not None and isinstance(run, StagedRun):
+            if columns is not None:
                 names = pa.ipc.open_file(source).schema.names
-                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in self._columns])
+                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
                 source.seek(0)
-            self._open[run.path] = (source, pa.ipc.open_file(source, options=options))
-        return self._open[run.path][1].get_batch(run.batch)
+            self._open[path] = (source, pa.ipc.open_file(source, options=options))
+        return self._open[path][1].get_batch(batch)
 
 
 def write_hits(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -12,6 +12,9 @@ import pyarrow as pa
 from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
+from hoodie.files.staged_keys import KeyStage, StagedKeys
+from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.view import TableView
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec
 
@@ -29,14 +32,59 @@ class Route(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """Everything an index needs to tag one write's rows."""
+    """Everything an index needs to tag one write's rows. `keys` are there if the index asked for them."""
 
-    store: StoreSpec
+    view: TableView
+    record_index: RecordIndexState | None
     schema: pa.Schema
     merger: RecordMerger
     runs: tuple[StagedRun, ...]
-    slices: tuple[FileSlice, ...]
+    keys: tuple[StagedKeys, ...]
     stage_folder: str
+    engine_for: Callable[[int], Engine]
+    """The engine for work on so many bytes."""
+
+    @property
+    def store(self) -> StoreSpec:
+        """The table's folder."""
+        return self.view.store.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged:
+    """Where an index found rows; those in no hit are inserts. `notes` tell a person how the look-up went."""
+
+    hits: tuple[StagedHits, ...] = ()
+    slices: tuple[FileSlice, ...] = ()
+    """Latest file slices of all partitions that rows or hits name."""
+    look_up: LookUpCost | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUpCost:
+    """What a look-up in the record index took: keys looked for, keys found, buckets that were sought in or scanned."""
+
+    keys: int = 0
+    found: int = 0
+    buckets_sought: int = 0
+    buckets_scanned: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: LookUpCost) -> LookUpCost:
+        """The cost of both."""
+        return LookUpCost(
+            keys=self.keys + other.keys,
+            found=self.found + other.found,
+            buckets_sought=self.buckets_sought + other.buckets_sought,
+            buckets_scanned=self.buckets_scanned + other.buckets_scanned,
+            bytes_read=self.bytes_read + other.bytes_read,
+        )
+
+    def __str__(self) -> str:
+        ways = ((self.buckets_sought, "by seek"), (self.buckets_scanned, "by scan"))
+        used = " and ".join(f"{count} {way}" for count, way in ways if count) or "no"
+        looked_up = f"{self.keys:,} keys looked up, {self.found:,} found"
+        return f"{looked_up}: {used} buckets of the record index, {self.bytes_read / 1e6:,.1f} MB"
 
 
 class Index(Protocol):
@@ -57,6 +105,15 @@ class Index(Protocol):
         """Whether a record whose partition changed moves there."""
         ...
 
-    def tag(self, engine: Engine, request: TagRequest) -> Sequence[StagedHits]:
-        """Find the file groups that hold keys of the staged rows. Rows in no hit are inserts."""
+    @property
+    def needs_exchange(self) -> bool:
+        """Whether rows of one key must meet before they are staged, as partitions alone do not bring them together."""
+        ...
+
+    def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage | None:
+        """What the index wants staged of the keys, if it looks at those instead of rows."""
+        ...
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """Find the file groups that hold keys of the staged rows."""
         ...

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
 from hoodie.files.base_file import open_parquet, read_base_file
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
-from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_schema import with_meta_fields
-from hoodie.index.api import Route, TagRequest
+from hoodie.index.api import Route, Tagged, TagRequest
+from hoodie.metadata.view import TableView
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merge import RecordMerger
-from hoodie.storage import Store, open_store
+from hoodie.storage import Store, StoreSpec, open_store
 
 Rows = npt.NDArray[np.int64]
 
@@ -53,33 +53,56 @@ class SimpleIndex:
         """As `hoodie.simple.index.update.partition.path` says, where the index is global."""
         return self.is_global and self.update_partition_path
 
-    def tag(self, engine: Engine, request: TagRequest) -> Sequence[StagedHits]:
-        """See `Index.tag`. One task for a few base files of one partition."""
-        tasks = list(self._tasks(engine, request))
-        return [hit for hits in engine.run(probe, tasks) for hit in hits]
+    @property
+    def needs_exchange(self) -> bool:
+        """Where it is global."""
+        return self.is_global
 
-    def _tasks(self, engine: Engine, request: TagRequest) -> Iterator[_ProbeTask]:
+    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
+        """Nothing: it reads keys from the staged rows."""
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """See `Index.tag`. One task for a few base files of one partition."""
+        touched = None if self.is_global else {run.partition_path for run in request.runs}
+        slices = tuple(request.view.slices(touched))
+        if not request.runs or not slices:
+            return Tagged(slices=slices)
+        engine = request.engine_for(sum(found.size_bytes for found in slices))
+        tasks = list(self._tasks(engine, request, slices))
+        return Tagged(hits=tuple(hit for hits in engine.run(probe, tasks) for hit in hits), slices=slices)
+
+    def _tasks(self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice]) -> Iterator[_ProbeTask]:
         runs_of: dict[str, list[StagedRun]] = {}
         for run in request.runs:
             runs_of.setdefault(run.partition_path, []).append(run)
-        total = sum(found.size_bytes for found in request.slices)
+        total = sum(found.size_bytes for found in slices)
         limit = max(total // (engine.parallelism * 2), _PROBE_BYTES_MIN)
         number = 0
         by_partition: dict[str, list[BaseFile]] = {}
-        for found in request.slices:
+        for found in slices:
             if found.base_file is not None and (self.is_global or found.partition_path in runs_of):
                 by_partition.setdefault(found.partition_path, []).append(found.base_file)
         for partition_path, base_files in by_partition.items():
             runs = request.runs if self.is_global else tuple(runs_of[partition_path])
             for files in _chunks(base_files, limit):
                 output = f"{request.stage_folder}/hits-{number}"
-                yield _ProbeTask(request, self, partition_path, files, runs, output)
+                facts = ProbeFacts(request.store, request.schema, request.merger)
+                yield _ProbeTask(facts, self, partition_path, files, runs, output)
                 number += 1
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeFacts:
+    """What every task that looks into base files shares."""
+
+    store: StoreSpec
+    schema: pa.Schema
+    merger: RecordMerger
+
+
+@dataclass(frozen=True, slots=True)
 class _ProbeTask:
-    request: TagRequest
+    facts: ProbeFacts
     index: SimpleIndex
     partition_path: str
     files: tuple[BaseFile, ...]
@@ -89,7 +112,7 @@ class _ProbeTask:
 
 def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
     """Look for the staged keys in a few base files of one partition; runs in a worker."""
-    store = open_store(task.request.store)
+    store = open_store(task.facts.store)
     incoming = _Incoming.load(store, task)
     found = []
     for file in task.files:
@@ -112,7 +135,7 @@ class _Incoming:
     def load(cls, store: Store, task: _ProbeTask) -> _Incoming:
         columns = [RECORD_KEY]
         if task.index.is_global:
-            columns += [KIND, PARTITION_PATH, *_ordering(task.request.merger)]
+            columns += [KIND, PARTITION_PATH, *task.facts.merger.ordering_columns]
         with StageReader(store, columns) as reader:
             batches = [reader.read(run) for run in task.runs]
         rows = pa.Table.from_batches(batches)
@@ -124,9 +147,9 @@ class _Incoming:
         """Ordinals of the rows whose key the file holds, ascending, and the route of each."""
         if self._outside(store, file):
             return np.zeros(0, np.int64), np.zeros(0, np.int8)
-        schema = with_meta_fields(task.request.schema)
+        schema = with_meta_fields(task.facts.schema)
         decide_moves = task.index.is_global and task.index.update_partition_path
-        columns = [RECORD_KEY, *(_ordering(task.request.merger) if decide_moves else ())]
+        columns = [RECORD_KEY, *(task.facts.merger.ordering_columns if decide_moves else ())]
         stored_row = np.full(len(self.unique_keys), -1)
         kept: list[pa.Table] = []
         count = 0
@@ -152,7 +175,7 @@ class _Incoming:
         routes = np.full(len(hits), np.int8(Route.UPDATE))
         if stored is None:
             return routes
-        wins = task.request.merger.newer_wins(stored, newer)
+        wins = task.facts.merger.newer_wins(stored, newer)
         kinds = np.asarray(newer[KIND].combine_chunks())
         deletes = kinds != Kind.ROW
         routes[elsewhere & ~deletes & wins] = Route.MOVE
@@ -170,10 +193,6 @@ class _Incoming:
             return False  # Beyond ASCII the JVM's order of keys is not byte order.
         bounds = pc.min_max(self.unique_keys)
         return bool(bounds["max"].as_py().encode() < low or bounds["min"].as_py().encode() > high)
-
-
-def _ordering(merger: RecordMerger) -> tuple[str, ...]:
-    return merger.ordering_fields if merger.mode is MergeMode.EVENT_TIME_ORDERING else ()
 
 
 def _chunks(files: list[BaseFile], limit_bytes: int) -> Iterator[tuple[BaseFile, ...]]:

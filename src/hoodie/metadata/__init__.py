@@ -1,7 +1,7 @@
 """The metadata table: derived data about the data table that can always be rebuilt."""
 
 from hoodie.metadata.files_partition import FileChanges
-from hoodie.metadata.initialise import drop_partitions, initialise
+from hoodie.metadata.initialise import drop_partitions, initialise, initialise_record_index
 from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.table import MAINTAINED, MetadataTable
 from hoodie.metadata.view import TableSchema, TableState, TableView
@@ -15,5 +15,6 @@ __all__ = [
     "TableView",
     "drop_partitions",
     "initialise",
+    "initialise_record_index",
     "list_from_storage",
 ]

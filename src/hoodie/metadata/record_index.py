@@ -31,6 +31,16 @@ class LookUp(StrEnum):
     """Read the whole file once."""
 
 
+SCAN_SHARE = 0.3
+"""Share of a bucket's keys from which on it is cheaper to scan it (RFC-08 says about 30%; docs/record-index/)."""
+
+
+def way_of(wanted: int, content: SliceContent) -> LookUp:
+    """The cheaper way to look so many distinct keys up in a bucket."""
+    stored = 0 if content.base is None else len(content.base)
+    return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
+
+
 @dataclass(frozen=True, slots=True)
 class RecordIndexPartition:
     """The kind `record_index`: the newest row of a key wins, a deletion removes it."""

@@ -7,7 +7,7 @@ import dataclasses
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config import UPDATE_PARTITION_PATH
+from hoodie.index import partition_tells
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.local import KeySet, read_table
@@ -49,7 +49,7 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
-    if PARTITION_PATH in wanted.column_names and not UPDATE_PARTITION_PATH.get(view.config.raw):
+    if PARTITION_PATH in wanted.column_names and not partition_tells(view.config):
         # Rows stay in their first partition there: what the key columns say of the partition may be news to it.
         wanted = wanted.select([RECORD_KEY])
     scan = plan_scan(view)

@@ -9,10 +9,10 @@ from datetime import date, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config import UPDATE_PARTITION_PATH
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.table_schema import with_meta_fields
+from hoodie.index import partition_tells
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.readable import check_formats, check_readable
@@ -119,7 +119,7 @@ def _prune(view: TableView, files: list[BaseFile], where: str, schema: pa.Schema
         told = columns_of(where, schema) & set(fields)
     except UnsupportedError:
         return files
-    if not told or not files or not UPDATE_PARTITION_PATH.get(view.config.raw):
+    if not told or not files or not partition_tells(view.config):
         return files
     try:
         to_filter(where, schema)

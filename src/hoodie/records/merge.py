@@ -46,6 +46,11 @@ class RecordMerger:
     ordering_fields: tuple[str, ...] = ()
     function: MergeFunction | None = None
 
+    @property
+    def ordering_columns(self) -> tuple[str, ...]:
+        """The columns that decide which of two versions counts; none where the later one does."""
+        return self.ordering_fields if self.mode is MergeMode.EVENT_TIME_ORDERING else ()
+
     def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
         """Decide for aligned rows: `older` has the table's data columns, `newer` is a change table of as many rows.
 

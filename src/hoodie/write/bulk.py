@@ -18,11 +18,13 @@ from hoodie.files.staged import split_by_partition
 from hoodie.format.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.table_schema import with_meta_fields
-from hoodie.records.change import change_schema
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import RECORD_KEY, change_schema
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.prepare import without_deletes
 from hoodie.write.stamping import SequenceNumbers, Stamper
+from hoodie.write.written import Written
 
 _GATHER_BYTES = 16 * 1024 * 1024
 _HELD_BYTES_MAX = 256 * 1024 * 1024
@@ -39,7 +41,7 @@ class BulkWrite:
 
     context: WriteContext
 
-    def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[WriteStat]:
+    def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes among them have nothing to delete."""
         with _OpenFiles(open_store(self.context.store), self.context, attempt) as files:
             schema = change_schema(self.context.schema)
@@ -53,7 +55,7 @@ class BulkWrite:
                     gathered, gathered_bytes = [], 0
             if gathered:
                 files.write(pa.Table.from_batches(gathered, schema))
-            return files.close()
+            return [files.close()]
 
 
 class _OpenFiles:
@@ -68,6 +70,7 @@ class _OpenFiles:
         self._count = 0
         self._open: dict[str, _OpenFile] = {}
         self._done: list[WriteStat] = []
+        self._entries = EntryWriter(store, context.entries, attempt) if context.entries is not None else None
 
     def write(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
@@ -79,6 +82,8 @@ class _OpenFiles:
                 self._open[partition_path] = self._start(partition_path)
             current = self._open[partition_path]
             current.write(part)
+            if self._entries is not None:
+                self._entries.put(part[RECORD_KEY], partition_path, current.file_id)
             if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
                 self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
@@ -86,10 +91,10 @@ class _OpenFiles:
             for file in self._open.values():
                 file.writer.flush()
 
-    def close(self) -> list[WriteStat]:
+    def close(self) -> Written:
         for partition_path in list(self._open):
             self._finish(partition_path)
-        return self._done
+        return Written.of(self._done, self._entries.close() if self._entries is not None else None)
 
     def _start(self, partition_path: str) -> _OpenFile:
         file_id = new_file_id(self._unique, self._count)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hoodie import config as options
 from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.format.commit_metadata import WriteOperation, WriteStat
+from hoodie.files.slices import FileSlice
+from hoodie.files.staged import stage_folder
+from hoodie.format.commit_metadata import WriteOperation
 from hoodie.format.service_metadata import RequestedReplaceMetadata
-from hoodie.metadata.view import TableView
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
 from hoodie.write.bulk import BulkWrite
 from hoodie.write.outcome import result_of
+from hoodie.write.record_locations import entry_stage, forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.transaction import Transaction
+from hoodie.write.written import Written
 
 SORTS = ("none", "partition", "global")
 
@@ -31,11 +35,14 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     setup = _setup(call, data)
     watch = Stopwatch()
     exchange = _exchange(setup, sort)
-    with setup.begin(Action.COMMIT, WriteOperation.BULK_INSERT) as write:
-        stats = _write(setup, data, write.instant_time, exchange, watch)
+    with stage_folder(setup.view.store) as folder, setup.begin(Action.COMMIT, WriteOperation.BULK_INSERT) as write:
+        written = _write(setup, data, write, folder, exchange, watch)
+        with watch.phase("index"):
+            index = write_record_locations(setup, write, written.entries)
         with watch.phase("commit"):
-            write.commit(stats, schema=setup.schema.avro, extra_metadata=call.extra_metadata)
-    return result_of(write, stats, watch)
+            extra = call.extra_metadata
+            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, index=index)
+    return result_of(write, written.stats, watch, index=index)
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
@@ -47,30 +54,40 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     watch = Stopwatch()
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     plan = RequestedReplaceMetadata().to_bytes()
-    with setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
-        stats = _write(setup, data, write.instant_time, None, watch)
-        touched = None if whole_table else {stat.partition_path or "" for stat in stats}
+    with stage_folder(setup.view.store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
+        written = _write(setup, data, write, folder, None, watch)
+        replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
+        with watch.phase("index"):
+            gone = forget_slices(setup, write, replaced, folder)
+            index = write_record_locations(setup, write, (*gone, *written.entries))
         with watch.phase("commit"):
-            replaced = file_ids_of(write.view, touched)
-            write.commit(stats, schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
-    return result_of(write, stats, watch)
+            write.commit(
+                written.stats,
+                schema=setup.schema.avro,
+                extra_metadata=call.extra_metadata,
+                replaced=file_ids_of(replaced),
+                index=index,
+            )
+    return result_of(write, written.stats, watch, index=index)
 
 
-def file_ids_of(view: TableView, partitions: set[str] | None) -> dict[str, list[str]]:
-    """Ids of all current file groups of some or all partitions."""
+def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
+    """Ids of file groups by partition path."""
     found: dict[str, list[str]] = {}
-    for slice_ in view.slices(partitions):
+    for slice_ in slices:
         found.setdefault(slice_.partition_path, []).append(slice_.file_id)
     return found
 
 
 def _write(
-    setup: WriteSetup, data: Dataset, instant_time: str, exchange: Exchange | None, watch: Stopwatch
-) -> list[WriteStat]:
+    setup: WriteSetup, data: Dataset, write: Transaction, folder: str, exchange: Exchange | None, watch: Stopwatch
+) -> Written:
     preparation = setup.preparation()
-    consume = BulkWrite(setup.context(instant_time, combine=False, merge_stored=False))
+    context = setup.context(write.instant_time, combine=False, merge_stored=False, entries=entry_stage(write, folder))
+    engine = setup.call.engine
     with watch.phase("write"):
-        return setup.call.engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+        parts = engine.process(data, preparation, preparation.prepared_schema, BulkWrite(context), exchange)
+    return Written.together(parts)
 
 
 def _setup(call: WriteCall, data: Dataset) -> WriteSetup:

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
 from hoodie.timeline import Action, Instant, State, read_instant
 
@@ -82,6 +83,19 @@ def check_conflicts(baseline: TableView, now: TableView, metadata: CommitMetadat
     for instant in now.completed_writes():
         if instant.requested_time not in before:
             _check_against(metadata, ours, instant, now.commit_metadata(instant), is_global=is_global)
+
+
+def check_same_buckets(found: RecordIndexState | None, now: TableView) -> None:
+    """Refuse if the record index was built, built anew or dropped since the write looked at it.
+
+    Raises: CommitConflictError.
+    """
+    state = now.record_index()
+    if (found and found.file_ids) != (state and state.file_ids):
+        raise CommitConflictError(
+            f"the record index of {now.store.uri('')} was built or dropped while this write ran; nothing was "
+            "committed, try again"
+        )
 
 
 def known_schema(view: TableView) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.files.base_file import ParquetOptions
+from hoodie.index.record import EntryStage
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec
 
@@ -33,3 +34,5 @@ class WriteContext:
     """Whether rows are merged with the stored row of their key, as opposed to added beside it."""
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     sizing: FileSizing = field(default_factory=FileSizing)
+    entries: EntryStage | None = None
+    """Where entries of the record index are staged, if the table has one."""

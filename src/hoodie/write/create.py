@@ -20,7 +20,7 @@ from hoodie.format.table_config import TableConfig, TableType, TimelineTimezone
 from hoodie.format.table_creation import NewTable, new_table_config
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.versions import TableVersion
-from hoodie.index import index_for
+from hoodie.index import index_name, stored_index, table_index
 from hoodie.metadata.rules import table_key_generator
 from hoodie.records.merge import MergeFunction, RecordMerger
 from hoodie.records.mergers import register_merger
@@ -86,11 +86,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: leave one of them out"
         )
     mode, merging = _merging(wanted, ordering)
-    if mode is MergeMode.CUSTOM and index_for(wanted.index).is_global:
-        moves = options.UPDATE_PARTITION_PATH.get(wanted.properties)
-        merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
-        check_moves_merge(index_for(wanted.index, update_partition_path=moves), merger)
     properties = dict(wanted.properties)
+    index = stored_index(index_name(wanted.index), properties, moves_by_default=mode is not MergeMode.CUSTOM)
+    merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
+    check_moves_merge(index_name(wanted.index), {**properties, **index}, merger)
     _check_properties(properties)
     name = wanted.name or default_name
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
@@ -113,20 +112,11 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             merge_mode=mode,
             timezone=TimelineTimezone(_TIMEZONE.get(properties).upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
-            extra={**extra, **_stored_index(wanted), **merging},
+            extra={**extra, **index, **merging},
         )
     )
     table_key_generator(config)
     return config
-
-
-def _stored_index(wanted: CreateOptions) -> dict[str, str]:
-    """The index as a table property, which binds JVM writers too; not for the one that they and we use by default.
-
-    Unbound, a JVM writer may ask for another index that keeps keys unique per partition, such as BLOOM.
-    """
-    name = wanted.index.strip().lower()
-    return {} if name == options.INDEX_TYPE.default else {options.INDEX_TYPE_KEY: name.upper()}
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
@@ -138,7 +128,7 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     """
     partition_by, partition_types = _split_types(_names(wanted.partition_by))
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
-    asked["index"] = (wanted.index.strip().lower(), options.INDEX_TYPE.get(config.raw))
+    asked["index"] = (index_name(wanted.index), table_index(config))
     if wanted.record_key is not None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:
@@ -181,7 +171,7 @@ def _check_supported(wanted: CreateOptions) -> None:
         )
     if not wanted.record_key:
         raise UnsupportedError("record_key=None (automatic keys) comes with a later release; name the key columns")
-    index_for(wanted.index)
+    index_name(wanted.index)
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -239,7 +229,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     wrong = {key: value for key, value in properties.items() if not isinstance(value, str)}
     if wrong:
         raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
-    fixed = set(properties) & {options.INDEX_TYPE_KEY, options.PYTHON_MERGER_KEY}
+    fixed = set(properties) & {options.INDEX_TYPE_KEY, options.RECORD_INDEX_ENABLE.key, options.PYTHON_MERGER_KEY}
     if fixed:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
     timebased = {key for key in properties if key.startswith(keys.TIMEBASED_PREFIX)}

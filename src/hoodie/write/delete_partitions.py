@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoodie.errors import InvalidConfigError
+from hoodie.files.staged import stage_folder
 from hoodie.format.commit_metadata import WriteOperation
 from hoodie.format.service_metadata import RequestedReplaceMetadata
 from hoodie.timeline import Action
 from hoodie.write.bulk_insert import file_ids_of
 from hoodie.write.outcome import result_of
+from hoodie.write.record_locations import forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
@@ -31,7 +33,17 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
     watch = Stopwatch()
     plan = RequestedReplaceMetadata().to_bytes()
     operation = WriteOperation.DELETE_PARTITION
-    with setup.begin(Action.REPLACE_COMMIT, operation, plan) as write, watch.phase("commit"):
-        replaced = file_ids_of(write.view, wanted)
-        write.commit((), schema=setup.schema.avro, extra_metadata=call.extra_metadata, replaced=replaced)
+    store = setup.view.store
+    with stage_folder(store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
+        replaced = write.view.slices(wanted)
+        with watch.phase("index"):
+            index = write_record_locations(setup, write, forget_slices(setup, write, replaced, folder))
+        with watch.phase("commit"):
+            write.commit(
+                (),
+                schema=setup.schema.avro,
+                extra_metadata=call.extra_metadata,
+                replaced=file_ids_of(replaced),
+                index=index,
+            )
     return result_of(write, (), watch)

@@ -19,12 +19,14 @@ from hoodie.files.slices import join_path
 from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.table_schema import with_meta_fields
+from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.storage import open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.plan import FileTask
 from hoodie.write.stamping import SequenceNumbers, Stamper
 from hoodie.write.task_changes import changes_of
+from hoodie.write.written import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,14 @@ class WriteFile:
 
     context: WriteContext
 
-    def __call__(self, task: FileTask, attempt: TaskContext) -> WriteStat | None:
-        """Write the new base file and say what it holds; None if there was nothing to write."""
+    def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
+        """Write the new base file and say what it holds; nothing if there was nothing to write."""
         started = time.monotonic()
         store = open_store(self.context.store)
         parts = changes_of(store, self.context, task)
         changes = next(parts, None)
         if changes is None:
-            return None
+            return Written()
         file_id = task.base_file.file_id if task.base_file else new_file_id(uuid.uuid4(), 0)
         name = BaseFileName(file_id, _token(attempt), self.context.instant_time).name
         path = join_path(task.partition_path, name)
@@ -52,7 +54,9 @@ class WriteFile:
         stamper = Stamper(self.context.schema, self.context.instant_time, numbers, task.partition_path, name)
         ensure_partition_metadata(store, task.partition_path, self.context.instant_time)
         write_marker(store, self.context.instant_time, path, IoType.MERGE if task.base_file else IoType.CREATE)
-        merge = _FileMerge(self.context, changes, stamper)
+        stage = self.context.entries
+        entries = EntryWriter(store, stage, attempt) if stage is not None else None
+        merge = _FileMerge(self.context, changes, stamper, _Locations(entries, task.partition_path, file_id))
         schema = with_meta_fields(self.context.schema)
         with BaseFileWriter(store, path, schema, self.context.parquet) as writer:
             if task.base_file is not None:
@@ -62,18 +66,37 @@ class WriteFile:
                 writer.write(rows)
             for part in parts:
                 writer.write(merge.append(part))
-        return merge.stat(task, path, writer, file_id, started)
+        stat = merge.stat(task, path, writer, file_id, started)
+        return Written.of([stat], entries.close() if entries is not None else None)
 
 
 def _token(attempt: TaskContext) -> str:
     return write_token(attempt.partition, attempt.stage, attempt.attempt)
 
 
+@dataclass(frozen=True, slots=True)
+class _Locations:
+    """Tells the record index, if there is one, which keys came to the file group and which left it."""
+
+    entries: EntryWriter | None
+    partition_path: str
+    file_id: str
+
+    def put(self, keys: pa.ChunkedArray) -> None:
+        if self.entries is not None:
+            self.entries.put(keys, self.partition_path, self.file_id)
+
+    def delete(self, keys: pa.Array) -> None:
+        if self.entries is not None:
+            self.entries.delete(keys)
+
+
 class _FileMerge:
     """The merge of one file: which incoming key met a stored row, and how many did what."""
 
-    def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper) -> None:
+    def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper, locations: _Locations) -> None:
         self._context = context
+        self._locations = locations
         self._changes = changes
         self._keys = changes[RECORD_KEY].combine_chunks()
         self._met = np.zeros(changes.num_rows, np.bool_)
@@ -101,6 +124,7 @@ class _FileMerge:
         source = np.arange(stored.num_rows)
         source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
         if merged.deleted.any():
+            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
             source = np.delete(source, here[merged.deleted])
         return pa.concat_tables([kept, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
 
@@ -111,12 +135,15 @@ class _FileMerge:
         self.inserted += len(new)
         step = 256 * 1024
         for start in range(0, len(new), step):
-            yield self._stamper.new_rows(self._changes.take(pa.array(new[start : start + step])))
+            rows = self._changes.take(pa.array(new[start : start + step]))
+            self._locations.put(rows[RECORD_KEY])
+            yield self._stamper.new_rows(rows)
 
     def append(self, changes: pa.Table) -> pa.Table:
         """Further inserts, whose keys no stored row has."""
         rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
         self.inserted += rows.num_rows
+        self._locations.put(rows[RECORD_KEY])
         return self._stamper.new_rows(rows)
 
     def stat(self, task: FileTask, path: str, writer: BaseFileWriter, file_id: str, started: float) -> WriteStat:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hoodie import config as options
 from hoodie.engine import Dataset
-from hoodie.files.slices import FileSlice
-from hoodie.files.staged import StagedHits, StagedRun, stage_folder
-from hoodie.format.commit_metadata import WriteOperation, WriteStat
-from hoodie.index import TagRequest
+from hoodie.files.staged import stage_folder
+from hoodie.format.commit_metadata import WriteOperation
+from hoodie.index import Tagged, TagRequest
 from hoodie.timeline import Action
 from hoodie.write.conflicts import groups_being_clustered, refuse_clustered
 from hoodie.write.file_task import WriteFile
 from hoodie.write.outcome import result_of
 from hoodie.write.plan import FileTask, plan_files
+from hoodie.write.record_locations import entry_stage, write_record_locations
 from hoodie.write.record_size import record_bytes
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.staging import stage
+from hoodie.write.staging import Staged, stage
+from hoodie.write.transaction import Transaction
+from hoodie.write.written import Written
 
 
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:
@@ -48,61 +48,84 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> WriteResult:
     watch = Stopwatch()
-    store = setup.view.store
     is_indexed = operation is not WriteOperation.INSERT
-    meets_everywhere = setup.index.is_global and is_indexed
-    preparation = setup.preparation(
-        keys_only=operation is WriteOperation.DELETE,
-        buckets=setup.call.engine.parallelism if meets_everywhere else 0,
-    )
-    with stage_folder(store) as folder:
+    is_global = setup.index.is_global and is_indexed
+    with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
-            merger = setup.merger if meets_everywhere else None
-            runs = stage(setup.call.engine, data, preparation, store.spec, folder, merger)
+            staged = _stage(setup, data, operation, folder)
         with setup.begin(Action.COMMIT, operation) as write:
             clustered = groups_being_clustered(write.view)
-            touched = None if meets_everywhere else {run.partition_path for run in runs}
-            slices = write.view.slices(touched)
             with watch.phase("tag"):
-                hits = _tag(setup, runs, slices, folder) if is_indexed else ()
-            refuse_clustered({(hit.partition_path, hit.file_id) for hit in hits}, clustered)
+                tagged = _tag(setup, write, staged, folder) if is_indexed else _untagged(write, staged)
+            refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
             tasks = plan_files(
-                runs,
-                hits,
-                [found for found in slices if (found.partition_path, found.file_id) not in clustered],
+                staged.runs,
+                tagged.hits,
+                [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
                 sizing=setup.sizing,
-                record_bytes=record_bytes(write.view, runs, setup.options),
-                is_global=meets_everywhere,
+                record_bytes=record_bytes(write.view, staged.runs, setup.options),
+                is_global=is_global,
                 deletes_only=operation is WriteOperation.DELETE,
             )
             with watch.phase("write"):
-                stats = _write_files(setup, write.instant_time, tasks, is_indexed=is_indexed)
+                written = _write_files(setup, write, tasks, folder, is_indexed=is_indexed)
+            with watch.phase("index"):
+                index = write_record_locations(setup, write, written.entries)
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
-                write.commit(stats, schema=setup.schema.avro, extra_metadata=extra, is_global=meets_everywhere)
-    moves = sum(hit.moves for hit in hits)
-    return result_of(write, stats, watch, moves=moves)
+                write.commit(
+                    written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global, index=index
+                )
+    moves = sum(hit.moves for hit in tagged.hits)
+    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index)
 
 
-def _tag(setup: WriteSetup, runs: tuple[StagedRun, ...], slices: list[FileSlice], folder: str) -> Sequence[StagedHits]:
-    """Ask the index; an empty table, or empty input, has nothing to look up."""
-    if not runs or not slices:
-        return ()
+def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:
+    """Stage the rows, and what the index wants of the keys; rows of one key meet first where the index needs that."""
+    index, engine = setup.index, setup.call.engine
+    is_indexed = operation is not WriteOperation.INSERT
+    # A merge function sees whole rows, so that rows of one key must meet even where the index could do without.
+    meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.function is not None))
+    preparation = setup.preparation(
+        keys_only=operation is WriteOperation.DELETE, buckets=engine.parallelism if meets else 0
+    )
+    return stage(
+        engine,
+        data,
+        preparation,
+        setup.view.store.spec,
+        folder,
+        merger=setup.merger if meets else None,
+        key_stage=index.key_stage(setup.view, setup.merger) if is_indexed else None,
+    )
+
+
+def _tag(setup: WriteSetup, write: Transaction, staged: Staged, folder: str) -> Tagged:
+    """Ask the index."""
     request = TagRequest(
-        store=setup.view.store.spec,
+        view=write.view,
+        record_index=write.record_index,
         schema=setup.schema.arrow,
         merger=setup.merger,
-        runs=runs,
-        slices=tuple(slices),
+        runs=staged.runs,
+        keys=staged.keys,
         stage_folder=folder,
+        engine_for=setup.engine_for,
     )
-    return setup.index.tag(setup.engine_for(sum(found.size_bytes for found in slices)), request)
+    return setup.index.tag(request)
 
 
-def _write_files(setup: WriteSetup, instant_time: str, tasks: list[FileTask], *, is_indexed: bool) -> list[WriteStat]:
+def _untagged(write: Transaction, staged: Staged) -> Tagged:
+    """Nothing was looked up: every row is an insert."""
+    return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
+
+
+def _write_files(
+    setup: WriteSetup, write: Transaction, tasks: list[FileTask], folder: str, *, is_indexed: bool
+) -> Written:
     combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
-    context = setup.context(instant_time, combine=combine, merge_stored=is_indexed)
+    entries = entry_stage(write, folder)
+    context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
     work = {run.path + str(run.batch): run.size_bytes for task in tasks for run in task.runs}
     work_bytes = sum(work.values()) + sum(task.base_file.size_bytes for task in tasks if task.base_file)
-    stats = setup.engine_for(work_bytes).run(WriteFile(context), tasks)
-    return [stat for stat in stats if stat is not None]
+    return Written.together(setup.engine_for(work_bytes).run(WriteFile(context), tasks))

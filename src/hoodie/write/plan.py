@@ -33,7 +33,7 @@ class FileTask:
 
     partition_path: str
     base_file: BaseFile | None
-    hits: StagedHits | None
+    hits: tuple[StagedHits, ...]
     inserts: HashRange | None
     insert_rows: int
     runs: tuple[StagedRun, ...]
@@ -110,15 +110,17 @@ def _tasks(
 ) -> Iterator[FileTask]:
     """Join updates and insert shares by file group; `search` has the runs and hits in which its rows may be."""
     share_of = {share.base_file.file_id: share for share in shares if share.base_file is not None}
-    hit_of = {hit.file_id: hit for hit in partition.hits}
+    hits_of: dict[str, list[StagedHits]] = {}
+    for hit in partition.hits:
+        hits_of.setdefault(hit.file_id, []).append(hit)
     for file in files:
-        share, hit = share_of.get(file.file_id), hit_of.get(file.file_id)
-        if share is None and hit is None:
+        share, hits = share_of.get(file.file_id), tuple(hits_of.get(file.file_id, ()))
+        if share is None and not hits:
             continue
         yield FileTask(
             partition_path=partition.path,
             base_file=file,
-            hits=hit,
+            hits=hits,
             inserts=share.hash_range if share else None,
             insert_rows=share.rows if share else 0,
             runs=search.runs,
@@ -129,7 +131,7 @@ def _tasks(
             yield FileTask(
                 partition_path=partition.path,
                 base_file=None,
-                hits=None,
+                hits=(),
                 inserts=share.hash_range,
                 insert_rows=share.rows,
                 runs=partition.runs,

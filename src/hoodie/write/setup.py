@@ -20,7 +20,8 @@ from hoodie.format.commit_metadata import WriteOperation
 from hoodie.format.schema_evolution import evolve
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
-from hoodie.index import Index, index_for
+from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
+from hoodie.index.record import EntryStage
 from hoodie.metadata.rules import table_key_generator, table_merger
 from hoodie.metadata.view import TableSchema, TableState, TableView
 from hoodie.records.key_generator import KeyGenerator
@@ -69,10 +70,8 @@ class WriteSetup:
         check_texts(call)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
-        index = index_for(
-            options.INDEX_TYPE.get(effective), update_partition_path=options.UPDATE_PARTITION_PATH.get(effective)
-        )
-        check_moves_merge(index, merger)
+        index = index_of(view.config, effective, is_empty=not view.timeline.instants)
+        check_moves_merge(index.name, effective, merger)
         return cls(
             call=call,
             view=view,
@@ -96,7 +95,9 @@ class WriteSetup:
             buckets=buckets,
         )
 
-    def context(self, instant_time: str, *, combine: bool, merge_stored: bool) -> WriteContext:
+    def context(
+        self, instant_time: str, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
+    ) -> WriteContext:
         """What this write's workers share."""
         codec = options.CODEC.get(self.options)
         return WriteContext(
@@ -108,6 +109,7 @@ class WriteSetup:
             merge_stored=merge_stored,
             parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
             sizing=self.sizing,
+            entries=entries,
         )
 
     @property
@@ -155,12 +157,12 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
             f"{properties[key]!r}; leave it out"
         )
     options.check_options(properties, also_known=(*_TABLE_KEYS, *times))
-    moves = options.UPDATE_PARTITION_PATH
-    if moves.get(properties, config.raw) != moves.get(config.raw):
-        raise InvalidConfigError(
-            f"{moves.key} is fixed when the table is created, since reads by partition depend on it: it is "
-            f"{str(moves.get(config.raw)).lower()}; leave it out"
-        )
+    for moves in (options.UPDATE_PARTITION_PATH, options.RECORD_UPDATE_PARTITION_PATH):
+        if moves.get(properties, config.raw) != moves.get(config.raw):
+            raise InvalidConfigError(
+                f"{moves.key} is fixed when the table is created, since reads by partition depend on it: it is "
+                f"{str(moves.get(config.raw)).lower()}; leave it out"
+            )
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
@@ -204,15 +206,15 @@ def check_writable(view: TableView) -> None:
             raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
 
 
-def check_moves_merge(index: Index, merger: RecordMerger) -> None:
+def check_moves_merge(index: str, properties: Mapping[str, str], merger: RecordMerger) -> None:
     """Refuse a merge function where a record may move to another partition: there its stored version is not at hand.
 
     Raises: UnsupportedError.
     """
-    if merger.function is not None and index.is_global and index.moves_records:
+    if merger.function is not None and index in GLOBAL_INDEXES and moves_records(index, properties):
         raise UnsupportedError(
-            f"index={index.name!r} moves records between partitions, which a Python merger cannot follow yet; use "
-            f"index='simple', or create the table with {options.UPDATE_PARTITION_PATH.key}=false"
+            f"index={index!r} moves records between partitions, which a Python merger cannot follow yet; use "
+            f"index='simple', or create the table with {moves_option(index).key}=false"
         )
 
 

@@ -11,29 +11,54 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Dataset, Engine, Exchange, TaskContext
 from hoodie.files.staged import StagedRun, StageWriter
+from hoodie.files.staged_keys import KeyStage, KeyWriter, StagedKeys
 from hoodie.records.change import change_schema
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
 
 
-def stage(
-    engine: Engine, data: Dataset, preparation: Preparation, store: StoreSpec, folder: str, merger: RecordMerger | None
-) -> tuple[StagedRun, ...]:
-    """Stage all rows under `folder`; the runs come back with their ordinals, in the order of the input.
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What one write staged: its rows in runs, in the order of the input, and their keys, if an index wants them."""
 
-    `merger`: where keys are unique in the whole table, rows of one key must meet before anything else, since they may
-    name different partitions; then the preparation has buckets.
+    runs: tuple[StagedRun, ...]
+    keys: tuple[StagedKeys, ...] = ()
+
+
+def stage(
+    engine: Engine,
+    data: Dataset,
+    preparation: Preparation,
+    store: StoreSpec,
+    folder: str,
+    *,
+    merger: RecordMerger | None = None,
+    key_stage: KeyStage | None = None,
+) -> Staged:
+    """Stage all rows under `folder`, and their keys as `key_stage` says.
+
+    `merger`: rows of one key meet before anything else, in buckets of the preparation: where keys are unique in the
+    whole table they may name different partitions.
     """
     exchange = Exchange(bucket_by=BUCKET, tasks=preparation.buckets) if preparation.buckets else None
-    consume = _Stage(store, folder, change_schema(preparation.schema), merger)
-    runs: list[StagedRun] = engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+    consume = _Stage(store, folder, change_schema(preparation.schema), merger, key_stage)
+    files: list[_StagedFile] = engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
     start = 0
-    numbered = []
-    for run in runs:
-        numbered.append(dataclasses.replace(run, start=start))
-        start += run.rows
-    return tuple(numbered)
+    runs: list[StagedRun] = []
+    keys: list[StagedKeys] = []
+    for file in files:
+        keys += [dataclasses.replace(found, start=start) for found in file.keys]
+        for run in file.runs:
+            runs.append(dataclasses.replace(run, start=start))
+            start += run.rows
+    return Staged(tuple(runs), tuple(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedFile:
+    runs: list[StagedRun]
+    keys: list[StagedKeys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +69,19 @@ class _Stage:
     folder: str
     schema: pa.Schema
     merger: RecordMerger | None
+    key_stage: KeyStage | None
 
-    def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> list[StagedRun]:
+    def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> list[_StagedFile]:
         """Memory: 64 MiB; with a rule, the rows of the bucket."""
-        path = f"{self.folder}/rows-{context.partition}-{context.stage}-{context.attempt}.arrow"
-        writer = StageWriter(open_store(self.store), path, self.schema)
+        store = open_store(self.store)
+        attempt = f"{context.partition}-{context.stage}-{context.attempt}.arrow"
+        keys = None
+        if self.key_stage is not None:
+            keys = KeyWriter(store, f"{self.folder}/keys-{attempt}", self.schema, self.key_stage)
+        writer = StageWriter(store, f"{self.folder}/rows-{attempt}", self.schema, keys)
         for batch in batches if self.merger is None else self._reduced(batches, self.merger):
             writer.write(batch)
-        return writer.close()
+        return [_StagedFile(writer.close(), [] if keys is None else keys.close())]
 
     def _reduced(self, batches: Iterator[pa.RecordBatch], merger: RecordMerger) -> list[pa.RecordBatch]:
         gathered = list(batches)

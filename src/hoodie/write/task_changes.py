@@ -61,11 +61,14 @@ def _parts(task: FileTask) -> list[HashRange]:
 
 def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
     """Rows that the index found in this file group; a row that moves away is here a delete."""
-    if task.hits is None:
+    if not task.hits:
         return
-    found = reader.read(task.hits)
-    ordinals, routes = np.asarray(found.column("row")), np.asarray(found.column("route"))
-    ordinals, routes = ordinals[routes != Route.DROP], routes[routes != Route.DROP]
+    found = [reader.read(hits) for hits in task.hits]
+    ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in found])
+    routes = np.concatenate([np.asarray(batch.column("route")) for batch in found])
+    order = np.flatnonzero(routes != Route.DROP)
+    order = order[np.argsort(ordinals[order], kind="stable")]
+    ordinals, routes = ordinals[order], routes[order]
     for run in task.runs:
         first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
         if first == last:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, read_markers
-from hoodie.files.table_properties import update_table_config
-from hoodie.format import table_keys as keys
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.metadata import FileChanges, MetadataTable, drop_partitions, initialise, list_from_storage
+from hoodie.index.record import WrittenEntries
+from hoodie.metadata import FileChanges, MetadataTable
+from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.leftovers import Leftovers
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
@@ -29,9 +29,8 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
-from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
-
-FILES_PARTITION = "files"
+from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service, check_same_buckets
+from hoodie.write.metadata_ready import ready_metadata_table
 
 
 @dataclass(slots=True)
@@ -49,6 +48,19 @@ class Transaction:
     baseline: TableView
     """The state that the write was worked out on: `view`, or an earlier one if rows were read before it began."""
     is_settled: bool = False
+    has_index_files: bool = False
+    _record_index: list[RecordIndexState | None] = field(default_factory=list)
+
+    @property
+    def record_index(self) -> RecordIndexState | None:
+        """The buckets of the record index as the write found them; None if the table has none."""
+        if not self._record_index:
+            self._record_index.append(self.view.record_index())
+        return self._record_index[0]
+
+    def announce_index_files(self) -> None:
+        """Say that log files of the record index will be written: they go with the write if it is abandoned."""
+        self.has_index_files = True
 
     @property
     def instant_time(self) -> str:
@@ -63,11 +75,12 @@ class Transaction:
         extra_metadata: Mapping[str, str],
         replaced: Mapping[str, Sequence[str]] | None = None,
         is_global: bool = False,
+        index: WrittenEntries | None = None,
     ) -> Instant:
         """Make the files of `stats` part of the table, in one atomic step.
 
         `replaced`: file ids by partition path that this write takes out of the table (replace commits only).
-        `is_global`: keys are unique across partitions.
+        `is_global`: keys are unique across partitions. `index`: what was written to the record index for it.
 
         Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as
         after every other error here, nothing is committed.
@@ -77,7 +90,7 @@ class Transaction:
         completed: Instant | None = None
         try:
             with TableLock(self.view.store):
-                completed = self._complete(metadata, is_global)
+                completed = self._complete(metadata, is_global, () if index is None else index.stats)
         except Exception:
             # The write happened: a lock file that could not be deleted is the next writer's matter.
             if completed is None:
@@ -88,16 +101,17 @@ class Transaction:
             delete_markers(self.view.store, self.instant_time)
         return completed
 
-    def _complete(self, metadata: CommitMetadata, is_global: bool) -> Instant:
+    def _complete(self, metadata: CommitMetadata, is_global: bool, index_stats: Sequence[WriteStat]) -> Instant:
         """The steps under the lock: check, tell the metadata table, complete."""
         now = TableView.load(self.view.state)
         self.heartbeat.ensure_fresh()
         _check_still_pending(now, self.instant)
         check_no_exclusive_service(now)
         check_conflicts(self.baseline, now, metadata, is_global=is_global)
+        check_same_buckets(self.record_index, now)
         content = metadata.to_bytes(now.config.version)
         self.is_settled = True
-        _commit_to_metadata_table(now, self.instant_time, metadata)
+        _commit_to_metadata_table(now, self.instant_time, metadata, index_stats)
         return create_completed(
             now.store,
             now.layout,
@@ -123,6 +137,8 @@ class Transaction:
         store, layout = self.view.store, self.view.layout
         for marker in read_markers(store, self.instant_time) or []:
             store.delete(marker.path)
+        if self.has_index_files:
+            _metadata_table(self.view).discard(self.instant_time)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(store, layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
@@ -182,32 +198,7 @@ def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     rolled_back = tuple(roll_back_dead_writes(view))
     view = TableView.load(state) if rolled_back else view
     leftovers.remove(state.store, view.timeline)
-    return _ready_metadata_table(view), rolled_back
-
-
-def _ready_metadata_table(view: TableView) -> TableView:
-    """Make the metadata table fit to be written: built if it is missing, without partitions we cannot keep up to date.
-
-    Index partitions of other writers would go stale under our commits and make them miss rows: the next JVM writer
-    builds them again.
-    """
-    config = view.config
-    foreign = tuple(name for name in config.metadata_partitions if name != FILES_PARTITION)
-    pending = tuple(name for name in config.metadata_partitions_inflight if name != FILES_PARTITION)
-    if config.has_metadata_table and not foreign and not pending:
-        return view
-    if not config.has_metadata_table:
-        listing = list_from_storage(view.store, config, view.timeline)
-        initialise(view.store, config, listing, clock=view.clock, data_timeline=view.timeline)
-    changes: dict[str, str | None] = {
-        keys.METADATA_PARTITIONS: FILES_PARTITION,
-        keys.METADATA_PARTITIONS_INFLIGHT: "",
-    }
-    update_table_config(view.store, changes)
-    if foreign or pending:
-        drop_partitions(view.store, (*foreign, *pending))
-    view.state.metadata_table = None
-    return TableView.load(view.state)
+    return ready_metadata_table(view), rolled_back
 
 
 def _commit_metadata(
@@ -246,11 +237,14 @@ def _check_still_pending(now: TableView, instant: Instant) -> None:
         )
 
 
-def _commit_to_metadata_table(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
-    """The files of this commit, under the same instant, before the commit itself completes."""
+def _commit_to_metadata_table(
+    now: TableView, instant_time: str, metadata: CommitMetadata, index_stats: Sequence[WriteStat]
+) -> None:
+    """Files and locations of this commit, under the same instant, before the commit itself completes."""
+    changes = FileChanges(added=_sizes(metadata))
     with now.state.lock:
         _metadata_table(now).commit(
-            instant_time, FileChanges(added=_sizes(metadata)), data_timeline=now.timeline, clock=now.clock
+            instant_time, changes, written=index_stats, data_timeline=now.timeline, clock=now.clock
         )
 
 

@@ -94,8 +94,8 @@ REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
         ),
     ),
     "another index": (
-        hoodie.UnsupportedError,
-        "index='record' comes with hoodie 0.2",
+        hoodie.InvalidConfigError,
+        "the table has no record index; build it",
         lambda table: table.upsert(trips(("x", 1, 1.0, "sf")), properties={"hoodie.index.type": "RECORD"}),
     ),
     "no data": (hoodie.UnsupportedError, "data of type builtins.int", lambda table: table.upsert(7)),
@@ -194,7 +194,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     "unknown index": (hoodie.InvalidConfigError, "index='btree' is no index", {"index": "btree"}),
     **{
         f"index {name}": (hoodie.UnsupportedError, f"index='{name}' comes with hoodie", {"index": name})
-        for name in ("record", "bloom", "global_bloom", "bucket", "hbase")
+        for name in ("bloom", "global_bloom", "bucket", "hbase")
     },
     "unknown option": (
         hoodie.InvalidConfigError,

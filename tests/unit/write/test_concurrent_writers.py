@@ -171,7 +171,7 @@ def test_files_that_came_late_go_with_their_markers(tmp_path: Path) -> None:
     assert view.timeline.start is not None
     (file,) = (tmp_path / "city=sf").glob("*.parquet")
     # A day later: the milliseconds after the first commit belong to its completion, or to the next commit.
-    late, archived = str(int(view.timeline.start) + 1_000_000_000), str(int(view.timeline.start) - 1)
+    late, archived = str(int(view.timeline.start) + 1_000_000_000), str(int(view.timeline.start) - 1_000_000_000)
     for instant_time in (late, archived):
         name = f"11111111-2222-3333-4444-555555555555-0_0-1-1_{instant_time}.parquet"
         (tmp_path / "city=sf" / name).write_bytes(file.read_bytes())

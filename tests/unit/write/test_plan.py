@@ -84,7 +84,7 @@ def test_updates_go_to_their_file_however_full() -> None:
     tasks = plan_files([run("p", 10)], [hits("p", "full", 10)], slices, sizing=SIZING, record_bytes=10)
     # The second task is there for a row that the count hides: a key the table holds twice is hit twice.
     assert shares(tasks) == [("full", 0), (None, 1)]
-    assert tasks[0].hits is not None
+    assert tasks[0].hits
     assert tasks[0].inserts is None
 
 
@@ -92,7 +92,7 @@ def test_updates_and_inserts_meet_in_a_small_file() -> None:
     (task,) = plan_files(
         [run("p", 10)], [hits("p", "f", 4)], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10
     )
-    assert (task.insert_rows, task.hits is not None, len(task.all_hits)) == (6, True, 1)
+    assert (task.insert_rows, bool(task.hits), len(task.all_hits)) == (6, True, 1)
     check_ranges([task])
 
 
@@ -113,7 +113,7 @@ def test_partitions_are_planned_by_themselves() -> None:
 def test_a_move_is_a_delete_there_and_an_insert_here() -> None:
     slices = [file_slice("p", "f", 100)]
     tasks = plan_files([run("q", 3)], [hits("p", "f", 0, 2)], slices, sizing=SIZING, record_bytes=10, is_global=True)
-    assert [(task.partition_path, task.hits is not None, task.insert_rows) for task in tasks] == [
+    assert [(task.partition_path, bool(task.hits), task.insert_rows) for task in tasks] == [
         ("p", True, 0),
         ("q", False, 3),
     ]

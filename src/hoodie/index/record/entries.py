@@ -1,0 +1,217 @@
+"""Entries of the record index that a write makes: staged by those who write files, then written bucket by bucket.
+
+The log files of the buckets are written before the table's lock is taken, and believed once the write has completed.
+Of one key that a write deletes and inserts, as when a record moves, the insert counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, TaskContext
+from hoodie.files.staged import StageReader
+from hoodie.files.staged_keys import KeyGroups
+from hoodie.format.commit_metadata import WriteStat
+from hoodie.format.java_hash import file_group_index
+from hoodie.format.record_location import RecordLocation, location_values
+from hoodie.metadata.delta_commit import FileGroupDelta, write_log
+from hoodie.metadata.record_index import PARTITION
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import Store, StoreSpec, open_store
+
+_FLUSH_BYTES = 8 * 1024 * 1024
+_DELETED = -1
+_SCHEMA = pa.schema([pa.field(RECORD_KEY, pa.string(), False), pa.field("location", pa.int32(), False)])
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStage:
+    """Where a write stages its entries, and for which buckets. Picklable."""
+
+    folder: str
+    groups: KeyGroups
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEntries:
+    """Entries of one task: for each record batch of `path` its group. Their codes are places in `locations`.
+
+    `locations` are partition paths and file ids.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    locations: tuple[tuple[str, str], ...]
+    rows: int
+
+
+class EntryWriter:
+    """Stages the entries of one task. Memory: 8 MiB of keys, twice. No file is made for no entries."""
+
+    def __init__(self, store: Store, stage: EntryStage, context: TaskContext) -> None:
+        self._store = store
+        self._stage = stage
+        self._path = f"{stage.folder}/entries-{context.partition}-{context.stage}-{context.attempt}.arrow"
+        self._sink: pa.NativeFile | None = None
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._groups: list[int] = []
+        self._locations: dict[tuple[str, str], int] = {}
+        self._rows = 0
+
+    def put(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, file_id: str) -> None:
+        """These keys lie in this file group now."""
+        self._add(keys, self._locations.setdefault((partition_path, file_id), len(self._locations)))
+
+    def delete(self, keys: pa.ChunkedArray | pa.Array) -> None:
+        """These keys lie nowhere any more, unless they are put elsewhere."""
+        self._add(keys, _DELETED)
+
+    def close(self) -> StagedEntries | None:
+        """Finish; None if there were no entries."""
+        self._flush()
+        if self._writer is None or self._sink is None:
+            return None
+        self._writer.close()
+        self._sink.close()
+        return StagedEntries(self._path, tuple(self._groups), tuple(self._locations), self._rows)
+
+    def _add(self, keys: pa.ChunkedArray | pa.Array, code: int) -> None:
+        if not len(keys):
+            return
+        flat = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+        codes = pa.array(np.full(len(flat), code, np.int32))
+        self._pending.append(pa.RecordBatch.from_arrays([flat, codes], schema=_SCHEMA))
+        self._pending_bytes += self._pending[-1].nbytes
+        self._rows += len(flat)
+        if self._pending_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.Table.from_batches(self._pending, _SCHEMA).combine_chunks()
+        self._pending, self._pending_bytes = [], 0
+        if self._writer is None:
+            self._sink = self._store.open_output(self._path)
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            self._writer = pa.ipc.new_file(self._sink, _SCHEMA, options=options)
+        for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
+            self._writer.write_batch(rows.take(pa.array(members)).combine_chunks().to_batches()[0])
+            self._groups.append(group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEntries:
+    """What the index got: a statistic for each log file, and keys that one write inserted more than once."""
+
+    stats: tuple[WriteStat, ...] = ()
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _LogTask:
+    """The entries of one group of buckets: record batches by path, and where the codes of a file begin."""
+
+    store: StoreSpec
+    instant_time: str
+    instant_ms: int
+    file_ids: tuple[str, ...]
+    group: int
+    batches: tuple[tuple[str, int, int], ...]
+    locations: tuple[tuple[str, str], ...]
+
+
+def write_entries(
+    engine: Engine,
+    store: StoreSpec,
+    staged: Sequence[StagedEntries],
+    *,
+    instant_time: str,
+    instant_ms: int,
+    file_ids: Sequence[str],
+) -> WrittenEntries:
+    """Write one log file for each bucket that has entries; `file_ids` are those of all buckets, by number.
+
+    One task for each group of buckets; memory of a task: its entries, twice. Safe to repeat: the files have the same
+    names and bytes.
+    """
+    batches: dict[int, list[tuple[str, int, int]]] = {}
+    locations: list[tuple[str, str]] = []
+    for entries in staged:
+        for batch, group in enumerate(entries.groups):
+            batches.setdefault(group, []).append((entries.path, batch, len(locations)))
+        locations += entries.locations
+    facts = (store, instant_time, instant_ms, tuple(file_ids))
+    tasks = [_LogTask(*facts, group, tuple(found), tuple(locations)) for group, found in sorted(batches.items())]
+    parts = engine.run(_write_group, tasks)
+    return WrittenEntries(
+        stats=tuple(stat for part in parts for stat in part.stats), duplicates=sum(part.duplicates for part in parts)
+    )
+
+
+def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
+    store = open_store(task.store)
+    keys, codes = _entries_of(store, task)
+    values = [RecordLocation(path, file_id, task.instant_ms) for path, file_id in task.locations]
+    numbers = file_group_index(keys, len(task.file_ids))
+    stats: list[WriteStat] = []
+    duplicates = 0
+    groups = KeyGroups(len(task.file_ids))
+    for number in range(task.group, len(task.file_ids), groups.count):
+        mine = np.flatnonzero(numbers == number)
+        if not len(mine):
+            continue
+        own_keys, own_codes, doubled = _settled(keys.take(pa.array(mine)), codes[mine])
+        duplicates += doubled
+        is_live = own_codes != _DELETED
+        used, places = np.unique(own_codes[is_live], return_inverse=True)
+        delta = FileGroupDelta(
+            partition=PARTITION,
+            file_id=task.file_ids[number],
+            keys=own_keys.filter(pa.array(is_live)),
+            values=location_values([values[code] for code in used.tolist()], places),
+            deleted_keys=own_keys.filter(pa.array(~is_live)),
+        )
+        stats.append(write_log(store, task.instant_time, delta))
+    return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
+
+
+def _entries_of(store: Store, task: _LogTask) -> tuple[pa.StringArray, Codes]:
+    """Keys, and places in `task.locations`."""
+    keys: list[pa.StringArray] = []
+    codes: list[Codes] = []
+    with StageReader(store) as reader:
+        for path, found in itertools.groupby(task.batches, key=lambda batch: batch[0]):
+            for _, batch, first in found:
+                rows = reader.read_batch(path, batch)
+                keys.append(rows.column(RECORD_KEY))
+                local = np.asarray(rows.column("location"))
+                codes.append(np.where(local == _DELETED, local, local + np.int32(first)))
+    return pa.concat_arrays(keys), np.concatenate(codes)
+
+
+def _settled(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
+    """One entry for each key, ascending by UTF-8 bytes; an insert beats a deletion, and the last insert the others.
+
+    The third value is how many inserts lost.
+    """
+    encoded = keys.dictionary_encode()
+    place = np.asarray(encoded.indices)
+    last = np.full(len(encoded.dictionary), _DELETED, np.int32)
+    puts = codes != _DELETED
+    # Ascending codes, so that the same one wins whatever the order of the tasks' results.
+    np.maximum.at(last, place[puts], codes[puts])
+    order = np.asarray(pc.sort_indices(encoded.dictionary))
+    inserted = int(puts.sum()) - int((last != _DELETED).sum())
+    return encoded.dictionary.take(pa.array(order)), last[order], inserted

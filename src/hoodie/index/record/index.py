@@ -1,0 +1,112 @@
+"""Tag rows by the record index: one task per group of buckets, each reading only its keys and its buckets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hoodie.errors import CommitConflictError
+from hoodie.files.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.index.api import LookUpCost, Tagged, TagRequest
+from hoodie.index.record.moves import settle_moves
+from hoodie.index.record.tag import BucketTask, tag_buckets
+from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.record_index import LookUp
+from hoodie.metadata.view import TableView
+from hoodie.records.merge import RecordMerger
+
+_BYTES_OF_KEY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Tags by looking keys up in the record index of the metadata table.
+
+    Cost: the batch's keys, and of each bucket that has one the blocks that may hold them (seek) or all (scan). Memory
+    of a task: its group's keys, what it decodes of one bucket, and `metadata.buckets.CACHE_BYTES_MAX` of parsed files.
+
+    `initial_buckets`: how many buckets the table will have if it has none yet.
+    """
+
+    update_partition_path: bool = False
+    look_up: LookUp | None = None
+    """Force a way; None decides for each bucket by the share of its keys that is asked for."""
+    initial_buckets: int = 10
+
+    @property
+    def name(self) -> str:
+        """`record`."""
+        return "record"
+
+    @property
+    def is_global(self) -> bool:
+        """Keys are unique in the table."""
+        return True
+
+    @property
+    def moves_records(self) -> bool:
+        """As `hoodie.record.index.update.partition.path` says."""
+        return self.update_partition_path
+
+    @property
+    def needs_exchange(self) -> bool:
+        """No: rows of one key meet in the task of their bucket."""
+        return False
+
+    def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
+        """The keys by bucket, with the columns that decide which of two rows of a key counts."""
+        state = view.record_index()
+        groups = KeyGroups(len(state.buckets) if state else self.initial_buckets)
+        return KeyStage(groups, merger.ordering_columns)
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """See `Index.tag`.
+
+        Raises:
+            CommitConflictError: the index was built anew with other buckets since the keys were staged.
+        """
+        state = request.record_index
+        if state is None:
+            raise CommitConflictError(
+                f"the record index of {request.view.store.uri('')} was removed while this write ran; nothing was "
+                "committed, try again"
+            )
+        tasks = list(self._tasks(request, state))
+        work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * _BYTES_OF_KEY
+        parts = request.engine_for(work_bytes).run(tag_buckets, tasks)
+        found = [hit for part in parts for hit in part.hits]
+        partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
+        slices = tuple(request.view.slices(partitions))
+        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
+        # An entry may name a file group that is gone, as after a clustering that failed half-way: not found, then.
+        hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
+        cost = sum((part.cost for part in parts), LookUpCost())
+        if self.update_partition_path and request.merger.ordering_columns:
+            hits = settle_moves(request, hits, slices)
+        return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
+
+    def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
+        """One task for each group that has keys."""
+        groups = KeyGroups(len(state.buckets))
+        if any(keys.group >= groups.count for keys in request.keys):
+            raise CommitConflictError(
+                f"the record index of {request.view.store.uri('')} was built anew while this write ran; nothing was "
+                "committed, try again"
+            )
+        by_group = sorted(request.keys, key=_group_of)
+        for group, keys in itertools.groupby(by_group, key=_group_of):
+            yield BucketTask(
+                store=request.store,
+                merger=request.merger,
+                keys=tuple(keys),
+                buckets=state.buckets[group :: groups.count],
+                bucket_count=len(state.buckets),
+                moves_records=self.update_partition_path,
+                look_up=self.look_up,
+                output=f"{request.stage_folder}/tagged-{group}",
+            )
+
+
+def _group_of(keys: StagedKeys) -> int:
+    return keys.group

@@ -1,0 +1,102 @@
+"""May a record move to another partition? Only if it is not older than the stored one, which the index does not tell.
+
+So the base files that hold the few candidates are asked for their ordering values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.base_file import read_base_file
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.table_schema import with_meta_fields
+from hoodie.index.api import Route, TagRequest
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.merge import RecordMerger
+from hoodie.storage import Store, StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class _MoveTask:
+    store: StoreSpec
+    schema: pa.Schema
+    merger: RecordMerger
+    base_file: BaseFile
+    hits: tuple[StagedHits, ...]
+    runs: tuple[StagedRun, ...]
+    output: str
+
+
+def settle_moves(request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]) -> list[StagedHits]:
+    """The hits, in which rows that are older than the stored record drop instead of moving."""
+    files = {(found.partition_path, found.file_id): found.base_file for found in slices}
+    moving: dict[tuple[str, str], list[StagedHits]] = {}
+    settled: list[StagedHits] = []
+    for hit in hits:
+        if hit.moves:
+            moving.setdefault((hit.partition_path, hit.file_id), []).append(hit)
+        else:
+            settled.append(hit)
+    tasks: list[_MoveTask] = []
+    for number, (group, found) in enumerate(moving.items()):
+        base_file = files.get(group)
+        if base_file is None:
+            settled += found
+            continue
+        output = f"{request.stage_folder}/moves-{number}"
+        facts = (request.store, request.schema, request.merger)
+        tasks.append(_MoveTask(*facts, base_file, tuple(found), request.runs, output))
+    engine = request.engine_for(sum(task.base_file.size_bytes for task in tasks))
+    return settled + [hit for found in engine.run(_settle, tasks) for hit in found]
+
+
+def _settle(task: _MoveTask, context: TaskContext) -> list[StagedHits]:
+    """Rewrite the hits of one file group. Memory: its candidates, and one row group of the base file."""
+    store = open_store(task.store)
+    with StageReader(store) as reader:
+        batches = [reader.read(hit) for hit in task.hits]
+    ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in batches])
+    routes = np.concatenate([np.asarray(batch.column("route")) for batch in batches])
+    order = np.argsort(ordinals)
+    ordinals, routes = ordinals[order], routes[order].copy()
+    moving = np.flatnonzero(routes == Route.MOVE)
+    candidates = _staged(store, task, ordinals[moving])
+    routes[moving[_is_older(store, task, candidates)]] = Route.DROP
+    path, file_id = task.base_file.partition_path, task.base_file.file_id
+    return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
+
+
+def _staged(store: Store, task: _MoveTask, ordinals: npt.NDArray[np.int64]) -> pa.Table:
+    """Key and ordering values of staged rows, in the order of the ordinals (ascending)."""
+    columns = [RECORD_KEY, *task.merger.ordering_columns]
+    parts: list[pa.Table] = []
+    with StageReader(store, columns) as reader:
+        for run in task.runs:
+            first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
+            if first < last:
+                rows = pa.Table.from_batches([reader.read(run)]).select(columns)
+                parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
+    return pa.concat_tables(parts)
+
+
+def _is_older(store: Store, task: _MoveTask, candidates: pa.Table) -> npt.NDArray[np.bool_]:
+    """Where the stored record outranks the candidate. Those that the file does not hold are older than nothing."""
+    older = np.zeros(candidates.num_rows, np.bool_)
+    keys = candidates[RECORD_KEY].combine_chunks()
+    columns = [RECORD_KEY, *task.merger.ordering_columns]
+    schema = with_meta_fields(task.schema)
+    for stored in read_base_file(store, task.base_file.path, schema, columns=columns):
+        places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
+        met = np.flatnonzero(np.asarray(pc.is_valid(places)))
+        if len(met):
+            versions = stored.take(places.drop_null())
+            older[met] = ~task.merger.newer_wins(versions, candidates.take(pa.array(met)))
+    return older

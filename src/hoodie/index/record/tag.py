@@ -1,0 +1,152 @@
+"""One group of buckets of the record index: where do the staged keys lie? Runs in a worker."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.staged import StagedHits, write_hits
+from hoodie.files.staged_keys import ROW, StagedKeys, read_keys
+from hoodie.format.java_hash import file_group_index
+from hoodie.format.record_location import RecordLocation
+from hoodie.index.api import LookUpCost, Route
+from hoodie.metadata.buckets import Bucket, read_bucket
+from hoodie.metadata.record_index import LookUp, find, way_of
+from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.merge import RecordMerger
+from hoodie.storage import Store, StoreSpec, open_store
+
+Rows = npt.NDArray[np.int64]
+Routes = npt.NDArray[np.int8]
+FileGroup = tuple[str, str]
+"""Partition path and file id; `("", "")` stands for nowhere."""
+
+_NOWHERE: FileGroup = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketTask:
+    """The keys of one group, and its buckets. Picklable."""
+
+    store: StoreSpec
+    merger: RecordMerger
+    keys: tuple[StagedKeys, ...]
+    buckets: tuple[Bucket, ...]
+    bucket_count: int
+    moves_records: bool
+    look_up: LookUp | None
+    output: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the buckets' files."""
+        return sum(bucket.size_bytes for bucket in self.buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedGroup:
+    """What a task found, and what it took."""
+
+    hits: tuple[StagedHits, ...]
+    cost: LookUpCost
+
+
+def tag_buckets(task: BucketTask, context: TaskContext) -> TaggedGroup:
+    """Look the keys of a group up, and say what their rows do there."""
+    store = open_store(task.store)
+    rows = read_keys(store, task.keys)
+    groups, codes, cost = _locate(store, task, rows[RECORD_KEY].combine_chunks())
+    routes = _routes(task, rows, groups, codes)
+    ordinals = np.asarray(rows[ROW].combine_chunks())
+    hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", _by_file_group(groups, codes, ordinals, routes))
+    return TaggedGroup(tuple(hits), cost)
+
+
+def _locate(store: Store, task: BucketTask, keys: pa.StringArray) -> tuple[list[FileGroup], Rows, LookUpCost]:
+    """File groups, and for each row the place of its key's in them; -1 where the index has none."""
+    encoded = keys.dictionary_encode()
+    distinct, key_of_row = encoded.dictionary, np.asarray(encoded.indices)
+    found = np.full(len(distinct), -1, np.int64)
+    groups: dict[FileGroup, int] = {}
+    cost = LookUpCost(keys=len(distinct))
+    numbers = file_group_index(distinct, task.bucket_count)
+    for bucket in task.buckets:
+        mine = np.flatnonzero(numbers == bucket.number)
+        if not len(mine):
+            continue
+        content = read_bucket(store, bucket)
+        way = task.look_up or way_of(len(mine), content)
+        column = find(content, distinct.take(pa.array(mine)), look_up=way)
+        places = np.array([_place(groups, location) for location in column.locations], np.int64)
+        hit = column.codes >= 0
+        found[mine[hit]] = places[column.codes[hit]]
+        cost += LookUpCost(
+            found=int(hit.sum()),
+            buckets_sought=int(way is LookUp.SEEK),
+            buckets_scanned=int(way is LookUp.SCAN),
+            bytes_read=bucket.size_bytes,
+        )
+    return list(groups), found[key_of_row], cost
+
+
+def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
+    """The number of a location's file group; entries of one group differ in their instants."""
+    return groups.setdefault((location.partition_path, location.file_id), len(groups))
+
+
+def _routes(task: BucketTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
+    """What each row does where its key lies. Of rows that name one key in several partitions one counts."""
+    routes = np.full(len(codes), np.int8(Route.UPDATE))
+    is_row = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
+    if task.moves_records and groups:
+        here = pa.array([path for path, _ in groups], pa.string()).take(pa.array(np.maximum(codes, 0)))
+        elsewhere = np.asarray(pc.not_equal(rows[PARTITION_PATH].combine_chunks(), here))
+        routes[(codes >= 0) & elsewhere & is_row] = Route.MOVE
+    routes[_outranked(task.merger, rows)] = Route.DROP
+    return routes
+
+
+def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Rows that lose against a row of their key in another partition of this batch.
+
+    Duplicates within a partition are left to the task that writes the file, which has the whole rows.
+    """
+    dropped = np.zeros(rows.num_rows, np.bool_)
+    codes = np.asarray(rows[RECORD_KEY].combine_chunks().dictionary_encode().indices)
+    paths = np.asarray(rows[PARTITION_PATH].combine_chunks().dictionary_encode().indices)
+    count = int(codes.max(initial=-1)) + 1
+    if count == rows.num_rows or not paths.any():
+        return dropped
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(low, codes, paths)
+    np.maximum.at(high, codes, paths)
+    contested = np.flatnonzero((low != high)[codes])
+    if len(contested):
+        # In the order of the input, where the later of two equal rows counts.
+        contested = contested[np.argsort(np.asarray(rows[ROW].combine_chunks())[contested])]
+        numbered = rows.take(pa.array(contested)).append_column("#", pa.array(contested))
+        winners = merger.reduce(numbered, across_partitions=True)["#"].combine_chunks()
+        dropped[contested] = True
+        dropped[np.asarray(winners)] = False
+    return dropped
+
+
+def _by_file_group(
+    groups: list[FileGroup], codes: Rows, ordinals: Rows, routes: Routes
+) -> Iterator[tuple[str, str, Rows, Routes]]:
+    """Rows that were found, by file group; and those that go nowhere though their key is new."""
+    told = (codes >= 0) | (routes == Route.DROP)
+    codes, ordinals, routes = codes[told], ordinals[told], routes[told]
+    order = np.lexsort((ordinals, codes))
+    codes, ordinals, routes = codes[order], ordinals[order], routes[order]
+    bounds = [*np.flatnonzero(np.diff(codes, prepend=-2)).tolist(), len(codes)]
+    for start, stop in itertools.pairwise(bounds):
+        path, file_id = groups[codes[start]] if codes[start] >= 0 else _NOWHERE
+        yield path, file_id, ordinals[start:stop], routes[start:stop]

@@ -1,0 +1,118 @@
+"""Which index a table has, and which one serves a write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie import config as options
+from hoodie.config import Option, flag
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.table_config import TableConfig
+from hoodie.index.api import Index
+from hoodie.index.record import RecordIndex
+from hoodie.index.simple import SimpleIndex
+from hoodie.metadata import record_index
+from hoodie.metadata.record_index import LookUp
+
+INDEX_NAMES = ("simple", "global_simple", "record", "bloom", "global_bloom", "bucket", "hbase")
+GLOBAL_INDEXES = frozenset({"record", "global_simple"})
+"""Indexes with which a key is unique in the table, not just in its partition."""
+_COMING = {"bloom": "0.4", "global_bloom": "0.4", "bucket": "0.4", "hbase": "0.4"}
+_STORED_AS = {"record": "RECORD_INDEX"}
+_KNOWN_AS = {"record_index": "record", "global_record_level_index": "record"}
+
+
+def index_name(name: str) -> str:
+    """Our name of an index that is called so here or in `hoodie.index.type`, in upper or lower case.
+
+    Raises: UnsupportedError for one that a later release brings; InvalidConfigError for an unknown name.
+
+    >>> index_name("RECORD_INDEX")
+    'record'
+    """
+    known = name.strip().lower()
+    known = _KNOWN_AS.get(known, known)
+    if known == "record_level_index":
+        raise UnsupportedError(f"{options.INDEX_TYPE_KEY}={name}: this release has the global record index only")
+    if known in _COMING:
+        raise UnsupportedError(
+            f"index={known!r} comes with hoodie {_COMING[known]}; this release has 'record', 'simple', 'global_simple'"
+        )
+    if known not in INDEX_NAMES:
+        raise InvalidConfigError(f"index={name!r} is no index; known are {', '.join(INDEX_NAMES)}")
+    return known
+
+
+def table_index(config: TableConfig, properties: Mapping[str, str] | None = None) -> str:
+    """Name of the index by which the table finds records: as stored, else the record index if it has one.
+
+    Raises: as `index_name`.
+    """
+    given = (config.raw if properties is None else properties).get(options.INDEX_TYPE_KEY)
+    if given is not None:
+        return index_name(given)
+    return "record" if record_index.PARTITION in config.metadata_partitions else options.INDEX_TYPE.default
+
+
+def stored_index(name: str, properties: Mapping[str, str], *, moves_by_default: bool = True) -> dict[str, str]:
+    """The index of a new table as table properties, which bind JVM writers too.
+
+    Of the record index both are needed, the type and the switch: JVM writers drop it where the second is missing, and
+    would not use it without the first. `simple` is not stored: unbound, a JVM writer may choose another index that
+    keeps keys unique in each partition, such as BLOOM.
+    """
+    if name == options.INDEX_TYPE.default:
+        return {}
+    found = {options.INDEX_TYPE_KEY: _STORED_AS.get(name, name.upper())}
+    if name == "record":
+        moves = options.RECORD_UPDATE_PARTITION_PATH
+        found[options.RECORD_INDEX_ENABLE.key] = "true"
+        found[moves.key] = properties.get(moves.key, str(moves_by_default).lower())
+    return found
+
+
+def moves_records(name: str, properties: Mapping[str, str]) -> bool:
+    """Whether a record whose partition changed moves there, in a table with this global index."""
+    return moves_option(name).get(properties)
+
+
+def moves_option(name: str) -> Option[bool]:
+    """The option that decides it."""
+    return options.RECORD_UPDATE_PARTITION_PATH if name == "record" else options.UPDATE_PARTITION_PATH
+
+
+def partition_tells(config: TableConfig) -> bool:
+    """Whether every row lies in the partition that its columns name, so that reads may leave partitions out.
+
+    Not where rows stay in their first partition when their columns change.
+    """
+    is_record = record_index.PARTITION in config.metadata_partitions or flag(
+        config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
+    )
+    return moves_records("record" if is_record else "simple", config.raw)
+
+
+def index_of(config: TableConfig, properties: Mapping[str, str], *, is_empty: bool) -> Index:
+    """The index that serves a write; `properties` are the effective options, `is_empty`: nothing was ever written.
+
+    A table whose record index is not there (a JVM writer may have dropped it) is searched file by file.
+
+    Raises: as `index_name`; InvalidConfigError if a write asks for a record index that the table does not have.
+    """
+    name = table_index(config, properties)
+    if name == "simple":
+        return SimpleIndex()
+    is_missing = record_index.PARTITION not in config.metadata_partitions and not is_empty
+    if is_missing and name == "record" != table_index(config):
+        raise InvalidConfigError(
+            f"{options.INDEX_TYPE_KEY}={properties[options.INDEX_TYPE_KEY]}: the table has no record index; build it "
+            'with t.index.build("record"), or leave the option out'
+        )
+    if name == "global_simple" or is_missing:
+        return SimpleIndex(is_global=True, update_partition_path=moves_records(name, properties))
+    look_up = options.RECORD_INDEX_LOOK_UP.get(properties)
+    return RecordIndex(
+        update_partition_path=moves_records(name, properties),
+        look_up=None if look_up == "auto" else LookUp(look_up),
+        initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(properties),
+    )

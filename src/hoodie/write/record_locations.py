@@ -1,0 +1,74 @@
+"""Keep the record index up to date with a write: stage its entries, and write them before the write is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine import Engine, TaskContext
+from hoodie.files.base_file import read_base_file
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staged_keys import KeyGroups
+from hoodie.format.table_schema import with_meta_fields
+from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, WrittenEntries, write_entries
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import StoreSpec, open_store
+from hoodie.timeline import parse_instant_time
+from hoodie.write.setup import WriteSetup
+from hoodie.write.transaction import Transaction
+
+_ENTRY_BYTES = 64
+
+
+def entry_stage(write: Transaction, folder: str) -> EntryStage | None:
+    """Where the workers of a write stage entries; None if the table has no record index."""
+    state = write.record_index
+    return None if state is None else EntryStage(folder, KeyGroups(len(state.buckets)))
+
+
+def write_record_locations(setup: WriteSetup, write: Transaction, entries: Sequence[StagedEntries]) -> WrittenEntries:
+    """Write the staged entries to the record index; nobody believes them before the commit."""
+    state = write.record_index
+    if state is None or not entries:
+        return WrittenEntries()
+    write.announce_index_files()
+    moment = parse_instant_time(write.instant_time, write.view.layout.zone)
+    return write_entries(
+        setup.engine_for(sum(found.rows for found in entries) * _ENTRY_BYTES),
+        write.view.store.spec,
+        entries,
+        instant_time=write.instant_time,
+        instant_ms=round(moment.timestamp() * 1000),
+        file_ids=state.file_ids,
+    )
+
+
+def forget_slices(
+    setup: WriteSetup, write: Transaction, slices: Iterable[FileSlice], folder: str
+) -> tuple[StagedEntries, ...]:
+    """Stage the deletion of every key in file groups that a write takes out of the table."""
+    stage = entry_stage(write, folder)
+    if stage is None:
+        return ()
+    store = write.view.store.spec
+    tasks = [_ForgetTask(store, stage, found.base_file) for found in slices if found.base_file is not None]
+    engine: Engine = setup.engine_for(sum(task.base_file.size_bytes for task in tasks))
+    return tuple(found for found in engine.run(_forget, tasks) if found is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _ForgetTask:
+    store: StoreSpec
+    stage: EntryStage
+    base_file: BaseFile
+
+
+def _forget(task: _ForgetTask, context: TaskContext) -> StagedEntries | None:
+    """Stage the keys of one base file as deleted."""
+    store = open_store(task.store)
+    entries = EntryWriter(store, task.stage, context)
+    for rows in read_base_file(store, task.base_file.path, with_meta_fields(pa.schema([])), columns=[RECORD_KEY]):
+        entries.delete(rows[RECORD_KEY])
+    return entries.close()
