@@ -6,33 +6,62 @@ more with every commit before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
+from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.service_metadata import CompactionOperation, CompactionPlan
 from hoodie.metadata.delta_log import base_file_to_bytes
-from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, time_after
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
+from hoodie.metadata.limits import ServiceLimits
 from hoodie.metadata.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.service_context import ServiceContext
 from hoodie.metadata.slice_reader import SliceReader, believed, slices_of
-from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
+from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
-DELTA_COMMITS_MAX = 10
+DELTA_COMMITS_MAX = ServiceLimits().delta_commits_to_compact
 _MIB = 1024 * 1024
+_LOGS_BYTES = "TOTAL_LOG_FILES_SIZE"
+_READ_MIB = "TOTAL_IO_READ_MB"
 
 
-def compact_if_due(
-    folder: MetadataFolder,
-    kinds: Mapping[str, PartitionKind],
-    *,
-    clock: InstantClock,
-    data_timeline: Timeline,
-    metadata_timeline: Timeline,
-) -> bool:
-    """Finish a compaction that somebody left pending, or compact after ten delta commits; says whether it did.
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """The compaction of one file group. Picklable; every attempt writes the same bytes to the same place."""
+
+    store: StoreSpec
+    kind: PartitionKind
+    operation: CompactionOperation
+    requested_time: str
+
+
+def finish_compaction(context: ServiceContext) -> bool:
+    """Take up a compaction that somebody left pending; says whether there was one.
+
+    Raises:
+        CorruptFileError: a file of the metadata table does not parse.
+    """
+    pending = _pending_compaction(context.metadata_timeline)
+    if pending is None:
+        return False
+    plan = _stored_plan(context.folder, pending)
+    if plan is None:
+        context.folder.undo(pending.requested_time, Action.COMPACTION)
+        return True
+    _clear_attempt(context.folder, pending.requested_time)
+    _execute(context, plan, pending.requested_time)
+    return True
+
+
+def compact_if_due(context: ServiceContext) -> bool:
+    """Compact after ten delta commits; says whether it did.
 
     Nothing is compacted while a delta commit belongs to a data instant that is still pending: its rows must stay out
     of base files, as it may be rolled back.
@@ -40,48 +69,38 @@ def compact_if_due(
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
     """
-    pending = _pending_compaction(metadata_timeline)
-    if pending is not None:
-        plan = _stored_plan(folder, pending)
-        if plan is None:
-            folder.undo(pending.requested_time, Action.COMPACTION)
-            return True
-        _clear_attempt(folder, pending.requested_time)
-    else:
-        if not _is_due(metadata_timeline, data_timeline):
-            return False
-        requested_time = time_after(clock, data_timeline, metadata_timeline)
-        plan = _plan(folder, kinds, believed(metadata_timeline, data_timeline))
-        folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
-        pending = Instant(requested_time=requested_time, action=Action.COMPACTION, state=State.REQUESTED)
-    folder.begin(pending.requested_time, Action.COMPACTION)
-    # A plan of the JVM may name partitions that were dropped since.
-    operations = [operation for operation in plan.operations if operation.partition_path in kinds]
-    stats = [_execute(folder, kinds, operation, pending.requested_time) for operation in operations]
-    done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
-    folder.complete(
-        pending.requested_time,
-        Action.COMPACTION,
-        done.to_bytes(folder.config.version),
-        completion_time=time_after(clock, data_timeline, metadata_timeline),
-    )
+    if not is_compaction_due(context):
+        return False
+    plan = _plan(context.folder, context.kinds, believed(context.metadata_timeline, context.data_timeline))
+    if not plan.operations:
+        return False
+    requested_time = context.next_time()
+    context.folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
+    _execute(context, plan, requested_time)
     return True
+
+
+def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
+    """Completed delta commits that the last completed compaction did not see."""
+    completed = metadata_timeline.completed()
+    last = completed.filter(lambda instant: instant.action is Action.COMMIT).latest()
+    since = "" if last is None else last.requested_time
+    deltas = completed.filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    return sum((instant.completion_time or "") > since for instant in deltas)
+
+
+def is_compaction_due(context: ServiceContext) -> bool:
+    """Whether enough delta commits came since the last compaction, and each is believed."""
+    timeline = context.metadata_timeline
+    if delta_commits_since_compaction(timeline) < context.limits.delta_commits_to_compact:
+        return False
+    deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    return len(believed(deltas, context.data_timeline)) == len(deltas)
 
 
 def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
     pending = metadata_timeline.filter(lambda instant: instant.action is Action.COMPACTION and not instant.is_completed)
     return pending.instants[0] if pending.instants else None
-
-
-def _is_due(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
-    completed = metadata_timeline.completed()
-    last = completed.filter(lambda instant: instant.action is Action.COMMIT).latest()
-    since = "" if last is None else last.requested_time
-    deltas = [instant for instant in completed if instant.action is Action.DELTA_COMMIT]
-    if sum((instant.completion_time or "") > since for instant in deltas) < DELTA_COMMITS_MAX:
-        return False
-    visible = believed(metadata_timeline, data_timeline)
-    return all(visible.get(instant.requested_time) is not None for instant in deltas)
 
 
 def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
@@ -100,7 +119,7 @@ def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:
 def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: Timeline) -> CompactionPlan:
     """Every newest file slice that has log files. Pure but for the listing of the partitions."""
     operations = tuple(
-        _operation(partition, file_slice)
+        operation_of(partition, file_slice)
         for partition in sorted(kinds)
         for file_slice in slices_of(folder.store, partition, timeline)
         if file_slice.log_files
@@ -108,7 +127,8 @@ def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: 
     return CompactionPlan(operations=operations)
 
 
-def _operation(partition: str, file_slice: FileSlice) -> CompactionOperation:
+def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
+    """What a plan says of one file slice."""
     base = file_slice.base_file
     logs_bytes = sum(log.size_bytes for log in file_slice.log_files)
     read_mb = float((logs_bytes + (base.size_bytes if base else 0)) // _MIB)
@@ -121,24 +141,53 @@ def _operation(partition: str, file_slice: FileSlice) -> CompactionOperation:
         partition_path=partition,
         metrics={
             "TOTAL_LOG_FILES": float(len(file_slice.log_files)),
-            "TOTAL_LOG_FILES_SIZE": float(logs_bytes),
-            "TOTAL_IO_READ_MB": read_mb,
+            _LOGS_BYTES: float(logs_bytes),
+            _READ_MIB: read_mb,
             "TOTAL_IO_WRITE_MB": write_mb,
             "TOTAL_IO_MB": read_mb + write_mb,
         },
     )
 
 
-def _execute(
-    folder: MetadataFolder, kinds: Mapping[str, PartitionKind], operation: CompactionOperation, requested_time: str
-) -> WriteStat:
-    """Write the next base file of one file group, even if it becomes empty."""
+def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
+    """Compact every file group of the plan, then complete the instant."""
+    folder = context.folder
+    folder.begin(requested_time, Action.COMPACTION)
+    # A plan of the JVM may name partitions that were dropped since.
+    tasks = [
+        CompactionTask(folder.store.spec, context.kinds[operation.partition_path], operation, requested_time)
+        for operation in plan.operations
+        if operation.partition_path in context.kinds
+    ]
+    engine = context.engine_for(sum(map(_work_bytes, plan.operations)))
+    stats = engine.run(_task_on(engine, folder.store), tasks)
+    done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
+    folder.complete(
+        requested_time,
+        Action.COMPACTION,
+        done.to_bytes(folder.config.version),
+        completion_time=context.next_time(),
+    )
+
+
+def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
+    """The function with its store: threads share the one at hand, other workers open their own."""
+    return partial(compact_file_group, store=store) if isinstance(engine, LocalEngine) else compact_file_group
+
+
+def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Store | None = None) -> WriteStat:
+    """Write the next base file of one file group, even if it becomes empty. Runs on a worker.
+
+    Memory: the file slice's keys and values, a few times.
+    """
+    store = store or open_store(task.store)
+    operation = task.operation
     partition = operation.partition_path
-    content = SliceReader(folder.store).read_once(_slice_of(operation))
-    name = base_name(operation.file_id, requested_time)
-    keys, values = kinds[partition].compact(content, file_name=name)
+    content = SliceReader(store).read_once(slice_of(operation))
+    name = base_name(operation.file_id, task.requested_time)
+    keys, values = task.kind.compact(content, file_name=name)
     data = base_file_to_bytes(keys, values)
-    folder.store.create(f"{partition_folder(partition)}/{name}", data)
+    store.replace(f"{partition_folder(partition)}/{name}", data)
     rows_before = 0 if content.base is None else len(content.base)
     return WriteStat(
         file_id=operation.file_id,
@@ -156,12 +205,21 @@ def _execute(
         total_log_blocks=content.log_block_count,
         total_updated_records_compacted=len(keys),
         total_log_files_compacted=len(operation.delta_file_paths),
-        total_log_size_compacted=int((operation.metrics or {}).get("TOTAL_LOG_FILES_SIZE", 0)),
+        total_log_size_compacted=int((operation.metrics or {}).get(_LOGS_BYTES, 0)),
     )
 
 
-def _slice_of(operation: CompactionOperation) -> FileSlice:
-    """The file slice that a plan names; sizes are not in a plan and stay 0."""
+def _work_bytes(operation: CompactionOperation) -> int:
+    metrics = operation.metrics or {}
+    return int(metrics.get(_LOGS_BYTES, 0.0) + metrics.get(_READ_MIB, 0.0) * _MIB)
+
+
+def slice_of(operation: CompactionOperation) -> FileSlice:
+    """The file slice that a plan names; sizes are not in a plan and stay 0.
+
+    Raises:
+        CorruptFileError: the plan names files that are none of a file slice.
+    """
     folder = partition_folder(operation.partition_path)
     base: BaseFile | None = None
     if operation.data_file_path:

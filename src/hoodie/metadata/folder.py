@@ -17,6 +17,7 @@ from hoodie.timeline import (
     Layout,
     State,
     Timeline,
+    TimelineArchive,
     create_completed,
     create_inflight,
     create_requested,
@@ -45,6 +46,10 @@ class MetadataFolder:
     def timeline(self) -> Timeline:
         """Load the active timeline of the metadata table."""
         return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
+
+    def archive(self) -> TimelineArchive:
+        """The archived timeline of the metadata table."""
+        return TimelineArchive.of(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
 
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the requested file."""

@@ -17,7 +17,6 @@ from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_record import ALL_PARTITIONS_KEY
 from hoodie.format.table_config import TableConfig
 from hoodie.metadata import record_index
-from hoodie.metadata.compaction import compact_if_due
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.files_partition import (
     PARTITION,
@@ -34,9 +33,12 @@ from hoodie.metadata.files_partition import (
     rows_to_columns,
 )
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.limits import ServiceLimits
 from hoodie.metadata.partition_kind import PartitionKind, check_maintained
 from hoodie.metadata.record_index import RecordIndexPartition
 from hoodie.metadata.rollback import discard, roll_back
+from hoodie.metadata.service_context import EngineFor, ServiceContext, local_engine
+from hoodie.metadata.services import run_services
 from hoodie.metadata.slice_reader import SliceContent, SliceReader, believed
 from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, Timeline
@@ -98,11 +100,13 @@ class MetadataTable:
         written: Collection[WriteStat] = (),
         data_timeline: Timeline,
         clock: InstantClock,
+        engine_for: EngineFor = local_engine,
     ) -> None:
         """Write the delta commit of a data instant, before that instant completes, under the table's lock.
 
         `written` are the log files of the record index that were written for it (`delta_commit.write_log`).
-        Table services that are due run first. What an earlier attempt at the same instant left behind is taken back.
+        Table services that are due run first, on the engine for so many bytes of work. What an earlier attempt at the
+        same instant left behind is taken back.
 
         Raises:
             UnsupportedError: the metadata table has partitions that would go stale.
@@ -113,14 +117,24 @@ class MetadataTable:
         if not config.has_metadata_table:
             where = self._folder.store.uri("")
             raise CommitConflictError(f"{where}: the metadata table was removed while this write ran; write again")
-        check_maintained({*config.metadata_partitions, *config.metadata_partitions_inflight}, MAINTAINED)
+        partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+        check_maintained(partitions, MAINTAINED)
         timeline = self._folder.timeline()
         if timeline.get(instant_time, Action.DELTA_COMMIT) is not None:
             kept = {stat.path or "" for stat in written}
             self._folder.undo(instant_time, Action.DELTA_COMMIT, keep=kept)
             timeline = self._folder.timeline()
-        if compact_if_due(self._folder, _KINDS, clock=clock, data_timeline=data_timeline, metadata_timeline=timeline):
-            timeline = self._folder.timeline()
+        timeline = run_services(
+            ServiceContext(
+                folder=self._folder,
+                kinds={name: kind for name, kind in _KINDS.items() if name in partitions},
+                clock=clock,
+                data_timeline=data_timeline,
+                metadata_timeline=timeline,
+                limits=ServiceLimits.of(config.raw),
+                engine_for=engine_for,
+            )
+        )
         keys, values = rows_to_columns(rows_of(changes))
         deleted = pa.array(deleted_keys_of(changes), pa.string())
         write_delta_commit(

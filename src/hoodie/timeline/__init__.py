@@ -1,5 +1,6 @@
 """Instants and their transitions: the only code that parses or creates instant files."""
 
+from hoodie.timeline.archive import TimelineArchive, archive_instants
 from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
@@ -22,7 +23,9 @@ __all__ = [
     "State",
     "TableLock",
     "Timeline",
+    "TimelineArchive",
     "TimelineZone",
+    "archive_instants",
     "create_completed",
     "create_inflight",
     "create_requested",

@@ -1,0 +1,203 @@
+"""Files of an archived timeline, table versions 8 and 9: Parquet files of instants, and manifests that list them.
+
+On-disk format: docs/format/table.md §2.7.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+
+VERSION_FILE: Final = "_version_"
+MANIFEST_PREFIX: Final = "manifest_"
+_INSTANT_VERSION: Final = 1
+_NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
+_TEXT = {"type": "string", "avro.java.string": "String"}
+_AVRO_FIELDS: Final[list[dict[str, Any]]] = [
+    *({"name": name, "type": ["null", _TEXT], "default": None} for name in ("instantTime", "completionTime", "action")),
+    *({"name": name, "type": ["null", "bytes"], "default": None} for name in ("metadata", "plan")),
+    {"name": "version", "type": "int", "default": _INSTANT_VERSION},
+]
+_AVRO_SCHEMA: Final = {
+    "type": "record",
+    "name": "HoodieLSMTimelineInstant",
+    "namespace": "org.apache.hudi.avro.model",
+    "fields": _AVRO_FIELDS,
+}
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("instantTime", pa.string()),
+        pa.field("completionTime", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("metadata", pa.binary()),
+        pa.field("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ],
+    metadata={"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedInstant:
+    """A completed instant as the archive keeps it; one row.
+
+    `action` is the completed one. `metadata` are the bytes of its completed file, `plan` those of its requested file
+    if they are worth keeping.
+    """
+
+    requested_time: str
+    completion_time: str
+    action: str
+    metadata: bytes | None = None
+    plan: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ArchiveFileName:
+    """Name of a file of archived instants: `<first instant>_<last instant>_<layer>.parquet`; layer 0 is the newest."""
+
+    first_time: str
+    last_time: str
+    layer: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name without its folder."""
+        return f"{self.first_time}_{self.last_time}_{self.layer}.parquet"
+
+    @classmethod
+    def parse(cls, name: str) -> ArchiveFileName | None:
+        """Parse a name without its folder; None for other files."""
+        match = _NAME.fullmatch(name)
+        return None if match is None else cls(match[1], match[2], int(match[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """A live file of the archive, by its name, and its size in bytes."""
+
+    name: str
+    size_bytes: int
+
+    @property
+    def parsed_name(self) -> ArchiveFileName:
+        """The parts of its name.
+
+        Raises: CorruptFileError if it is no name of such a file.
+        """
+        parsed = ArchiveFileName.parse(self.name)
+        if parsed is None:
+            raise CorruptFileError("a manifest names a file that is none of an archive", path=self.name)
+        return parsed
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveManifest:
+    """One snapshot of the archive: all its live files."""
+
+    files: tuple[ArchiveFile, ...] = ()
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str = "<memory>") -> ArchiveManifest:
+        """Parse a manifest file.
+
+        Raises:
+            CorruptFileError: no manifest.
+        """
+        try:
+            listed = json.loads(data)["files"]
+            return cls(tuple(ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in listed))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise CorruptFileError(f"no manifest of an archived timeline: {error!r}", path=path) from error
+
+    def to_bytes(self) -> bytes:
+        """The content of the manifest file."""
+        listed = [{"fileName": file.name, "fileLen": file.size_bytes} for file in self.files]
+        return json.dumps({"files": listed}, indent=2).encode()
+
+
+def manifest_name(version: int) -> str:
+    """Name of the manifest of a snapshot; the first snapshot is 1."""
+    return f"{MANIFEST_PREFIX}{version}"
+
+
+def manifest_version(name: str) -> int | None:
+    """The snapshot that a manifest file is of; None for other files."""
+    digits = name.removeprefix(MANIFEST_PREFIX)
+    return int(digits) if name.startswith(MANIFEST_PREFIX) and digits.isascii() and digits.isdigit() else None
+
+
+def archived_to_bytes(instants: Sequence[ArchivedInstant]) -> bytes:
+    """Encode instants, which ascend by requested time, as a file of the archive."""
+    columns = [
+        [instant.requested_time for instant in instants],
+        [instant.completion_time for instant in instants],
+        [instant.action for instant in instants],
+        [instant.metadata for instant in instants],
+        [instant.plan for instant in instants],
+        [_INSTANT_VERSION] * len(instants),
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    return _to_bytes(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+
+
+def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
+    """Encode the rows of several files of the archive, oldest first, as one file of the next layer.
+
+    Raises:
+        CorruptFileError: one of them does not parse.
+    """
+    tables = [_read(data, None, path).select(_SCHEMA.names).cast(_SCHEMA) for data in files]
+    return _to_bytes(pa.concat_tables(tables).replace_schema_metadata(_SCHEMA.metadata))
+
+
+def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInstant]:
+    """Parse a file of the archive, in the order of its rows.
+
+    Raises:
+        CorruptFileError: no Parquet file of archived instants.
+    """
+    columns = _read(data, None, path).select(_SCHEMA.names[:-1]).to_pydict()
+    return [
+        ArchivedInstant(requested_time=time, completion_time=completed, action=action, metadata=metadata, plan=plan)
+        for time, completed, action, metadata, plan in zip(*columns.values(), strict=True)
+        if time and action
+    ]
+
+
+def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, str], str]:
+    """Completion time of each instant of a file, by requested time and completed action; nothing else is decoded.
+
+    Raises:
+        CorruptFileError: no Parquet file of archived instants.
+    """
+    columns = _read(data, _SCHEMA.names[:3], path).to_pydict()
+    times, completed, actions = (columns[name] for name in _SCHEMA.names[:3])
+    return {(time, action): end or time for time, end, action in zip(times, completed, actions, strict=True) if time}
+
+
+def _read(data: bytes, names: list[str] | None, path: str) -> pa.Table:
+    try:
+        table = pq.read_table(pa.BufferReader(data), columns=names)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFileError(f"no Parquet file of archived instants: {error}", path=path) from error
+    missing = [name for name in names or _SCHEMA.names if name not in table.column_names]
+    if missing:
+        raise CorruptFileError(f"archived instants without the columns {missing}", path=path)
+    return table
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    # What every Parquet reader knows: an archive is read by whoever opens the table in years.
+    pq.write_table(table, sink, compression="gzip", use_dictionary=False, store_schema=False)
+    return sink.getvalue()
