@@ -41,8 +41,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("metadata", pa.binary()),
         pa.field("plan", pa.binary()),
         pa.field("version", pa.int32(), nullable=False),
-    ],
-    metadata={"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))},
+    ]
 )
 
 
@@ -156,8 +155,8 @@ def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
     Raises:
         CorruptFileError: one of them does not parse.
     """
-    tables = [_read(data, None, path).select(_SCHEMA.names).cast(_SCHEMA) for data in files]
-    return _to_bytes(pa.concat_tables(tables).replace_schema_metadata(_SCHEMA.metadata))
+    tables = [_read(data, _SCHEMA.names, path) for data in files]
+    return _to_bytes(pa.concat_tables(tables))
 
 
 def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInstant]:
@@ -166,7 +165,7 @@ def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInsta
     Raises:
         CorruptFileError: no Parquet file of archived instants.
     """
-    columns = _read(data, None, path).select(_SCHEMA.names[:-1]).to_pydict()
+    columns = _read(data, _SCHEMA.names[:-1], path).to_pydict()
     return [
         ArchivedInstant(requested_time=time, completion_time=completed, action=action, metadata=metadata, plan=plan)
         for time, completed, action, metadata, plan in zip(*columns.values(), strict=True)
@@ -185,19 +184,22 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
     return {(time, action): end or time for time, end, action in zip(times, completed, actions, strict=True) if time}
 
 
-def _read(data: bytes, names: list[str] | None, path: str) -> pa.Table:
+def _read(data: bytes, names: list[str], path: str) -> pa.Table:
+    """These columns, of the types they must have."""
+    schema = pa.schema([_SCHEMA.field(name) for name in names])
     try:
-        table = pq.read_table(pa.BufferReader(data), columns=names)
-    except (pa.ArrowException, OSError) as error:
+        table = pq.read_table(pa.BufferReader(data), columns=names).select(names).cast(schema)
+        # Text that is no UTF-8 shows here, not when it is used.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptFileError(f"no Parquet file of archived instants: {error}", path=path) from error
-    missing = [name for name in names or _SCHEMA.names if name not in table.column_names]
-    if missing:
-        raise CorruptFileError(f"archived instants without the columns {missing}", path=path)
     return table
 
 
 def _to_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     # What every Parquet reader knows: an archive is read by whoever opens the table in years.
-    pq.write_table(table, sink, compression="gzip", use_dictionary=False, store_schema=False)
+    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", use_dictionary=False, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))})
     return sink.getvalue()

@@ -1,0 +1,208 @@
+"""The archived timeline: appended, merged, cleaned up, and found again after a crash at any call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.archive import ArchivedInstant, ArchiveFileName
+from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.timeline import (
+    Action,
+    LayoutV2,
+    TimelineArchive,
+    TimelineZone,
+    archive_instants,
+    create_completed,
+    create_inflight,
+    create_requested,
+    load_timeline,
+)
+from hoodie.timeline.archive import LAYER_FILES_MAX, MANIFESTS_KEPT
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "archive"
+LAYOUT = LayoutV2(zone=TimelineZone.UTC)
+
+
+def instant(number: int, action: str = "commit") -> ArchivedInstant:
+    return ArchivedInstant(
+        requested_time=f"{number:04d}", completion_time=f"{number:04d}5", action=action, metadata=b"done"
+    )
+
+
+def archive() -> TimelineArchive:
+    return TimelineArchive(MemoryStore(), ".hoodie/timeline/history")
+
+
+def numbers(found: TimelineArchive) -> list[int]:
+    return [int(archived.requested_time) for archived in found.instants()]
+
+
+def names(found: TimelineArchive) -> list[str]:
+    return [info.name for info in found.store.list(found.folder)]
+
+
+def test_an_archive_that_was_never_written_is_empty() -> None:
+    assert archive().instants() == []
+    assert archive().completion_times({"1"}) == {}
+    assert archive().snapshot().version == 0
+
+
+def test_the_archive_of_the_jvm() -> None:
+    found = TimelineArchive(LocalStore(str(GOLDEN.parent)), "archive")
+    assert found.snapshot().version == 6
+    instants = found.instants()
+    assert len(instants) > 15
+    wanted = {archived.requested_time for archived in instants[:3] if archived.action == "commit"}
+    times = {archived.requested_time: archived.completion_time for archived in instants}
+    assert found.completion_times(wanted) == {time: times[time] for time in wanted}
+
+
+def test_what_is_appended_is_found() -> None:
+    found = archive()
+    found.append([])
+    found.append([instant(2), instant(1)])
+    found.append([instant(3), instant(4, "clean")])
+    assert numbers(found) == [1, 2, 3, 4]
+    assert names(found) == ["0001_0002_0.parquet", "0003_0004_0.parquet", "_version_", "manifest_1", "manifest_2"]
+    # A clean of the same time is no write.
+    assert found.completion_times({"0003", "0004", "0009"}) == {"0003": "00035"}
+
+
+def test_what_is_there_is_not_appended_twice() -> None:
+    found = archive()
+    found.append([instant(1), instant(2)])
+    found.append([instant(1), instant(2)])
+    assert found.snapshot().version == 1
+    found.append([instant(2), instant(3)])
+    assert [file.name for file in found.snapshot().manifest.files] == ["0001_0002_0.parquet", "0003_0003_0.parquet"]
+
+
+def test_layers_are_merged_and_old_files_go() -> None:
+    found = archive()
+    total = 2 * LAYER_FILES_MAX**2
+    for number in range(total):
+        found.append([instant(number)])
+        found.compact()
+        layers = [file.parsed_name.layer for file in found.snapshot().manifest.files]
+        assert all(layers.count(layer) < LAYER_FILES_MAX for layer in layers)
+    assert numbers(found) == list(range(total))
+    assert [file.parsed_name.layer for file in found.snapshot().manifest.files] == [2, 2]
+    manifests = [name for name in names(found) if name.startswith("manifest_")]
+    assert MANIFESTS_KEPT <= len(manifests) <= MANIFESTS_KEPT + 2
+    assert len(names(found)) < 4 * LAYER_FILES_MAX
+
+
+def test_a_reader_without_version_file_goes_by_the_manifests() -> None:
+    found = archive()
+    for number in range(3):
+        found.append([instant(number)])
+    found.store.delete(f"{found.folder}/_version_")
+    assert numbers(found) == [0, 1, 2]
+    found.append([instant(3)])
+    assert numbers(found) == [0, 1, 2, 3]
+
+
+def test_lost_files_are_told() -> None:
+    found = archive()
+    found.append([instant(1)])
+    found.store.delete(f"{found.folder}/0001_0001_0.parquet")
+    with pytest.raises(CorruptFileError, match="0001_0001_0"):
+        found.instants()
+    found.store.delete(f"{found.folder}/manifest_1")
+    with pytest.raises(CorruptFileError, match="manifest_1"):
+        found.snapshot()
+
+
+def copy_of(store: Store) -> MemoryStore:
+    copied = MemoryStore()
+    for info in store.list("", recursive=True):
+        copied.create(info.path, store.read(info.path))
+    return copied
+
+
+@pytest.mark.parametrize("crash_point", list(CrashPoint), ids=lambda point: point.value)
+def test_a_crash_at_any_call_loses_nothing(crash_point: CrashPoint) -> None:
+    found = archive()
+    for number in range(LAYER_FILES_MAX - 1):
+        found.append([instant(number)])
+
+    def step(store: Store) -> None:
+        again = TimelineArchive(store, found.folder)
+        again.append([instant(LAYER_FILES_MAX)])
+        again.compact()
+
+    for call in range(1, 100):
+        copied = copy_of(found.store)
+        try:
+            step(FaultStore(copied, call, crash_point=crash_point, count_reads=True))
+        except CrashError:
+            left = numbers(TimelineArchive(copied, found.folder))
+            assert left[: LAYER_FILES_MAX - 1] == list(range(LAYER_FILES_MAX - 1))
+            step(copied)
+            assert numbers(TimelineArchive(copied, found.folder)) == [*range(LAYER_FILES_MAX - 1), LAYER_FILES_MAX]
+        else:
+            break
+    assert call > 20
+
+
+def timeline_of(*actions: Action) -> MemoryStore:
+    """Instants 1001, 1002, … of these actions, with their three files."""
+    store = MemoryStore()
+    for number, action in enumerate(actions, 1001):
+        plan = b"plan" if action in (Action.COMPACTION, Action.CLEAN) else b""
+        create_requested(store, LAYOUT, str(number), action, plan)
+        create_inflight(store, LAYOUT, str(number), action)
+        create_completed(store, LAYOUT, str(number), action, b"done", completion_time=f"{number}5")
+    return store
+
+
+def test_instants_move_with_plan_and_result() -> None:
+    store = timeline_of(Action.DELTA_COMMIT, Action.COMPACTION, Action.CLEAN, Action.LOG_COMPACTION, Action.COMMIT)
+    instants = load_timeline(store, LAYOUT).instants
+    archive_instants(store, LAYOUT, instants[:4])
+    assert load_timeline(store, LAYOUT).instants == instants[4:]
+    moved = TimelineArchive.of(store, LAYOUT).instants()
+    assert [(found.requested_time, found.action, found.plan) for found in moved] == [
+        ("1001", "deltacommit", None),
+        ("1002", "commit", b"plan"),
+        ("1003", "clean", b"plan"),
+        ("1004", "deltacommit", None),
+    ]
+    assert {found.metadata for found in moved} == {b"done"}
+    assert [found.completion_time for found in moved] == ["10015", "10025", "10035", "10045"]
+
+
+def test_the_plan_of_a_replace_commit_is_what_its_inflight_file_says() -> None:
+    store = MemoryStore()
+    create_requested(store, LAYOUT, "1001", Action.REPLACE_COMMIT, b"requested")
+    create_inflight(store, LAYOUT, "1001", Action.REPLACE_COMMIT, b"inflight")
+    create_completed(store, LAYOUT, "1001", Action.REPLACE_COMMIT, b"done", completion_time="1002")
+    archive_instants(store, LAYOUT, load_timeline(store, LAYOUT).instants)
+    (moved,) = TimelineArchive.of(store, LAYOUT).instants()
+    assert moved.plan == b"inflight"
+
+
+@pytest.mark.parametrize("crash_point", list(CrashPoint), ids=lambda point: point.value)
+def test_a_move_that_dies_is_believed_and_can_be_repeated(crash_point: CrashPoint) -> None:
+    actions = [Action.DELTA_COMMIT, Action.COMPACTION, Action.DELTA_COMMIT, Action.DELTA_COMMIT]
+    times = ["1001", "1002", "1003", "1004"]
+    for call in range(1, 100):
+        store = timeline_of(*actions)
+        instants = load_timeline(store, LAYOUT).instants
+        try:
+            archive_instants(FaultStore(store, call, crash_point=crash_point), LAYOUT, instants[:3])
+        except CrashError:
+            left = load_timeline(store, LAYOUT)
+            assert all(left.contains_or_before_start(time) for time in times)
+            assert not left.pending().instants
+            archive_instants(store, LAYOUT, [found for found in left if found.requested_time < "1004"])
+        else:
+            break
+    assert call > 10
+    assert [found.requested_time for found in load_timeline(store, LAYOUT)] == ["1004"]
+    moved = TimelineArchive.of(store, LAYOUT).instants()
+    assert [found.requested_time for found in moved] == ["1001", "1002", "1003"]
+    assert all(ArchiveFileName.parse(name) or "_" in name for name in names(TimelineArchive.of(store, LAYOUT)))
