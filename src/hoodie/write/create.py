@@ -15,6 +15,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.files.table_properties import create_table_config
 from hoodie.format import table_keys as keys
 from hoodie.format.key_generator import KeyGeneratorType
+from hoodie.format.key_hashes import record_index_hash
 from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_config import TableConfig, TableType, TimelineTimezone
 from hoodie.format.table_creation import NewTable, new_table_config
@@ -237,6 +238,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
     options.check_sizes(properties)
+    record_index_hash(options.RECORD_INDEX_HASH.get(properties))
 
 
 def _default_name(store: Store) -> str:

@@ -17,6 +17,7 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedEr
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
 from hoodie.format.commit_metadata import WriteOperation
+from hoodie.format.key_hashes import record_index_hash
 from hoodie.format.schema_evolution import evolve
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
@@ -166,6 +167,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
+    record_index_hash(options.RECORD_INDEX_HASH.get(effective))
     return effective
 
 
