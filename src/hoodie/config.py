@@ -118,6 +118,13 @@ RECORD_INDEX_ENABLE: Final = Option(
     "0.14",
     "Stored with index='record': JVM writers drop the record index of a table that does not say so.",
 )
+RECORD_INDEX_ENABLE_NEW: Final = Option(
+    "hoodie.metadata.global.record.level.index.enable",
+    False,
+    flag,
+    "1.1",
+    f"The newer name of {RECORD_INDEX_ENABLE.key}; stored beside it.",
+)
 RECORD_UPDATE_PARTITION_PATH: Final = Option(
     "hoodie.record.index.update.partition.path",
     False,
@@ -186,6 +193,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_BYTES,
         UPDATE_PARTITION_PATH,
         RECORD_INDEX_ENABLE,
+        RECORD_INDEX_ENABLE_NEW,
         RECORD_UPDATE_PARTITION_PATH,
         RECORD_INDEX_BUCKETS_MIN,
         RECORD_INDEX_BUCKETS_MAX,

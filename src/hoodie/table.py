@@ -51,7 +51,7 @@ def create(
     partition_by: str | Sequence[str] = (),
     ordering: str | Sequence[str] | None = None,
     type: str = "copy_on_write",
-    index: str = "simple",
+    index: str = "record",
     name: str | None = None,
     table_version: int = 9,
     merge_mode: Any = None,
@@ -70,7 +70,8 @@ def create(
         partition_by: column or columns that make the folders; `column:timestamp` with `key_generator="custom"`.
         ordering: column or columns by which the newer version of a record is told; none: the later commit wins.
         type: `copy_on_write`; `merge_on_read` comes with a later release.
-        index: `simple` or `global_simple`; others come with later releases.
+        index: `record` (every key's location in the metadata table; keys are unique in the table), `simple` (keys are
+            unique in a partition) or `global_simple`; others come with later releases.
         name: name of the table; default is the last folder of the path.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
         key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; default follows from the columns.

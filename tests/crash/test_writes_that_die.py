@@ -91,7 +91,7 @@ def test_the_first_write_into_an_empty_table_that_dies() -> None:
 def test_a_write_that_compacts_the_metadata_table_and_dies(table: MemoryStore) -> None:
     store = copy_of(table)
     writer = Table(store)
-    for number in range(DELTA_COMMITS_MAX - 2):
+    for number in range(DELTA_COMMITS_MAX - 3):
         writer.upsert(trips({"b": (number + 1, "sf")}))
     start, new = rows_of(store), {**rows_of(store), "b": (50, "sf")}
     count = 0

@@ -32,7 +32,7 @@ def create(
         list[str] | None, typer.Option("--ordering", "-o", help="Column that tells the newer version of a record.")
     ] = None,
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
-    index: Annotated[str, typer.Option("--index", help="simple or global_simple.")] = "simple",
+    index: Annotated[str, typer.Option("--index", help="record, simple or global_simple.")] = "record",
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     exist_ok: Annotated[bool, typer.Option("--exist-ok", help="Leave a table that exists as it is.")] = False,
     null: NullTexts = None,

@@ -66,7 +66,7 @@ def stored_index(name: str, properties: Mapping[str, str], *, moves_by_default: 
     found = {options.INDEX_TYPE_KEY: _STORED_AS.get(name, name.upper())}
     if name == "record":
         moves = options.RECORD_UPDATE_PARTITION_PATH
-        found[options.RECORD_INDEX_ENABLE.key] = "true"
+        found |= dict.fromkeys((options.RECORD_INDEX_ENABLE.key, options.RECORD_INDEX_ENABLE_NEW.key), "true")
         found[moves.key] = properties.get(moves.key, str(moves_by_default).lower())
     return found
 

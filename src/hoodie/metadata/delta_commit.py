@@ -64,14 +64,16 @@ def write_delta_commit(
     )
 
 
-def write_log(store: Store, requested_time: str, delta: FileGroupDelta) -> WriteStat:
-    """Write the log file of one file group, before or within its delta commit. An earlier attempt is overwritten.
+def write_log(store: Store, requested_time: str, delta: FileGroupDelta, *, overwrite: bool = False) -> WriteStat:
+    """Write the log file of one file group, before or within its delta commit.
 
-    Nobody believes the file until a delta commit of that instant completes.
+    Nobody believes the file until a delta commit of that instant completes. `overwrite`: a task that is tried again
+    writes the same bytes again.
     """
     name = log_name(delta.file_id, requested_time)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
-    store.replace(f"{partition_folder(delta.partition)}/{name}", content)
+    write = store.replace if overwrite else store.create
+    write(f"{partition_folder(delta.partition)}/{name}", content)
     return WriteStat(
         file_id=delta.file_id,
         path=f"{delta.partition}/{name}",

@@ -13,6 +13,7 @@ from hoodie.format.service_metadata import RequestedReplaceMetadata
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
 from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.write.key_conflicts import IndexedWrite
 
 FileGroup = tuple[str, str]
 """Partition path and file id."""
@@ -64,11 +65,18 @@ def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[Fil
         )
 
 
-def check_conflicts(baseline: TableView, now: TableView, metadata: CommitMetadata, *, is_global: bool) -> None:
+def check_conflicts(
+    baseline: TableView,
+    now: TableView,
+    metadata: CommitMetadata,
+    *,
+    is_global: bool,
+    indexed: IndexedWrite | None = None,
+) -> None:
     """Refuse if a write that completed since `baseline` changed what we changed, or inserted where we inserted.
 
     `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
-    index: anywhere) may hold the same new key, which neither could see in the other.
+    index: anywhere) may hold the same new key, which neither could see in the other; `indexed` tells whether they do.
 
     Raises: CommitConflictError.
     """
@@ -82,15 +90,15 @@ def check_conflicts(baseline: TableView, now: TableView, metadata: CommitMetadat
     before = {instant.requested_time for instant in baseline.timeline.completed().instants}
     for instant in now.completed_writes():
         if instant.requested_time not in before:
-            _check_against(metadata, ours, instant, now.commit_metadata(instant), is_global=is_global)
+            theirs = now.commit_metadata(instant)
+            _check_against(metadata, ours, instant, theirs, is_global=is_global, indexed=indexed)
 
 
-def check_same_buckets(found: RecordIndexState | None, now: TableView) -> None:
+def check_same_buckets(found: RecordIndexState | None, state: RecordIndexState | None, now: TableView) -> None:
     """Refuse if the record index was built, built anew or dropped since the write looked at it.
 
     Raises: CommitConflictError.
     """
-    state = now.record_index()
     if (found and found.file_ids) != (state and state.file_ids):
         raise CommitConflictError(
             f"the record index of {now.store.uri('')} was built or dropped while this write ran; nothing was "
@@ -107,11 +115,19 @@ def known_schema(view: TableView) -> str | None:
 
 
 def _check_against(
-    metadata: CommitMetadata, ours: AbstractSet[FileGroup], instant: Instant, theirs: CommitMetadata, *, is_global: bool
+    metadata: CommitMetadata,
+    ours: AbstractSet[FileGroup],
+    instant: Instant,
+    theirs: CommitMetadata,
+    *,
+    is_global: bool,
+    indexed: IndexedWrite | None,
 ) -> None:
     shared = ours & _touched(theirs)
     our_inserts, their_inserts = _inserting_partitions(metadata), _inserting_partitions(theirs)
     partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
+    if partitions and not shared and indexed is not None and not indexed.shares_keys_with(instant):
+        return
     if shared or partitions:
         where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
         raise CommitConflictError(

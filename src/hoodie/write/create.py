@@ -37,6 +37,14 @@ _HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition fold
 _URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
 _SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
 _TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
+_SET_BY_ARGUMENTS = frozenset(
+    {
+        options.INDEX_TYPE_KEY,
+        options.RECORD_INDEX_ENABLE.key,
+        options.RECORD_INDEX_ENABLE_NEW.key,
+        options.PYTHON_MERGER_KEY,
+    }
+)
 _CREATION_KEYS = frozenset(
     {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, keys.DATABASE} | _DELETE_KEYS
 )
@@ -50,7 +58,7 @@ class CreateOptions:
     partition_by: str | Sequence[str] = ()
     ordering: str | Sequence[str] | None = None
     type: str = "copy_on_write"
-    index: str = "simple"
+    index: str = "record"
     name: str | None = None
     table_version: int = 9
     merge_mode: str | MergeFunction | None = None
@@ -230,7 +238,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     wrong = {key: value for key, value in properties.items() if not isinstance(value, str)}
     if wrong:
         raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
-    fixed = set(properties) & {options.INDEX_TYPE_KEY, options.RECORD_INDEX_ENABLE.key, options.PYTHON_MERGER_KEY}
+    fixed = set(properties) & _SET_BY_ARGUMENTS
     if fixed:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
     timebased = {key for key in properties if key.startswith(keys.TIMEBASED_PREFIX)}

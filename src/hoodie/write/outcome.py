@@ -25,8 +25,6 @@ def result_of(
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
         for done in write.rolled_back
     ]
-    if look_up is not None:
-        notes.append(str(look_up))
     if index is not None and index.duplicates:
         notes.append(
             f"{index.duplicates:,} rows were inserted with a key that another row of the batch has: the record index "
@@ -43,5 +41,6 @@ def result_of(
         files_updated=sum(not stat.is_new_file_group for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         seconds=watch.seconds(),
+        look_up=look_up,
         notes=tuple(notes),
     )

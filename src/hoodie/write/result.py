@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hoodie import progress
+from hoodie.index import LookUpCost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,8 @@ class WriteResult:
     """Outcome of one write: records by what happened to them, files, bytes, and seconds by phase.
 
     `seconds` has the keys stage, tag, write, index, commit and total. `backlog` counts log files per slice that wait
-    for compaction (none on copy-on-write tables). `notes` are things worth knowing, such as a dead writer's rollback.
+    for compaction (none on copy-on-write tables). `look_up` is what tagging took in the record index. `notes` are
+    things worth knowing, such as a dead writer's rollback.
     """
 
     instant: str
@@ -31,6 +33,7 @@ class WriteResult:
     bytes_written: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     backlog: float = 0.0
+    look_up: LookUpCost | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,6 +49,7 @@ class WriteResult:
         lines = [
             f"{self.operation} at {self.instant}: {changed}",
             f"  {files} in {self.seconds.get('total', 0.0):.2f} s ({phases})",
+            *([] if self.look_up is None else [f"  {self.look_up}"]),
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)

@@ -30,6 +30,7 @@ from hoodie.timeline import (
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
 from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service, check_same_buckets
+from hoodie.write.key_conflicts import IndexedWrite
 from hoodie.write.metadata_ready import ready_metadata_table
 
 
@@ -107,8 +108,10 @@ class Transaction:
         self.heartbeat.ensure_fresh()
         _check_still_pending(now, self.instant)
         check_no_exclusive_service(now)
-        check_conflicts(self.baseline, now, metadata, is_global=is_global)
-        check_same_buckets(self.record_index, now)
+        state = now.record_index()
+        check_same_buckets(self.record_index, state, now)
+        indexed = None if state is None else IndexedWrite(now.store, state, index_stats)
+        check_conflicts(self.baseline, now, metadata, is_global=is_global, indexed=indexed)
         content = metadata.to_bytes(now.config.version)
         self.is_settled = True
         _commit_to_metadata_table(now, self.instant_time, metadata, index_stats)

@@ -53,11 +53,6 @@ REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
         r"1 of 1 rows",
         lambda table: table.delete(trips((None, 1, 1.0, "sf")).select(["id", "city"])),
     ),
-    "keys to delete without their partition": (
-        hoodie.SchemaMismatchError,
-        "city",
-        lambda table: table.delete(pa.table({"id": ["a"]})),
-    ),
     "two levels up": (
         hoodie.PartitionPathError,
         "city=../../etc",
@@ -90,13 +85,8 @@ REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
         hoodie.InvalidConfigError,
         "reads by partition depend on it",
         lambda table: table.upsert(
-            trips(("x", 1, 1.0, "sf")), properties={"hoodie.simple.index.update.partition.path": "false"}
+            trips(("x", 1, 1.0, "sf")), properties={"hoodie.record.index.update.partition.path": "false"}
         ),
-    ),
-    "another index": (
-        hoodie.InvalidConfigError,
-        "the table has no record index; build it",
-        lambda table: table.upsert(trips(("x", 1, 1.0, "sf")), properties={"hoodie.index.type": "RECORD"}),
     ),
     "no data": (hoodie.UnsupportedError, "data of type builtins.int", lambda table: table.upsert(7)),
     "sort by an unknown column": (
@@ -127,6 +117,15 @@ def test_a_bad_write_leaves_no_trace(tmp_path: Path, kind: type[Exception], text
     before = files_below(tmp_path)
     with pytest.raises(kind, match=text):
         call(table)
+    assert files_below(tmp_path) == before
+
+
+def test_keys_to_delete_need_their_partition_where_keys_are_unique_in_it(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
+    table.upsert(trips(("a", 1, 1.0, "sf")))
+    before = files_below(tmp_path)
+    with pytest.raises(hoodie.SchemaMismatchError, match="city"):
+        table.delete(pa.table({"id": ["a"]}))
     assert files_below(tmp_path) == before
 
 

@@ -183,7 +183,7 @@ def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
             values=location_values([values[code] for code in used.tolist()], places),
             deleted_keys=own_keys.filter(pa.array(~is_live)),
         )
-        stats.append(write_log(store, task.instant_time, delta))
+        stats.append(write_log(store, task.instant_time, delta, overwrite=True))
     return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
 
 
