@@ -22,8 +22,6 @@ from hoodie.metadata.service_context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _POLICY = "KEEP_LATEST_COMMITS"
-_COMMITS_AFTER_COMPACTION = 3
-"""Completed instants after a compaction before the cleaner runs: its readers get that long to move on."""
 
 
 def finish_clean(context: ServiceContext) -> bool:
@@ -124,14 +122,14 @@ def _parsed(
 def _is_due(context: ServiceContext, earliest: Instant) -> bool:
     """Whether a compaction passed out of sight since the last clean; told from the timeline alone."""
     commits = context.completed_commits()
-    compactions = [place for place, instant in enumerate(commits) if instant.action is Action.COMMIT]
-    passed = [place for place in compactions if commits[place].requested_time < earliest.requested_time]
+    passed = [
+        place
+        for place, instant in enumerate(commits)
+        if instant.action is Action.COMMIT and instant.requested_time < earliest.requested_time
+    ]
     if not passed:
         return False
-    newest = commits[compactions[-1]].requested_time
     completed = context.metadata_timeline.completed()
-    if sum(instant.requested_time > newest for instant in completed) < _COMMITS_AFTER_COMPACTION:
-        return False
     # From this commit on the newest of them was out of sight: a later clean has seen to it.
     place = min(passed[-1] + context.limits.commits_retained, len(commits) - 1)
     since = commits[place].requested_time

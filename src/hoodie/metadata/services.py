@@ -1,6 +1,6 @@
 """The metadata table looks after itself: what is due runs at the start of a commit, so that all commits cost the same.
 
-docs/format/metadata.md §3.9. The order is the JVM's: what somebody left pending, clean, compact, archive.
+docs/format/metadata.md §3.9.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from hoodie.timeline import Timeline
 
 _Service = Callable[[ServiceContext], bool]
 _TO_FINISH: tuple[_Service, ...] = (finish_compaction, finish_clean)
-_WHEN_DUE: tuple[_Service, ...] = (clean_if_due, compact_if_due, archive_if_due)
+_WHEN_DUE: tuple[_Service, ...] = (archive_if_due, clean_if_due, compact_if_due)
+# Each of them leaves work to the one before it, so none waits for ever.
 
 
 def run_services(context: ServiceContext) -> Timeline:
     """Finish what is pending and run one service that is due; the metadata table's timeline as it is then.
 
-    One, so that no commit bears the cost of them all: what else is due still is at the next commit. Call it under the
-    table's lock. A service may die at any step: the next call takes up what is pending. If nothing is due it touches
-    no file.
+    One, so that no commit bears the cost of them all (the JVM's does): what else is due still is at the next commit.
+    Call it under the table's lock. A service may die at any step: the next call takes up what is pending. If nothing is
+    due it touches no file.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.

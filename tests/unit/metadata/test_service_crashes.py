@@ -1,0 +1,112 @@
+"""A service of the metadata table that dies at any storage call: readers see the same, and the next commit goes on."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
+from hoodie.metadata.files_partition import FilesPartition, file_group_id, rows_to_columns
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.limits import ServiceLimits
+from hoodie.metadata.service_context import ServiceContext
+from hoodie.metadata.services import run_services
+from hoodie.storage import CrashError, CrashPoint, FaultStore, Store
+from hoodie.timeline import Action, Instant
+from tests.fake_commits import FakeTable
+from tests.unit.metadata.conftest import copy_of
+
+SMALL = ServiceLimits(delta_commits_to_compact=2, commits_retained=3, commits_kept_min=4, commits_kept_max=6)
+STEADY = 24
+"""Delta commits after which all services ran a few times."""
+
+
+def commit(table: FakeTable, store: Store) -> None:
+    """A delta commit that adds one file, with the services before it."""
+    folder = MetadataFolder(store, table.config)
+    context = ServiceContext(
+        folder=folder,
+        kinds={"files": FilesPartition()},
+        clock=table.clock,
+        data_timeline=table.timeline,
+        metadata_timeline=folder.timeline(),
+        limits=SMALL,
+    )
+    timeline = run_services(context)
+    instant_time = table.clock.next_time(timeline)
+    keys, values = rows_to_columns({"city=sf": {f"{instant_time}.parquet": 7}})
+    write_delta_commit(
+        folder,
+        instant_time,
+        [FileGroupDelta("files", file_group_id(), keys, values, pa.array([], pa.string()))],
+        clock=table.clock,
+        data_timeline=table.timeline,
+        metadata_timeline=timeline,
+    )
+
+
+def listing(table: FakeTable) -> set[str]:
+    return set(table.metadata_table().listing(table.timeline, ["city=sf"])["city=sf"])
+
+
+def instants(table: FakeTable) -> list[Instant]:
+    return list(MetadataFolder(table.store, table.config).timeline())
+
+
+def everything(table: FakeTable) -> set[tuple[str, str]]:
+    """Requested time and action of all instants, active and archived."""
+    archived = MetadataFolder(table.store, table.config).archive().instants()
+    active = {(found.requested_time, found.action.value) for found in instants(table)}
+    return active | {(found.requested_time, found.action) for found in archived}
+
+
+@pytest.fixture
+def steady(table: FakeTable) -> FakeTable:
+    for _ in range(STEADY):
+        commit(table, table.store)
+    return table
+
+
+def test_the_small_limits_bound_everything(steady: FakeTable) -> None:
+    counts = set()
+    for _ in range(12):
+        commit(steady, steady.store)
+        counts.add(len(instants(steady)))
+    assert max(counts) < 20
+    assert len(everything(steady)) > 45
+
+
+@pytest.mark.parametrize("crash_point", list(CrashPoint), ids=lambda point: point.value)
+@pytest.mark.parametrize("after", range(3))
+def test_commits_that_die(steady: FakeTable, after: int, crash_point: CrashPoint) -> None:
+    """Three commits in a row run a compaction, a clean and an archiving between them."""
+    for _ in range(after):
+        commit(steady, steady.store)
+    before, known = listing(steady), everything(steady)
+    for call in range(1, 200):
+        copied = steady.over(copy_of(steady.store))
+        try:
+            commit(copied, FaultStore(copied.store, call, crash_point=crash_point))
+        except CrashError:
+            seen = listing(copied)
+            # The delta commit itself may have completed as the last thing.
+            assert len(seen - before) <= 1
+            assert before <= seen
+            assert known <= everything(copied)
+            take_back_delta_commit(copied)
+            for number in range(1, 4):
+                commit(copied, copied.store)
+                assert len(listing(copied)) == len(before) + (seen > before) + number
+            assert all(found.is_completed for found in instants(copied))
+            assert known <= everything(copied)
+        else:
+            break
+    assert call > 4
+
+
+def take_back_delta_commit(table: FakeTable) -> None:
+    """What the rollback of the dead data write does."""
+    folder = MetadataFolder(table.store, table.config)
+    for found in folder.timeline().pending():
+        if found.action is Action.DELTA_COMMIT:
+            folder.undo(found.requested_time, Action.DELTA_COMMIT)
