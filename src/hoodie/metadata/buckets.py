@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hfile import HFileReader
 from hoodie.format.java_hash import file_group_index
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION
 from hoodie.metadata.slice_reader import LogContent, SliceContent, assembled, read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
@@ -53,13 +54,19 @@ class RecordIndexState:
     buckets: tuple[Bucket, ...]
 
     @classmethod
-    def load(cls, store: Store, timeline: Timeline, *, as_of: str | None = None) -> RecordIndexState:
-        """List the partition. `timeline` are the believed instants of the metadata table; `as_of` is inclusive."""
-        folder = partition_folder(PARTITION)
-        infos = {info.path: info for info in store.list(folder)}
+    def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
+        """The newest slices among these files, by path. `timeline` are the believed instants of the metadata table.
+
+        Raises: UnsupportedError if the index has buckets of their own for each data partition.
+        """
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        slices = latest_slices({folder: sizes}, timeline, {}, as_of=as_of)
+        slices = latest_slices({partition_folder(PARTITION): sizes}, timeline, {})
         found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
+        if any(file_slice.file_id != file_id_of(FILE_ID_PREFIX, place) for place, file_slice in enumerate(found)):
+            raise UnsupportedError(
+                f"expected buckets {FILE_ID_PREFIX}0000-0, …, found {found[0].file_id}, …: this release has the global "
+                "record index only, not the one with buckets for each data partition; use JVM Hudi"
+            )
         return cls(tuple(_bucket(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
@@ -72,7 +79,12 @@ class RecordIndexState:
         return file_group_index(keys, len(self.buckets))
 
 
-def _bucket(number: int, file_slice: FileSlice, infos: dict[str, FileInfo]) -> Bucket:
+def list_buckets(store: Store) -> dict[str, FileInfo]:
+    """All files of the partition by path: of every slice, believed or not."""
+    return {info.path: info for info in store.list(partition_folder(PARTITION))}
+
+
+def _bucket(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> Bucket:
     paths = [log.path for log in file_slice.log_files]
     if file_slice.base_file is not None:
         paths.insert(0, file_slice.base_file.path)

@@ -23,8 +23,8 @@ from hoodie.metadata import record_index
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.commit_cache import CommitCache, CommitFacts
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.index_view import IndexView
 from hoodie.metadata.listing import list_from_storage
-from hoodie.metadata.slice_reader import believed
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -177,13 +177,19 @@ class TableView:
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 
     def record_index(self, *, as_of: str | None = None) -> RecordIndexState | None:
-        """The buckets of the record index, now or as of a requested time (inclusive); None if the table has none."""
+        """The buckets of the record index, now or as of a requested time (inclusive); None if the table has none.
+
+        Raises: UnsupportedError if the index no longer tells its state of that time.
+        """
+        found = self.index_view()
+        return None if found is None else found.state(as_of=as_of)
+
+    def index_view(self) -> IndexView | None:
+        """What of the record index this view believes; None if the table has none."""
         if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
             return None
-        timeline = believed(MetadataFolder(self.store, self.config).timeline(), self._whole_timeline())
-        later = {instant.requested_time for instant in self.later}
-        seen = timeline.filter(lambda instant: instant.requested_time not in later)
-        return RecordIndexState.load(self.store, seen, as_of=as_of)
+        later = frozenset(instant.requested_time for instant in self.later)
+        return IndexView(MetadataFolder(self.store, self.config), self._whole_timeline(), later)
 
     def _whole_timeline(self) -> Timeline:
         """All instants: what decides which files exist."""

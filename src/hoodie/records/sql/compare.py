@@ -109,7 +109,7 @@ def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
         return None
     scalars: list[pa.Scalar] = []
     for option in options:
-        equal = _equal_scalars(option, value)
+        equal = equal_scalars(option, value)
         if equal is None:
             return None
         scalars += equal
@@ -117,7 +117,8 @@ def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
     return pc.if_else(value.expression.is_valid(), found, null_boolean())
 
 
-def _equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
+def equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
+    """List the values of a column's type that equal a literal: one or none; None when that cannot be told."""
     option = _read_text(option, column)
     if option.family == column.family and column.family in ("string", "binary", "boolean"):
         return [pa.scalar(option.literal, column.type)]

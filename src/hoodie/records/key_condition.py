@@ -1,0 +1,93 @@
+"""Which values of a key column a condition leaves: what a look-up in an index can use of a `where`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hoodie.errors import HoodieError
+from hoodie.records.sql.columns import is_column, resolve
+from hoodie.records.sql.compare import equal_scalars
+from hoodie.records.sql.parse import operands, parse_expression, without_parens
+from hoodie.records.sql.translate import Translator
+from hoodie.records.sql.values import Value
+
+KeysOf = Callable[[pa.Array], pa.StringArray]
+"""Record keys of values of a column, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKeys:
+    """Record keys of which a row must have one to match. `is_certain`: no other text stands for the same value."""
+
+    keys: frozenset[str]
+    is_certain: bool
+
+
+def wanted_keys(where: str, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
+    """Say which record keys rows matching `where` can have; None if the condition does not tell.
+
+    `columns` maps the top-level columns that tell the key on their own to how their values become keys. Only `=`,
+    `<=>` and `IN` with literals count, joined by AND and OR; everything else is for the scan to decide.
+
+    Raises: InvalidConfigError for text that is no expression.
+    """
+    return _wanted(parse_expression(where), schema, columns)
+
+
+def _wanted(node: exp.Expression, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
+    node = without_parens(node)
+    if isinstance(node, exp.And | exp.Or):
+        kind = exp.And if isinstance(node, exp.And) else exp.Or
+        parts = [_wanted(part, schema, columns) for part in operands(node, kind)]
+        told = [part for part in parts if part is not None]
+        if not told or (kind is exp.Or and len(told) < len(parts)):
+            return None
+        joined = frozenset.intersection if kind is exp.And else frozenset.union
+        return WantedKeys(joined(*(part.keys for part in told)), all(part.is_certain for part in told))
+    try:
+        return _leaf(node, schema, columns)
+    except HoodieError:
+        # Not ours to refuse: the engine that runs the condition does so, or knows better.
+        return None
+
+
+def _leaf(node: exp.Expression, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
+    if isinstance(node, exp.EQ | exp.NullSafeEQ):
+        sides = [without_parens(node.this), without_parens(node.expression)]
+        tested, options = (sides[0], sides[1:]) if is_column(sides[0]) else (sides[1], sides[:1])
+    elif isinstance(node, exp.In) and node.expressions:
+        tested, options = without_parens(node.this), node.expressions
+    else:
+        return None
+    column = resolve(tested, schema) if is_column(tested) else None
+    if column is None or column.name not in columns or len(column.path) > 1:
+        return None
+    values = _equal_values(Value(column.expression, column.type), [Translator(schema).value(one) for one in options])
+    if values is None:
+        return None
+    keys = columns[column.name](values) if len(values) else values
+    return WantedKeys(frozenset(keys.to_pylist()), _has_one_text(column.type))
+
+
+def _equal_values(column: Value, options: list[Value]) -> pa.Array | None:
+    """Values of the column's type that equal one of the literals; empty text is left out, as it is no key."""
+    scalars: list[pa.Scalar] = []
+    for option in options:
+        if option.is_null_literal:
+            continue
+        found = equal_scalars(option, column) if option.is_literal else None
+        if found is None:
+            return None
+        scalars += [one for one in found if one.as_py() != ""]
+    return pa.array([one.as_py() for one in scalars], column.type)
+
+
+def _has_one_text(data_type: pa.DataType) -> bool:
+    """Whether every writer made the same text of a value; of times and decimals JVM releases knew several."""
+    return bool(
+        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_signed_integer(data_type)
+    )
