@@ -64,13 +64,15 @@ def write_delta_commit(
     )
 
 
-def write_log(store: Store, requested_time: str, delta: FileGroupDelta, *, overwrite: bool = False) -> WriteStat:
+def write_log(
+    store: Store, requested_time: str, delta: FileGroupDelta, *, version: int = 1, overwrite: bool = False
+) -> WriteStat:
     """Write the log file of one file group, before or within its delta commit.
 
-    Nobody believes the file until a delta commit of that instant completes. `overwrite`: a task that is tried again
-    writes the same bytes again.
+    Nobody believes the file until a delta commit of that instant completes. `version` orders several log files of one
+    file group. `overwrite`: a task that is tried again writes the same bytes again.
     """
-    name = log_name(delta.file_id, requested_time)
+    name = log_name(delta.file_id, requested_time, version)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
     write = store.replace if overwrite else store.create
     write(f"{partition_folder(delta.partition)}/{name}", content)
@@ -85,7 +87,7 @@ def write_log(store: Store, requested_time: str, delta: FileGroupDelta, *, overw
         file_size_bytes=len(content),
         partition_path=delta.partition,
         runtime_stats=RuntimeStats(),
-        log_version=1,
+        log_version=version,
         log_offset=0,
         base_file="",
         log_files=(name,),

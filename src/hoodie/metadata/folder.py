@@ -105,9 +105,9 @@ def base_name(file_id: str, requested_time: str) -> str:
     return BaseFileName(file_id, WRITE_TOKEN, requested_time, BaseFileFormat.HFILE.extension).name
 
 
-def log_name(file_id: str, requested_time: str) -> str:
-    """Name of the log file that a delta commit adds to a file group."""
-    return LogFileName(file_id, requested_time, 1, WRITE_TOKEN).name
+def log_name(file_id: str, requested_time: str, version: int = 1) -> str:
+    """Name of the log file that a delta commit adds to a file group; of several `version` tells the order."""
+    return LogFileName(file_id, requested_time, version, WRITE_TOKEN).name
 
 
 def commit_metadata(

@@ -13,13 +13,11 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.buckets import RecordIndexState, list_buckets
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.slice_reader import RowBlock, believed, read_log
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline
-
-_INITIAL = "0000"
-"""How the times of instants that fill a new partition begin: they are counters, not times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class IndexView:
     def _is_unseen(self, instant: Instant, as_of: str | None, newest: str) -> bool:
         """Whether the view, whose newest completion is `newest`, does not count a completed delta commit."""
         time = instant.requested_time
-        if instant.action is not Action.DELTA_COMMIT or time.startswith(_INITIAL):
+        if instant.action is not Action.DELTA_COMMIT or fills_a_partition(time):
             return False
         if (as_of is not None and time > as_of) or time in self.later:
             return True
@@ -110,7 +108,7 @@ class IndexView:
         """When the instants completed that built the index; one that nobody knows counts as just now."""
         parsed = [_base_of(info) or LogFileName.parse(info.name) for info in infos.values()]
         times = {found.instant_time for found in parsed if found is not None}
-        initial = {time for time in times if time.startswith(_INITIAL)}
+        initial = {time for time in times if fills_a_partition(time)}
         known = {time: timeline.completion_time_of(time) for time in initial}
         archived = self.folder.archive().completion_times([time for time, found in known.items() if found is None])
         return {time: found or archived.get(time, "9") for time, found in known.items()}
@@ -123,7 +121,7 @@ class IndexView:
         timeline: Timeline,
     ) -> None:
         """Refuse slices of which files may be gone: each must have its base file, or begin where the index began."""
-        was_built_later = any(base.instant_time.startswith(_INITIAL) for base in dropped)
+        was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
         of_all = {found.file_id for info in infos.values() if (found := _base_of(info) or LogFileName.parse(info.name))}
         is_whole = all(_begins(bucket.file_slice) for bucket in state.buckets)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
@@ -162,4 +160,4 @@ def _base_of(info: FileInfo) -> BaseFileName | None:
 def _begins(file_slice: FileSlice) -> bool:
     if file_slice.base_file is not None:
         return True
-    return any(log.name.instant_time.startswith(_INITIAL) for log in file_slice.log_files)
+    return any(fills_a_partition(log.name.instant_time) for log in file_slice.log_files)

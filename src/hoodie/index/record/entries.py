@@ -27,7 +27,8 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 
 _FLUSH_BYTES = 8 * 1024 * 1024
-_DELETED = -1
+DELETED = -1
+"""Code of an entry that says that its key lies nowhere."""
 _SCHEMA = pa.schema([pa.field(RECORD_KEY, pa.string(), False), pa.field("location", pa.int32(), False)])
 
 Codes = npt.NDArray[np.int32]
@@ -75,7 +76,7 @@ class EntryWriter:
 
     def delete(self, keys: pa.ChunkedArray | pa.Array) -> None:
         """These keys lie nowhere any more, unless they are put elsewhere."""
-        self._add(keys, _DELETED)
+        self._add(keys, DELETED)
 
     def close(self) -> StagedEntries | None:
         """Finish; None if there were no entries."""
@@ -172,9 +173,9 @@ def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
         mine = np.flatnonzero(numbers == number)
         if not len(mine):
             continue
-        own_keys, own_codes, doubled = _settled(keys.take(pa.array(mine)), codes[mine])
+        own_keys, own_codes, doubled = settled(keys.take(pa.array(mine)), codes[mine])
         duplicates += doubled
-        is_live = own_codes != _DELETED
+        is_live = own_codes != DELETED
         used, places = np.unique(own_codes[is_live], return_inverse=True)
         delta = FileGroupDelta(
             partition=PARTITION,
@@ -197,21 +198,21 @@ def _entries_of(store: Store, task: _LogTask) -> tuple[pa.StringArray, Codes]:
                 rows = reader.read_batch(path, batch)
                 keys.append(rows.column(RECORD_KEY))
                 local = np.asarray(rows.column("location"))
-                codes.append(np.where(local == _DELETED, local, local + np.int32(first)))
+                codes.append(np.where(local == DELETED, local, local + np.int32(first)))
     return pa.concat_arrays(keys), np.concatenate(codes)
 
 
-def _settled(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
+def settled(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
     """One entry for each key, ascending by UTF-8 bytes; an insert beats a deletion, and the last insert the others.
 
     The third value is how many inserts lost.
     """
     encoded = keys.dictionary_encode()
     place = np.asarray(encoded.indices)
-    last = np.full(len(encoded.dictionary), _DELETED, np.int32)
-    puts = codes != _DELETED
+    last = np.full(len(encoded.dictionary), DELETED, np.int32)
+    puts = codes != DELETED
     # Ascending codes, so that the same one wins whatever the order of the tasks' results.
     np.maximum.at(last, place[puts], codes[puts])
     order = np.asarray(pc.sort_indices(encoded.dictionary))
-    inserted = int(puts.sum()) - int((last != _DELETED).sum())
+    inserted = int(puts.sum()) - int((last != DELETED).sum())
     return encoded.dictionary.take(pa.array(order)), last[order], inserted

@@ -1,0 +1,174 @@
+"""Files of an index that is being built: the base file of a bucket, then log files with what changed meanwhile.
+
+Nobody believes them before the delta commit that names them completes. One task for each bucket; every attempt writes
+the same bytes to the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, TaskContext
+from hoodie.format.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.record_location import RecordLocation, location_values
+from hoodie.index.record.entries import DELETED, settled
+from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
+from hoodie.metadata.buckets import Bucket, read_bucket
+from hoodie.metadata.delta_commit import FileGroupDelta, write_log
+from hoodie.metadata.delta_log import base_file_to_bytes
+from hoodie.metadata.folder import base_name
+from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION, find, way_of
+from hoodie.storage import StoreSpec, open_store
+
+EXAMPLES_MAX = 3
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBucket:
+    """What one task wrote: by how many entries the bucket grew, and the statistics of the file, if there is one.
+
+    `duplicates` counts rows whose key another row has too; then nothing was written. `examples` are such keys.
+    """
+
+    number: int
+    entries: int
+    stat: WriteStat | None
+    duplicates: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BaseTask:
+    store: StoreSpec
+    entries: BucketEntries
+    locations: tuple[RecordLocation, ...]
+    instant_time: str
+
+
+def write_base_files(
+    engine: Engine,
+    store: StoreSpec,
+    staged: StagedBuckets,
+    numbers: Sequence[int],
+    locations: Sequence[RecordLocation],
+    *,
+    instant_time: str,
+) -> list[WrittenBucket]:
+    """Write the base files of these buckets; `locations` are those of `staged`, with the times of their files.
+
+    Memory of a task: a bucket's keys, a few times. A bucket without keys gets no file.
+    """
+    tasks = [
+        _BaseTask(store=store, entries=staged.buckets[number], locations=tuple(locations), instant_time=instant_time)
+        for number in numbers
+    ]
+    return engine.run(_write_base, tasks)
+
+
+def _write_base(task: _BaseTask, _context: TaskContext) -> WrittenBucket:
+    store = open_store(task.store)
+    keys, codes = task.entries.read(store)
+    number = task.entries.number
+    order = np.asarray(pc.sort_indices(keys))
+    keys, codes = keys.take(pa.array(order)), codes[order]
+    repeated = pc.equal(keys[1:], keys[:-1]) if len(keys) > 1 else pa.array([], pa.bool_())
+    if pc.any(repeated).as_py():
+        found = keys[1:].filter(repeated)
+        return WrittenBucket(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
+    if not len(keys):
+        return WrittenBucket(number, 0, None)
+    file_id = file_id_of(FILE_ID_PREFIX, number)
+    content = base_file_to_bytes(keys, _values(task.locations, codes))
+    name = base_name(file_id, task.instant_time)
+    store.replace(f"{partition_folder(PARTITION)}/{name}", content)
+    return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
+
+
+def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:
+    """What the delta commit says of a base file."""
+    return WriteStat(
+        file_id=file_id,
+        path=f"{PARTITION}/{name}",
+        num_writes=entries,
+        num_inserts=entries,
+        total_write_bytes=size_bytes,
+        file_size_bytes=size_bytes,
+        partition_path=PARTITION,
+        runtime_stats=RuntimeStats(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogTask:
+    store: StoreSpec
+    entries: BucketEntries
+    locations: tuple[RecordLocation, ...]
+    bucket: Bucket | None
+    instant_time: str
+    version: int
+
+
+def write_bucket_logs(
+    engine: Engine,
+    store: StoreSpec,
+    staged: StagedBuckets,
+    buckets: Sequence[Bucket | None],
+    locations: Sequence[RecordLocation],
+    *,
+    instant_time: str,
+    version: int,
+) -> list[WrittenBucket]:
+    """Write one log file, of this version, for every bucket with entries. `buckets` are as they are so far, by number.
+
+    Each result tells by how many keys its bucket grew (below 0: shrank), which takes a look-up of the staged keys.
+    """
+    tasks = [
+        _LogTask(
+            store=store,
+            entries=entries,
+            locations=tuple(locations),
+            bucket=buckets[entries.number],
+            instant_time=instant_time,
+            version=version,
+        )
+        for entries in staged.buckets
+        if entries.batches
+    ]
+    return engine.run(_write_log, tasks)
+
+
+def _write_log(task: _LogTask, _context: TaskContext) -> WrittenBucket:
+    store = open_store(task.store)
+    keys, codes, _ = settled(*task.entries.read(store))
+    number = task.entries.number
+    if not len(keys):
+        return WrittenBucket(number, 0, None)
+    is_live = codes != DELETED
+    was_there = np.zeros(len(keys), np.bool_)
+    if task.bucket is not None:
+        content = read_bucket(store, task.bucket)
+        was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
+    delta = FileGroupDelta(
+        partition=PARTITION,
+        file_id=file_id_of(FILE_ID_PREFIX, number),
+        keys=keys.filter(pa.array(is_live)),
+        values=_values(task.locations, codes[is_live]),
+        deleted_keys=keys.filter(pa.array(~is_live)),
+    )
+    stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)
+    return WrittenBucket(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)
+
+
+def _values(locations: Sequence[RecordLocation], codes: Codes) -> pa.BinaryArray:
+    """Values of the codes; only locations that occur are encoded."""
+    used, places = np.unique(codes, return_inverse=True)
+    return location_values([locations[code] for code in used.tolist()], places)
