@@ -134,10 +134,10 @@ class _ParsedFiles:
 
 
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
-    """Base files stay as they are on storage; of log files the columns stay."""
+    """The file as it is on storage, and of log files the columns that were parsed of it so far."""
     if isinstance(parsed, HFileReader):
         return info.size_bytes
-    return sum(block.keys.nbytes + (block.values.nbytes if block.values else 0) for block in parsed.blocks)
+    return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
 
 
 _kept = _ParsedFiles()

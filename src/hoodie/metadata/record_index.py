@@ -23,12 +23,12 @@ FILE_ID_PREFIX = "record-index-"
 
 
 class LookUp(StrEnum):
-    """How a bucket's base file is searched."""
+    """How a bucket's files are searched."""
 
     SEEK = "seek"
     """Decompress only the blocks that may hold a wanted key."""
     SCAN = "scan"
-    """Read the whole file once."""
+    """Read them whole, once."""
 
 
 SCAN_SHARE = 0.3
@@ -37,7 +37,7 @@ SCAN_SHARE = 0.3
 
 def way_of(wanted: int, content: SliceContent) -> LookUp:
     """The cheaper way to look so many distinct keys up in a bucket."""
-    stored = 0 if content.base is None else len(content.base)
+    stored = sum(len(block) for block in content.blocks) + (0 if content.base is None else len(content.base))
     return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
 
 
@@ -78,10 +78,9 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
     found = _Found(len(wanted))
     path = content.file_slice.file_id
     for block in reversed(content.blocks):
-        places = np.asarray(pc.fill_null(pc.index_in(wanted, value_set=block.keys), -1))
-        rows = np.flatnonzero(found.is_open & (places >= 0))
-        values = None if block.values is None else block.values.take(pa.array(places[rows]))
-        found.settle(rows, values, schema_json=block.schema_json, path=path)
+        rows = np.flatnonzero(found.is_open)
+        places, values = block.find(wanted.take(pa.array(rows)), seek=look_up is LookUp.SEEK)
+        found.settle(rows[places], values, schema_json=block.schema_json, path=path)
     rows = np.flatnonzero(found.is_open)
     if content.base is not None and len(rows):
         open_keys = wanted.take(pa.array(rows))

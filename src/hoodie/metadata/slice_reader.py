@@ -8,28 +8,85 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import HFileReader
 from hoodie.format.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.places import partition_folder
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows that a log block adds (`values` set) or keys that it deletes (`values` None)."""
+    """Rows that a log block adds (`values` set) or keys that it deletes (`values` None).
 
-    keys: pa.Array
-    values: pa.BinaryArray | None
-    schema_json: str
-    instant_time: str
-    replaces: frozenset[str]
-    """Instants whose blocks this one stands for (log compaction); usually none."""
+    Rows given as the `reader` of their block are parsed once somebody asks for all of them; `find` seeks.
+    """
+
+    __slots__ = ("_entries", "_reader", "instant_time", "replaces", "schema_json")
+
+    def __init__(
+        self,
+        keys: pa.Array | None,
+        values: pa.BinaryArray | None,
+        schema_json: str,
+        instant_time: str,
+        replaces: frozenset[str],
+        *,
+        reader: HFileReader | None = None,
+    ) -> None:
+        """`replaces` are instants whose blocks this one stands for (log compaction); usually none."""
+        self._entries = None if keys is None else (keys, values)
+        self._reader = reader
+        self.schema_json = schema_json
+        self.instant_time = instant_time
+        self.replaces = replaces
+
+    def __len__(self) -> int:
+        return len(self._reader) if self._reader is not None else len(self.keys)
+
+    @property
+    def keys(self) -> pa.Array:
+        """All keys."""
+        return self._parsed()[0]
+
+    @property
+    def values(self) -> pa.BinaryArray | None:
+        """The value of each key; None if the block deletes them."""
+        return self._parsed()[1]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the columns that were parsed; the block itself is counted by who holds its file."""
+        if self._entries is None:
+            return 0
+        return sum(column.nbytes for column in self._entries if column is not None)
+
+    def find(self, keys: pa.BinaryArray, *, seek: bool) -> tuple[npt.NDArray[np.int64], pa.BinaryArray | None]:
+        """Places of those of `keys` that the block names, and their values; None if it deletes them.
+
+        `seek` decompresses only what may hold one of them. Nothing of it is kept.
+        """
+        if seek and self._reader is not None:
+            values = self._reader.get_many(keys)
+            return np.flatnonzero(np.asarray(values.is_valid())), values.drop_null()
+        block_keys, block_values = self._parsed() if self._reader is None else self._entries or self._reader.entries()
+        places = np.asarray(pc.fill_null(pc.index_in(keys, value_set=block_keys), -1))
+        rows = np.flatnonzero(places >= 0)
+        return rows, None if block_values is None else block_values.take(pa.array(places[rows]))
+
+    def _parsed(self) -> tuple[pa.Array, pa.BinaryArray | None]:
+        if self._entries is None:
+            assert self._reader is not None
+            self._entries = self._reader.entries()
+        return self._entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +132,7 @@ class SliceReader:
         folder = partition_folder(partition)
         infos = {info.path: info for info in self._store.list(folder)}
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        found = latest_slices({folder: sizes}, timeline, {})
+        found = latest_slices({folder: sizes}, with_archived_logs(self._store, timeline, sizes), {})
         contents = [self._content(file_slice, infos) for file_slice in found]
         self._forget(folder, found, infos)
         return contents
@@ -115,7 +172,7 @@ def slices_of(store: Store, partition: str, timeline: Timeline) -> list[FileSlic
     """Newest file slice of every file group, sorted by file id, as the completed instants of `timeline` made them."""
     folder = partition_folder(partition)
     sizes = {info.name: info.size_bytes for info in store.list(folder)}
-    return latest_slices({folder: sizes}, timeline, {})
+    return latest_slices({folder: sizes}, with_archived_logs(store, timeline, sizes), {})
 
 
 def believed(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
@@ -156,9 +213,8 @@ def _row_block(block: LogBlock, path: str) -> RowBlock | None:
     instant_time = block.instant_time or ""
     if block.block_type is BlockType.HFILE_DATA:
         reader = HFileReader(memoryview(block.content), path=path)
-        keys, values = reader.entries()
         schema = block.headers.get(HeaderKey.SCHEMA) or reader.file_info.get("schema", b"").decode()
-        return RowBlock(keys, values, schema, instant_time, replaces)
+        return RowBlock(None, None, schema, instant_time, replaces, reader=reader)
     if block.block_type is BlockType.DELETE:
         deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
         return RowBlock(deletes.record_keys.cast(pa.binary()), None, "", instant_time, replaces)

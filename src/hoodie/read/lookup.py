@@ -11,7 +11,7 @@ from hoodie.index import partition_tells
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.local import KeySet, read_table
-from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.plan import ScanPlan, plan_keys, plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
@@ -43,7 +43,7 @@ def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
-    """Settle the read of the rows with these keys; partitions that hold none of them are not read.
+    """Settle the read of the rows with these keys; file groups and partitions known to hold none of them are not read.
 
     Raises: as `key_table` and `check_readable`.
     """
@@ -52,12 +52,7 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     if PARTITION_PATH in wanted.column_names and not partition_tells(view.config):
         # Rows stay in their first partition there: what the key columns say of the partition may be news to it.
         wanted = wanted.select([RECORD_KEY])
-    scan = plan_scan(view)
-    files = scan.files
-    if PARTITION_PATH in wanted.column_names:
-        paths = set(pc.unique(wanted[PARTITION_PATH]).to_pylist())
-        files = tuple(file for file in files if file.partition_path in paths)
-    return dataclasses.replace(scan, files=files, keys=wanted)
+    return plan_keys(view, wanted)
 
 
 def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Table:

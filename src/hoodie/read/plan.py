@@ -1,4 +1,4 @@
-"""Which files a read touches: slices as of an instant, pruned by what the condition says of partitions."""
+"""Which files a read touches: slices as of an instant, pruned by what the condition says of partitions and keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from hoodie.format.table_schema import with_meta_fields
 from hoodie.index import partition_tells
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
+from hoodie.read.key_holders import KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.expression import columns_of, to_filter
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.pruning import prune_partitions
@@ -66,7 +68,8 @@ def plan_scan(
 ) -> ScanPlan:
     """Settle a snapshot, read-optimised or time-travel read.
 
-    `as_of` (inclusive) compares with requested times. Partitions are pruned here, row groups and rows later.
+    `as_of` (inclusive) compares with requested times. Partitions are pruned here, and file groups that do not hold the
+    record keys which the condition names, if the table has a record index; row groups and rows later.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for a condition that does not parse, or no
     columns; UnsupportedError for slices with log files, unless `kind` is `read_optimized`, and as `check_readable`.
@@ -77,11 +80,33 @@ def plan_scan(
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     wanted = _checked_columns(schema, columns)
-    slices = view.slices(as_of=instant_time)
-    files = _base_files(view, slices, kind)
+    holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
+    files = _files(view, holders, kind, instant_time)
     if where is not None:
         files = _prune(view, files, where, schema)
     return ScanPlan(view=view, schema=schema, files=tuple(files), columns=wanted, where=where)
+
+
+def plan_keys(view: TableView, keys: pa.Table) -> ScanPlan:
+    """Settle the read of the rows with these keys, as `ScanPlan.keys` has them.
+
+    Raises: as `plan_scan`.
+    """
+    check_readable(view, by_meta_columns=True)
+    schema = with_meta_fields(view.schema().arrow)
+    holders = holders_of(view, keys[RECORD_KEY].combine_chunks())
+    files = _files(view, holders, SNAPSHOT, None)
+    if PARTITION_PATH in keys.column_names:
+        paths = set(pc.unique(keys[PARTITION_PATH]).to_pylist())
+        files = [file for file in files if file.partition_path in paths]
+    return ScanPlan(view=view, schema=schema, files=tuple(files), columns=tuple(schema.names), where=None, keys=keys)
+
+
+def _files(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[BaseFile]:
+    """Base files of the newest slices: of all file groups, or of those that hold some keys."""
+    if holders is None:
+        return _base_files(view, view.slices(as_of=as_of), kind)
+    return _base_files(view, holders.among(view.slices(holders.partitions, as_of=as_of)), kind)
 
 
 def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:

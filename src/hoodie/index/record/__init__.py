@@ -2,5 +2,15 @@
 
 from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries, WrittenEntries, write_entries
 from hoodie.index.record.index import RecordIndex
+from hoodie.index.record.look_up import FoundLocations, look_up
 
-__all__ = ["EntryStage", "EntryWriter", "RecordIndex", "StagedEntries", "WrittenEntries", "write_entries"]
+__all__ = [
+    "EntryStage",
+    "EntryWriter",
+    "FoundLocations",
+    "RecordIndex",
+    "StagedEntries",
+    "WrittenEntries",
+    "look_up",
+    "write_entries",
+]

@@ -1,0 +1,86 @@
+"""Look record keys up in the record index, one task for each bucket that may hold some: for reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.engine import Engine, LocalEngine, TaskContext
+from hoodie.format.record_location import LocationColumn, RecordLocation
+from hoodie.index.api import LookUpCost
+from hoodie.metadata.buckets import Bucket, RecordIndexState, read_bucket
+from hoodie.metadata.record_index import LookUp, find, way_of
+from hoodie.storage import Store, StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLocations:
+    """Locations of keys: for each key the place of its own in `locations`, -1 where the index has none."""
+
+    locations: tuple[RecordLocation, ...]
+    codes: npt.NDArray[np.int64]
+    cost: LookUpCost
+
+    @property
+    def groups(self) -> frozenset[tuple[str, str]]:
+        """Partition paths and file ids that hold some of the keys."""
+        return frozenset((found.partition_path, found.file_id) for found in self.locations)
+
+
+def look_up(
+    engine: Engine, store: Store, state: RecordIndexState, keys: pa.StringArray, *, way: LookUp | None = None
+) -> FoundLocations:
+    """Find the locations of keys, in their order; they may repeat. `way` forces seek or scan.
+
+    Reads the files of the buckets to which the keys belong. Memory: the keys, and on each worker what
+    `metadata.record_index.find` takes of one bucket. Locations are as stored: the caller checks that they still exist.
+
+    Raises:
+        CorruptFileError: a file of a bucket does not parse.
+    """
+    encoded = keys.dictionary_encode()
+    distinct = encoded.dictionary
+    numbers = state.numbers_of(distinct)
+    rows = [np.flatnonzero(numbers == bucket.number) for bucket in state.buckets]
+    asked = [(bucket, mine) for bucket, mine in zip(state.buckets, rows, strict=True) if len(mine)]
+    tasks = [_Task(store.spec, bucket, distinct.take(pa.array(mine)), way) for bucket, mine in asked]
+    # Threads share the store at hand, other workers open their own.
+    function = partial(_look_up_bucket, store=store) if isinstance(engine, LocalEngine) else _look_up_bucket
+    results = engine.run(function, tasks)
+    codes = np.full(len(distinct), -1, np.int64)
+    locations: list[RecordLocation] = []
+    for (_, mine), (column, _) in zip(asked, results, strict=True):
+        codes[mine] = np.where(column.codes >= 0, column.codes + len(locations), -1)
+        locations += column.locations
+    cost = sum((cost for _, cost in results), LookUpCost())
+    return FoundLocations(tuple(locations), codes[np.asarray(encoded.indices)], cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Distinct keys of one bucket. Picklable."""
+
+    store: StoreSpec
+    bucket: Bucket
+    keys: pa.StringArray
+    way: LookUp | None
+
+
+def _look_up_bucket(
+    task: _Task, context: TaskContext, *, store: Store | None = None
+) -> tuple[LocationColumn, LookUpCost]:
+    content = read_bucket(store or open_store(task.store), task.bucket)
+    way = task.way or way_of(len(task.keys), content)
+    column = find(content, task.keys, look_up=way)
+    cost = LookUpCost(
+        keys=len(task.keys),
+        found=int((column.codes >= 0).sum()),
+        buckets_sought=int(way is LookUp.SEEK),
+        buckets_scanned=int(way is LookUp.SCAN),
+        bytes_read=task.bucket.size_bytes,
+    )
+    return column, cost

@@ -1,0 +1,95 @@
+"""Which file groups hold given record keys, by the record index: so that a read opens no other file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine
+from hoodie.errors import HoodieError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.index import table_index
+from hoodie.index.record import look_up
+from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.rules import table_key_generator
+from hoodie.metadata.view import TableView
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.key_columns import KeyColumns
+from hoodie.records.key_condition import KeysOf, wanted_keys
+
+_KEYS_MAX = 100_000
+"""Keys above which a read does not ask the index: they lie nearly everywhere, and a scan is cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolders:
+    """File groups, as partition path and file id, that hold some of the keys; no other one holds any."""
+
+    keys: pa.StringArray
+    groups: frozenset[tuple[str, str]]
+
+    @property
+    def partitions(self) -> set[str]:
+        """Partition paths of the file groups."""
+        return {path for path, _ in self.groups}
+
+    def among(self, slices: list[FileSlice]) -> list[FileSlice]:
+        """The slices of these file groups; an entry may name one that is gone."""
+        return [found for found in slices if (found.partition_path, found.file_id) in self.groups]
+
+
+def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
+    """The record index, if reads may believe it: None where the table has none or finds records in another way.
+
+    None too if it no longer tells its state as of that requested time; reads then look into the data files. Where
+    inserts brought about several rows of one key, the index knows the newest.
+    """
+    try:
+        return view.record_index(as_of=as_of) if table_index(view.config) == "record" else None
+    except UnsupportedError:
+        return None
+
+
+def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:
+    """The file groups that hold these record keys; None where the index cannot tell, or a scan is cheaper."""
+    if len(keys) > _KEYS_MAX:
+        return None
+    state = index_for_reads(view, as_of=as_of)
+    if state is None:
+        return None
+    return KeyHolders(keys, look_up(LocalEngine(), view.store, state, keys).groups)
+
+
+def holders_where(view: TableView, where: str, schema: pa.Schema, *, as_of: str | None = None) -> KeyHolders | None:
+    """The file groups that hold the record keys to which a condition limits a read; None if it does not, and as above.
+
+    `schema` is the table's with meta columns.
+
+    Raises: InvalidConfigError for text that is no expression.
+    """
+    wanted = wanted_keys(where, schema, _telling_columns(view, schema))
+    if wanted is None or len(wanted.keys) > _KEYS_MAX:
+        return None
+    keys = pa.array(sorted(wanted.keys), pa.string())
+    state = index_for_reads(view, as_of=as_of)
+    if state is None:
+        return None
+    found = look_up(LocalEngine(), view.store, state, keys)
+    if not wanted.is_certain and (found.codes < 0).any():
+        return None
+    return KeyHolders(keys, found.groups)
+
+
+def _telling_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:
+    """Columns that tell a row's record key on their own, and how: the meta column, and the only key column."""
+    columns: dict[str, KeysOf] = {RECORD_KEY: lambda values: values}
+    fields = view.config.record_key_fields
+    if len(fields) == 1 and fields[0] in schema.names:
+        try:
+            key_columns = KeyColumns(table_key_generator(view.config), schema)
+        except HoodieError:
+            return columns
+        name = fields[0]
+        columns[name] = lambda values: key_columns.record_keys(pa.RecordBatch.from_arrays([values], names=[name]))
+    return columns
