@@ -9,7 +9,13 @@ from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOpera
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName
 from hoodie.format.metadata_record import commit_schema
 from hoodie.format.table_config import BaseFileFormat, TableConfig
-from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
+from hoodie.metadata.places import (
+    METADATA_FOLDER,
+    METADATA_HISTORY,
+    METADATA_HOODIE_FOLDER,
+    metadata_layout,
+    partition_folder,
+)
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
     Action,
@@ -49,7 +55,7 @@ class MetadataFolder:
 
     def archive(self) -> TimelineArchive:
         """The archived timeline of the metadata table."""
-        return TimelineArchive.of(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
+        return TimelineArchive(self.store, METADATA_HISTORY)
 
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the requested file."""

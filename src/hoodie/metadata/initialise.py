@@ -27,6 +27,7 @@ from hoodie.timeline import Action, InstantClock, Timeline
 
 _FIRST_INITIAL_TIME = 0
 _INSTANT_DIGITS = 17
+_INITIAL_PREFIX = "0" * 14
 
 
 def initialise(
@@ -89,7 +90,7 @@ def initialise_record_index(
     """
     folder.store.delete_folder(partition_folder(record_index.PARTITION))
     timeline = folder.timeline()
-    requested_time = next_initial_time(timeline)
+    requested_time = initial_time(timeline, clock=clock, data_timeline=data_timeline)
     file_ids = [file_id_of(record_index.FILE_ID_PREFIX, number) for number in range(buckets)]
     create_file_groups(folder, record_index.PARTITION, file_ids, requested_time, now=datetime.now(UTC))
     folder.request(requested_time, Action.DELTA_COMMIT)
@@ -101,6 +102,18 @@ def initialise_record_index(
         completion_time=time_after(clock, data_timeline, timeline),
     )
     define_record_index(folder.store)
+
+
+def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
+    """The instant that fills a new partition of a metadata table that may be old: the counter's next, or one of now.
+
+    Once instants were archived the counter must not be used: the active timeline would begin at zero again, and files
+    of archived instants would count as files of instants that never completed.
+    """
+    start = metadata_timeline.start
+    if start is None or start.startswith(_INITIAL_PREFIX):
+        return next_initial_time(metadata_timeline)
+    return time_after(clock, data_timeline, metadata_timeline)
 
 
 def next_initial_time(metadata_timeline: Timeline) -> str:

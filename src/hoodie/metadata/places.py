@@ -12,6 +12,7 @@ METADATA_HOODIE_FOLDER: Final = f"{METADATA_FOLDER}/.hoodie"
 METADATA_PROPERTIES: Final = f"{METADATA_HOODIE_FOLDER}/hoodie.properties"
 INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 METADATA_TIMELINE_PATH: Final = "timeline"
+METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/history"
 
 
 def partition_folder(partition: str) -> str:

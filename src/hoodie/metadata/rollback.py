@@ -30,6 +30,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
     target = timeline.get(target_time, Action.DELTA_COMMIT)
     begun = timeline.get(rollback_time, Action.ROLLBACK)
     if target is None and begun is None:
+        _check_not_archived(folder, timeline, target_time)
         discard(folder, target_time)
         return
     if target is not None:
@@ -57,6 +58,17 @@ def discard(folder: MetadataFolder, target_time: str) -> None:
 def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
     found = timeline.get(rollback_time, Action.ROLLBACK)
     return found is not None and found.is_completed
+
+
+def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
+    """Only an instant older than the last compaction can be archived, so the archive is seldom asked."""
+    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
+    last = compactions.latest()
+    if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
+        raise UnsupportedError(
+            f"instant {target_time} is part of the metadata table's archived timeline and cannot be taken out again: "
+            "drop the metadata table and build it anew"
+        )
 
 
 def _check_not_compacted(timeline: Timeline, target: Instant) -> None:

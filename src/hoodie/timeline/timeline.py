@@ -6,8 +6,8 @@ On-disk format: docs/format/table.md §2.1 and §5.1.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
@@ -25,10 +25,13 @@ class Timeline:
     `start` is the requested time of the first write instant, in any state, that has no savepoint, of the whole
     active timeline; filtered timelines keep it. What is older was archived, and only completed instants are. (A
     savepoint can hold its commit in the active timeline while later ones are archived.)
+
+    `archived` are completion times of archived write instants by requested time, as far as somebody looked them up.
     """
 
     instants: tuple[Instant, ...] = ()
     start: str | None = None
+    archived: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Timeline:
@@ -52,7 +55,7 @@ class Timeline:
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """The instants that `keep` accepts."""
-        return Timeline(tuple(filter(keep, self.instants)), self.start)
+        return replace(self, instants=tuple(filter(keep, self.instants)))
 
     def completed(self) -> Timeline:
         """The completed instants."""
@@ -95,9 +98,9 @@ class Timeline:
         return instant is not None and instant.is_completed
 
     def completion_time_of(self, requested_time: str) -> str | None:
-        """Completion time of the instant, or None if it is not completed or not in the active timeline."""
+        """Completion time of the instant; None if it is not completed, or archived and not among `archived`."""
         instant = self.get(requested_time)
-        return None if instant is None else instant.completion_time
+        return self.archived.get(requested_time) if instant is None else instant.completion_time
 
 
 def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:

@@ -15,7 +15,7 @@ from hoodie.format.table_config import TableConfig
 from hoodie.format.table_creation import NewTable, new_table_config
 from hoodie.metadata import FileChanges, drop_partitions, initialise, list_from_storage
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import next_initial_time
+from hoodie.metadata.initialise import initial_time, next_initial_time
 from hoodie.metadata.places import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
@@ -125,6 +125,20 @@ def test_initial_instants_count_up() -> None:
     ]
     assert next_initial_time(Timeline()) == INITIAL
     assert next_initial_time(Timeline.of(taken)) == "00000000000000002"
+    clock = InstantClock()
+    assert initial_time(Timeline.of(taken), clock=clock, data_timeline=Timeline()) == "00000000000000002"
+
+
+def test_no_initial_instant_comes_before_archived_ones(table: FakeTable) -> None:
+    """The active timeline would begin at zero again, and archived instants count as never completed."""
+    done = Instant(
+        requested_time="20200101000000000",
+        action=Action.DELTA_COMMIT,
+        state=State.COMPLETED,
+        completion_time="20200101000000001",
+    )
+    found = initial_time(Timeline.of([done]), clock=table.clock, data_timeline=table.timeline)
+    assert found > max(instant.completion_time or "" for instant in table.timeline)
 
 
 def test_dropping_index_partitions_keeps_the_files_partition(in_memory: InMemory) -> None:

@@ -8,9 +8,10 @@ from statistics import median
 import pytest
 
 from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import UnsupportedError
 from hoodie.format.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.metadata import FileChanges, MetadataTable
-from hoodie.metadata.archiving import archive_if_due
+from hoodie.metadata.archiving import archive_if_due, instants_to_archive
 from hoodie.metadata.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.compaction import compact_if_due
 from hoodie.metadata.files_partition import FilesPartition
@@ -234,6 +235,27 @@ def test_files_that_nobody_committed_go_before_they_would_be_believed(table: Fak
     assert not {log_of(orphan), base_of(orphan)} & names(table)
 
 
+def test_an_instant_stays_as_long_as_its_files_do(table: FakeTable) -> None:
+    commits = timeline_of(*(f"{'c' if number % 5 == 4 else 'd'}{number}-{number}5" for number in range(10, 40)))
+    context = replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
+    # The base file of a bucket that nothing was written to since the first compaction.
+    taken = instants_to_archive(context, context.completed_commits(), {"14", "30", "31", "35"})
+    assert [found.requested_time for found in taken] == [
+        str(number) for number in range(10, 34) if number not in (14, 30, 31)
+    ]
+
+
+def test_nothing_is_archived_before_a_savepoint(table: FakeTable) -> None:
+    commits = timeline_of(*(f"{'c' if number % 5 == 4 else 'd'}{number}-{number}5" for number in range(10, 40)))
+    savepoint = Instant(requested_time="15", action=Action.SAVEPOINT, state=State.COMPLETED, completion_time="155")
+    context = replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
+    bounded = replace(context, data_timeline=Timeline.of([savepoint]))
+    writes = context.completed_commits()
+    taken = instants_to_archive(context, writes, set())
+    assert [found.requested_time for found in taken] == [str(number) for number in range(10, 34)]
+    assert [found.requested_time for found in instants_to_archive(bounded, writes, {"12"})] == ["10", "11", "13", "14"]
+
+
 def test_nothing_is_archived_before_two_compactions_or_without_a_clean(table: FakeTable) -> None:
     limits = replace(SMALL, delta_commits_to_compact=100)
     ours = table.metadata_table()
@@ -299,3 +321,13 @@ def test_commit_fifty_five_costs_what_commit_fifteen_does(table: FakeTable) -> N
     # Up to nine files in each layer of the archive.
     assert len(table.store.list(".hoodie/metadata/.hoodie/timeline/history")) < 20
     assert table.metadata_table().listing(table.timeline) == table.storage_listing()
+
+
+def test_what_was_archived_cannot_be_rolled_back(table: FakeTable) -> None:
+    ours = table.metadata_table()
+    first = table.clock.next_time(table.timeline)
+    ours.commit(first, FileChanges(), data_timeline=table.timeline, clock=table.clock)
+    while metadata_timeline(table).get(first) is not None:
+        change(table, ours)
+    with pytest.raises(UnsupportedError, match="archived"):
+        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
