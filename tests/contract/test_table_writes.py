@@ -57,7 +57,7 @@ def test_upsert_inserts_new_keys_and_updates_known_ones(lane: Lane, properties: 
 
 
 def test_upsert_looks_in_the_partition_of_the_row_only(lane: Lane) -> None:
-    table = lane.create(partition_by="city")
+    table = lane.create(partition_by="city", index="simple")
     table.upsert(lane.data(FIRST))
     table.upsert(lane.data(trips(("a", 2, 9.0, "nyc"))))
     expected = pa.concat_tables([FIRST, trips(("a", 2, 9.0, "nyc"))])

@@ -15,6 +15,7 @@ from hoodie.metadata import MetadataTable, list_from_storage
 from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
+from tests.index_check import check_index
 
 SCHEMA = pa.schema(
     [
@@ -125,7 +126,7 @@ def check_recovery(store: Store, old: Rows, new: Rows) -> None:
     check_tidy(store)
 
 
-def check_tidy(store: Store) -> None:
+def check_tidy(store: Store, *, has_record_index: bool = True) -> None:
     """Nothing of a dead writer is left: no pending instant, no file that a listing would believe, nothing temporary."""
     view = Table(store).view()
     assert list(view.timeline.pending()) == []
@@ -136,6 +137,8 @@ def check_tidy(store: Store) -> None:
     listed = metadata_table.listing(view.timeline)
     # The folder of a partition may outlive the writer that died before its first file there.
     assert {path: files for path, files in in_storage.items() if files} == {path: f for path, f in listed.items() if f}
+    if has_record_index:
+        check_index(view)
     named = {info.path for info in store.list("", recursive=True) if BaseFileName.parse(info.name)}
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     orphans = {path for path in named - believed if not path.startswith(".hoodie/")}

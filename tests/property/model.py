@@ -58,8 +58,13 @@ class Rules:
     """The properties of a table that decide what a write does."""
 
     event_time: bool
-    is_global: bool = False
+    index: str = "simple"
     moves: bool = True
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, not just in its partition."""
+        return self.index != "simple"
 
     def identity(self, row: Row) -> Identity:
         """What makes two rows the same record."""

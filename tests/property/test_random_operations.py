@@ -15,16 +15,26 @@ import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import check_tidy
+from tests.index_check import check_index
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 
 STEPS = 13
 TABLES = {
     "event time": Rules(event_time=True),
     "commit time": Rules(event_time=False),
-    "event time, global, rows move": Rules(event_time=True, is_global=True),
-    "event time, global, rows stay": Rules(event_time=True, is_global=True, moves=False),
-    "commit time, global, rows move": Rules(event_time=False, is_global=True),
-    "commit time, global, rows stay": Rules(event_time=False, is_global=True, moves=False),
+    **{
+        f"{'event' if event_time else 'commit'} time, {index}, rows {'move' if moves else 'stay'}": Rules(
+            event_time=event_time, index=index, moves=moves
+        )
+        for index in ("global_simple", "record")
+        for event_time in (True, False)
+        for moves in (True, False)
+    },
+}
+MOVES: dict[str, Callable[[bool], dict[str, str]]] = {
+    "simple": lambda moves: {},
+    "global_simple": lambda moves: {"hoodie.simple.index.update.partition.path": str(moves).lower()},
+    "record": lambda moves: {"hoodie.record.index.update.partition.path": str(moves).lower()},
 }
 # A fresh seed finds what the fixed ones do not; it stands in the test's name.
 SEEDS = (1006, random.SystemRandom().randrange(10**6))
@@ -124,8 +134,8 @@ def new_run(rules: Rules, seed: int) -> Run:
         record_key="id",
         partition_by="city",
         ordering="ts" if rules.event_time else None,
-        index="global_simple" if rules.is_global else "simple",
-        properties={"hoodie.simple.index.update.partition.path": str(rules.moves).lower()},
+        index=rules.index,
+        properties=MOVES[rules.index](rules.moves),
     )
     return Run(rng, Table(store), Model(rules), [])
 
@@ -146,6 +156,8 @@ def check_now(run: Run) -> None:
         for row in rows.to_pylist()
     }
     assert where == {(row.id, row.path, run.instants[row.commit]) for row in run.model.rows.values()}
+    if run.model.rules.index == "record":
+        check_index(run.table.view())
 
 
 def check_history(run: Run) -> None:
@@ -179,4 +191,4 @@ def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:
         assert counted(run.table.to_arrow(where=f"city = '{city}'")) == expected(of_city)
     some = run.rng.sample(sorted(run.model.rows.values(), key=lambda row: (row.id, row.path)), 5)
     assert counted(run.table.read_keys(to_arrow(some).select(["id", "city"]))) == expected(some)
-    check_tidy(run.table.view().store)
+    check_tidy(run.table.view().store, has_record_index=run.model.rules.index == "record")

@@ -32,6 +32,8 @@ _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 _HASHED_BYTES_MIN = 8 * 1024 * 1024
 _HASH_SLICES = 16
 
+_PLACE = "_hoodie_place"
+
 HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
 
 
@@ -102,8 +104,8 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
 class RowListener(Protocol):
     """Who wants to see staged rows in the order in which they are written."""
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """The next rows of the file."""
+    def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
+        """The next rows of the file, and the place that each had in the writer's input."""
         ...
 
     def flush(self) -> None:
@@ -122,6 +124,7 @@ class StageWriter:
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
+        self._rows = 0
         self._runs: list[StagedRun] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -145,9 +148,13 @@ class StageWriter:
             return
         rows = pa.Table.from_batches(self._buffer, self._schema).combine_chunks()
         self._buffer, self._buffered_bytes = [], 0
+        places = np.arange(self._rows, self._rows + rows.num_rows)
+        self._rows += rows.num_rows
+        rows = rows.append_column(_PLACE, pa.array(places))
         for partition_path, part in split_by_partition(rows):
             for hash_start, hash_end, piece in _slices_by_hash(part):
-                batch = piece.combine_chunks().to_batches()[0]
+                placed = piece.combine_chunks().to_batches()[0]
+                batch = placed.select(self._schema.names)
                 run = StagedRun(
                     path=self._path,
                     batch=len(self._runs),
@@ -160,7 +167,7 @@ class StageWriter:
                 self._writer.write_batch(batch)
                 self._runs.append(run)
                 if self._keys is not None:
-                    self._keys.add(batch)
+                    self._keys.add(batch, placed.column(_PLACE))
         if self._keys is not None:
             self._keys.flush()
 

@@ -21,6 +21,9 @@ GROUPS_MAX = 64
 """Groups of one file: a few dozen tasks keep any cluster busy, and thousands of tiny batches would help nobody."""
 
 ROW = "_hoodie_row"
+"""Column with the ordinals of the rows among all staged rows of the write."""
+PLACE = "_hoodie_place"
+"""Column with numbers that ascend as the rows did in the caller's data: staging puts rows in another order."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -54,9 +57,10 @@ class KeyStage:
     columns: tuple[str, ...] = ()
 
     def schema(self, changes: pa.Schema) -> pa.Schema:
-        """Schema of staged keys: the leading columns, the further ones, and the number of the row in its file."""
+        """Schema of staged keys: the leading columns, the further ones, and two numbers within the file of rows."""
         names = list(dict.fromkeys([*LEADING, *self.columns]))
-        return pa.schema([*(changes.field(name) for name in names), pa.field(ROW, pa.int64(), False)])
+        numbers = [pa.field(name, pa.int64(), False) for name in (ROW, PLACE)]
+        return pa.schema([*(changes.field(name) for name in names), *numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,12 @@ class KeyWriter:
         self._rows = 0
         self._written: list[StagedKeys] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Note the keys of the next rows of the file of rows."""
+    def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
+        """See `RowListener.add`."""
         numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows))
         self._rows += batch.num_rows
-        columns = [batch.column(name) for name in self._schema.names[:-1]]
-        self._pending.append(pa.RecordBatch.from_arrays([*columns, numbers], schema=self._schema))
+        columns = [batch.column(name) for name in self._schema.names[:-2]]
+        self._pending.append(pa.RecordBatch.from_arrays([*columns, numbers, places], schema=self._schema))
 
     def flush(self) -> None:
         """Write what was added, in groups."""
@@ -109,11 +113,13 @@ class KeyWriter:
 
 
 def read_keys(store: Store, found: Sequence[StagedKeys]) -> pa.Table:
-    """Staged keys as one table; the last column has the ordinals of their rows among all staged rows of the write."""
+    """Staged keys as one table; `ROW` and `PLACE` count over all files of the write."""
+    batches = []
     with StageReader(store) as reader:
-        tables = []
         for keys in found:
             batch = reader.read_batch(keys.path, keys.batch)
-            ordinals = pa.array(np.asarray(batch.column(ROW)) + keys.start)
-            tables.append(batch.set_column(batch.num_columns - 1, ROW, ordinals))
-    return pa.Table.from_batches(tables).combine_chunks()
+            for name in (ROW, PLACE):
+                numbers = pa.array(np.asarray(batch.column(name)) + keys.start)
+                batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), numbers)
+            batches.append(batch)
+    return pa.Table.from_batches(batches).combine_chunks()

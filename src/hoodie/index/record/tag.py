@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.staged import StagedHits, write_hits
-from hoodie.files.staged_keys import ROW, StagedKeys, read_keys
+from hoodie.files.staged_keys import PLACE, ROW, StagedKeys, read_keys
 from hoodie.format.java_hash import file_group_index
 from hoodie.format.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
@@ -129,8 +129,8 @@ def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
     np.maximum.at(high, codes, paths)
     contested = np.flatnonzero((low != high)[codes])
     if len(contested):
-        # In the order of the input, where the later of two equal rows counts.
-        contested = contested[np.argsort(np.asarray(rows[ROW].combine_chunks())[contested])]
+        # In the order of the caller's data, where the later of two equal rows counts.
+        contested = contested[np.argsort(np.asarray(rows[PLACE].combine_chunks())[contested])]
         numbered = rows.take(pa.array(contested)).append_column("#", pa.array(contested))
         winners = merger.reduce(numbered, across_partitions=True)["#"].combine_chunks()
         dropped[contested] = True
