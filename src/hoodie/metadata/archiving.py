@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.metadata.limits import ServiceLimits
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.service_context import ServiceContext
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, archive_instants
+from hoodie.timeline import Action, Instant, Timeline, archive_instants
 
 _COMPACTIONS_KEPT = 2
 _COMMITS_AFTER_CLEAN = 3
@@ -72,6 +73,16 @@ def instants_to_archive(
         for instant in commits[: len(commits) - context.limits.commits_kept_min]
         if instant.requested_time < bound and instant.requested_time not in with_files
     ]
+
+
+def never_archived_from(metadata_timeline: Timeline) -> str:
+    """A requested time from which on no instant of the metadata table was archived.
+
+    Archived ones may be older than the first or, as those with files stay, between older ones of the active timeline.
+    """
+    commits = metadata_timeline.writes().completed().instants
+    newest = commits[-ServiceLimits().commits_kept_min :]
+    return newest[0].requested_time if newest else ""
 
 
 def _is_due(context: ServiceContext, commits: Sequence[Instant]) -> bool:

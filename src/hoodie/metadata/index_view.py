@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.archiving import never_archived_from
 from hoodie.metadata.buckets import RecordIndexState, list_buckets
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
@@ -40,13 +42,16 @@ class IndexView:
         times = {instant.requested_time for instant in unseen}
         seen = believed(timeline, self.data_timeline).filter(lambda instant: instant.requested_time not in times)
         infos = list_buckets(self.folder.store)
-        if not unseen and as_of is None:
+        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()])
+        if not unseen and as_of is None and not self.later:
             return RecordIndexState.of(infos, seen)
         # A base file holds what had completed when its compaction was requested.
         bound = min((instant.completion_time or instant.requested_time for instant in unseen), default=None)
-        if as_of is not None and timeline.start is not None and as_of < timeline.start:
-            # Archived delta commits may be later than `as_of`: when they completed is not looked up.
-            bound = as_of if bound is None else min(bound, as_of)
+        sure = never_archived_from(timeline)
+        doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
+        if doubtful:
+            # Archived delta commits may be among those that do not count: when they completed is not looked up.
+            bound = min(doubtful) if bound is None else min(bound, *doubtful)
         if bound is None:
             return RecordIndexState.of(infos, seen)
         kept = self._files_until(infos, timeline, bound, as_of)

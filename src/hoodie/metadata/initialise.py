@@ -12,6 +12,7 @@ from hoodie.format.partition_metadata import PartitionMetadata
 from hoodie.format.table_config import TableConfig
 from hoodie.format.table_creation import new_metadata_table_config
 from hoodie.metadata import record_index
+from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.definitions import define_record_index, drop_definitions
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.files_partition import FILE_ID_PREFIX, PARTITION, rows_of_listing, rows_to_columns
@@ -113,7 +114,7 @@ def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timel
     start = metadata_timeline.start
     if start is None or start.startswith(_INITIAL_PREFIX):
         return next_initial_time(metadata_timeline)
-    return time_after(clock, data_timeline, metadata_timeline)
+    return build_time(time_after(clock, data_timeline, metadata_timeline))
 
 
 def next_initial_time(metadata_timeline: Timeline) -> str:

@@ -14,6 +14,7 @@ from hoodie.format.partition_metadata import PartitionMetadata
 from hoodie.format.table_config import TableConfig
 from hoodie.format.table_creation import NewTable, new_table_config
 from hoodie.metadata import FileChanges, drop_partitions, initialise, list_from_storage
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.initialise import initial_time, next_initial_time
 from hoodie.metadata.places import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
@@ -139,6 +140,7 @@ def test_no_initial_instant_comes_before_archived_ones(table: FakeTable) -> None
     )
     found = initial_time(Timeline.of([done]), clock=table.clock, data_timeline=table.timeline)
     assert found > max(instant.completion_time or "" for instant in table.timeline)
+    assert fills_a_partition(found)
 
 
 def test_dropping_index_partitions_keeps_the_files_partition(in_memory: InMemory) -> None:

@@ -11,7 +11,7 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import UnsupportedError
 from hoodie.format.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.metadata import FileChanges, MetadataTable
-from hoodie.metadata.archiving import archive_if_due, instants_to_archive
+from hoodie.metadata.archiving import archive_if_due, instants_to_archive, never_archived_from
 from hoodie.metadata.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.compaction import compact_if_due
 from hoodie.metadata.files_partition import FilesPartition
@@ -331,3 +331,11 @@ def test_what_was_archived_cannot_be_rolled_back(table: FakeTable) -> None:
         change(table, ours)
     with pytest.raises(UnsupportedError, match="archived"):
         ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+
+
+def test_since_when_nothing_is_archived() -> None:
+    newest = ServiceLimits().commits_kept_min
+    commits = timeline_of(*(f"d{number}-{number}5" for number in range(10, 50)))
+    assert never_archived_from(commits) == str(50 - newest)
+    assert never_archived_from(timeline_of("d10-11", "d12-13", "d14")) == "10"
+    assert never_archived_from(Timeline()) == ""
