@@ -27,6 +27,7 @@ from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
 from hoodie.read.inspect import Inspection
 from hoodie.read.local import read_table
+from hoodie.read.locations import record_locations
 from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.read.stream import count_rows, first_rows
@@ -349,6 +350,24 @@ class Table:
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
         return filter_exists(view, _held(data), is_global=is_global)
+
+    def record_locations(self, keys: Any, as_of: When | None = None) -> Any:
+        """Where the records with these keys lie: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
+
+        `keys` as `read_keys` takes them; a pyarrow Table with a row for each, in their order, or a DataFrame for a
+        DataFrame. Unknown keys have no location. `as_of` (inclusive) as for `to_arrow`. See `hoodie.read.locations`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
+        >>> t = hoodie.create("memory://doc-locations", rows.schema, record_key="id", partition_by="city")
+        >>> written = t.upsert(rows)
+        >>> t.record_locations(["b", "c"])["partition_path"].to_pylist()
+        ['city=nyc', None]
+        """
+        found = self._keys(keys)
+        if is_spark(found):
+            return spark_room().record_locations(self.view(), found, as_of=as_of)
+        return record_locations(self.view(), _held(found), as_of=as_of)
 
     # --- how -------------------------------------------------------------------------------------------------------
 

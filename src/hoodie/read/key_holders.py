@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import table_index
-from hoodie.index.record import look_up
+from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
@@ -21,13 +22,16 @@ from hoodie.records.key_condition import KeysOf, wanted_keys
 _KEYS_MAX = 100_000
 """Keys above which a read does not ask the index: they lie nearly everywhere, and a scan is cheaper."""
 
+_FEW_KEYS_MAX = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class KeyHolders:
     """File groups, as partition path and file id, that hold some of the keys; no other one holds any."""
 
-    keys: pa.StringArray
     groups: frozenset[tuple[str, str]]
+    few_keys: pa.Table | None = None
+    """The keys, if they are few and no other text stands for the same record: worth a filter of row groups."""
 
     @property
     def partitions(self) -> set[str]:
@@ -58,7 +62,27 @@ def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = Non
     state = index_for_reads(view, as_of=as_of)
     if state is None:
         return None
-    return KeyHolders(keys, look_up(LocalEngine(), view.store, state, keys).groups)
+    return KeyHolders(look_up(LocalEngine(), view.store, state, keys).groups)
+
+
+def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> FoundLocations | None:
+    """Locations of record keys by the record index, without those in file groups that are gone; None if it cannot."""
+    state = index_for_reads(view, as_of=as_of)
+    if state is None:
+        return None
+    found = look_up(LocalEngine(), view.store, state, keys)
+    partitions = {path for path, _ in found.groups}
+    current = {(part.partition_path, part.file_id) for part in view.slices(partitions, as_of=as_of)}
+    return existing(found, frozenset(current))
+
+
+def existing(found: FoundLocations, current: frozenset[tuple[str, str]]) -> FoundLocations:
+    """What was found, without entries that name other file groups than `current`."""
+    is_gone = [(place.partition_path, place.file_id) not in current for place in found.locations]
+    if not any(is_gone):
+        return found
+    # The last one stands for -1.
+    return replace(found, codes=np.where(np.array([*is_gone, True])[found.codes], -1, found.codes))
 
 
 def holders_where(view: TableView, where: str, schema: pa.Schema, *, as_of: str | None = None) -> KeyHolders | None:
@@ -78,7 +102,8 @@ def holders_where(view: TableView, where: str, schema: pa.Schema, *, as_of: str 
     found = look_up(LocalEngine(), view.store, state, keys)
     if not wanted.is_certain and (found.codes < 0).any():
         return None
-    return KeyHolders(keys, found.groups)
+    is_worth_it = wanted.is_certain and len(keys) <= _FEW_KEYS_MAX
+    return KeyHolders(found.groups, pa.table({RECORD_KEY: keys}) if is_worth_it else None)
 
 
 def _telling_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import parquet_file, stored_rows
@@ -32,21 +33,45 @@ def read_table(plan: ScanPlan) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Record keys, with partition paths or without, that many batches are asked for."""
+    """Record keys, with partition paths or without, that many batches are asked for.
+
+    `values` are the distinct texts that name a record (key, or path and key), `record_keys` the keys alone.
+    """
 
     values: pa.StringArray
+    record_keys: pa.StringArray
     with_paths: bool
 
     @classmethod
     def of(cls, keys: pa.Table) -> KeySet:
         """The keys of a table with `_hoodie_record_key` and maybe `_hoodie_partition_path`."""
         with_paths = PARTITION_PATH in keys.column_names
-        texts = _path_and_key(keys) if with_paths else keys[RECORD_KEY]
-        return cls(pc.unique(texts), with_paths)
+        record_keys = pc.unique(keys[RECORD_KEY])
+        return cls(pc.unique(_path_and_key(keys)) if with_paths else record_keys, record_keys, with_paths)
+
+    def texts(self, rows: pa.Table) -> pa.ChunkedArray:
+        """What names the record of each row, as in `values`."""
+        return _path_and_key(rows) if self.with_paths else rows[RECORD_KEY]
 
     def holds(self, rows: pa.Table) -> pa.ChunkedArray:
         """Which rows have one of the keys; where the set has partition paths, at that path."""
-        return pc.is_in(_path_and_key(rows) if self.with_paths else rows[RECORD_KEY], value_set=self.values)
+        return pc.is_in(self.texts(rows), value_set=self.values)
+
+    def row_groups(self, file: pq.ParquetFile) -> list[int]:
+        """Row groups of a base file that may hold one of the keys, by the statistics of the key column."""
+        if RECORD_KEY not in file.schema_arrow.names:
+            return list(range(file.metadata.num_row_groups))
+        column = file.schema_arrow.names.index(RECORD_KEY)
+        return [group for group in range(file.metadata.num_row_groups) if self._may_be_in(file, group, column)]
+
+    def _may_be_in(self, file: pq.ParquetFile, group: int, column: int) -> bool:
+        found = file.metadata.row_group(group).column(column)
+        if found.path_in_schema != RECORD_KEY or not found.is_stats_set or not found.statistics.has_min_max:
+            return True
+        low, high = found.statistics.min, found.statistics.max
+        return bool(
+            pc.any(pc.and_(pc.greater_equal(self.record_keys, low), pc.less_equal(self.record_keys, high))).as_py()
+        )
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
@@ -102,13 +127,16 @@ class FileScan:
     def _rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with store.open_input(file.path) as source:
             parquet = parquet_file(store, file.path, source)
-            groups: list[int] | None = None
+            groups = None if self.keys is None else self.keys.row_groups(parquet)
+            if groups == []:
+                return
             if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
                 # Not at the top: the module imports pandas, which is slow and which most programs do without.
                 import pyarrow.dataset as ds
 
                 fragment = ds.ParquetFileFormat().make_fragment(source)
-                groups = [group.id for group in fragment.subset(self.coarse).row_groups]
+                told = {group.id for group in fragment.subset(self.coarse).row_groups}
+                groups = sorted(told) if groups is None else [group for group in groups if group in told]
             yield from stored_rows(parquet, self.schema, where=store.uri(file.path), row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:

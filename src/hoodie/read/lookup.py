@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from hoodie.index import partition_tells
 from hoodie.metadata.rules import table_key_generator
 from hoodie.metadata.view import TableView
+from hoodie.read.key_holders import locate
 from hoodie.read.local import KeySet, read_table
-from hoodie.read.plan import ScanPlan, plan_keys, plan_scan
+from hoodie.read.plan import ScanPlan, plan_keys
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
@@ -58,15 +59,19 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
 def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Table:
     """The rows whose key the table does not hold yet, in order: for de-duplication before an insert.
 
-    A key counts as held in its own partition, or anywhere if `is_global`. Memory: the rows, and the keys among them
-    that the table holds. Raises: as `key_table`.
+    A key counts as held in its own partition, or anywhere if `is_global`. With a record index no data file is read.
+    Memory: the rows, and the keys among them that the table holds. Raises: as `key_table`.
     """
     wanted = key_table(key_columns(view), rows)
     if is_global and PARTITION_PATH in wanted.column_names:
         wanted = wanted.select([RECORD_KEY])
-    scan = dataclasses.replace(plan_lookup(view, wanted), columns=tuple(wanted.column_names))
-    is_held = KeySet.of(read_table(scan)).holds(wanted)
-    return _filterable(rows).filter(pc.invert(is_held)).cast(rows.schema)
+    found = locate(view, wanted[RECORD_KEY].combine_chunks()) if is_global else None
+    if found is not None:
+        is_new = pa.array(found.codes < 0)
+    else:
+        scan = dataclasses.replace(plan_lookup(view, wanted), columns=tuple(wanted.column_names))
+        is_new = pc.invert(KeySet.of(read_table(scan)).holds(wanted))
+    return _filterable(rows).filter(is_new).cast(rows.schema)
 
 
 def _filterable(rows: pa.Table) -> pa.Table:

@@ -84,18 +84,19 @@ def plan_scan(
     files = _files(view, holders, kind, instant_time)
     if where is not None:
         files = _prune(view, files, where, schema)
-    return ScanPlan(view=view, schema=schema, files=tuple(files), columns=wanted, where=where)
+    keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
+    return ScanPlan(view=view, schema=schema, files=tuple(files), columns=wanted, where=where, keys=keys)
 
 
-def plan_keys(view: TableView, keys: pa.Table) -> ScanPlan:
-    """Settle the read of the rows with these keys, as `ScanPlan.keys` has them.
+def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> ScanPlan:
+    """Settle the read of the rows with these keys, as `ScanPlan.keys` has them; `as_of` is a requested time.
 
     Raises: as `plan_scan`.
     """
     check_readable(view, by_meta_columns=True)
-    schema = with_meta_fields(view.schema().arrow)
-    holders = holders_of(view, keys[RECORD_KEY].combine_chunks())
-    files = _files(view, holders, SNAPSHOT, None)
+    schema = with_meta_fields(view.schema(as_of=as_of).arrow)
+    holders = holders_of(view, keys[RECORD_KEY].combine_chunks(), as_of=as_of)
+    files = _files(view, holders, SNAPSHOT, as_of)
     if PARTITION_PATH in keys.column_names:
         paths = set(pc.unique(keys[PARTITION_PATH]).to_pylist())
         files = [file for file in files if file.partition_path in paths]

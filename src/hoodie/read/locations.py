@@ -1,0 +1,107 @@
+"""Where records lie (RFC-08's getRecordLocations): by the record index, or by the key columns of the base files."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.slices import BaseFile
+from hoodie.format.record_location import RecordLocation
+from hoodie.index import GLOBAL_INDEXES, table_index
+from hoodie.index.record import FoundLocations
+from hoodie.metadata.view import TableView
+from hoodie.read.key_holders import locate
+from hoodie.read.local import FileScan, KeySet
+from hoodie.read.lookup import key_columns, key_table
+from hoodie.read.plan import When, plan_keys
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.timeline import TimelineZone, instant_time_of_ms, to_instant_time
+
+LOCATIONS_SCHEMA = pa.schema(
+    [
+        pa.field(RECORD_KEY, pa.string(), nullable=False),
+        pa.field("partition_path", pa.string()),
+        pa.field("file_id", pa.string()),
+        pa.field("instant", pa.string()),
+    ]
+)
+
+
+def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = None) -> pa.Table:
+    """The location of each key, in the order of the keys; null where the table does not hold it.
+
+    `keys` as `key_table` takes them. `instant` is the one that put the entry into the record index, or, in a table
+    without it, the one that wrote the base file. Without it a key that several partitions hold has a row for each.
+    Memory: the keys and their locations, and what `index.record.look_up` takes.
+
+    Raises: as `key_table`; UnsupportedError if the cleaner removed what `as_of` (inclusive) needs.
+    """
+    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    wanted = naming_keys(view, keys)
+    record_keys = wanted[RECORD_KEY].combine_chunks()
+    found = locate(view, record_keys, as_of=instant_time)
+    if found is None:
+        return _located_by_files(view, wanted, as_of=instant_time)
+    return location_rows(record_keys, found, view.layout.zone)
+
+
+def naming_keys(view: TableView, keys: pa.Table) -> pa.Table:
+    """Record keys, with partition paths where these are part of what names a record."""
+    wanted = key_table(key_columns(view), keys)
+    is_global = table_index(view.config) in GLOBAL_INDEXES
+    return wanted.select([RECORD_KEY]) if is_global and PARTITION_PATH in wanted.column_names else wanted
+
+
+def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:
+    """Keys with their locations, in the order of the keys; columns as in `LOCATIONS_SCHEMA`."""
+    texts = _texts(found.locations, zone)
+    places = pa.array(found.codes, mask=found.codes < 0)
+    return pa.Table.from_arrays([keys, *(column.take(places) for column in texts)], schema=LOCATIONS_SCHEMA)
+
+
+def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa.StringArray]:
+    """Partition paths, file ids and instants of locations."""
+    return [
+        pa.array([found.partition_path for found in locations], pa.string()),
+        pa.array([found.file_id for found in locations], pa.string()),
+        pa.array([instant_time_of_ms(found.instant_ms, zone) for found in locations], pa.string()),
+    ]
+
+
+def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -> pa.Table:
+    """Look into the key column of every base file that may hold one of the keys."""
+    plan = plan_keys(view, wanted, as_of=as_of).with_columns(wanted.column_names)
+    scan = FileScan.of(plan)
+    keys = KeySet.of(wanted)
+
+    def find(file: BaseFile, context: TaskContext) -> npt.NDArray[np.int64]:
+        held = pa.Table.from_batches(list(scan.batches(view.store, file)), plan.output_schema)
+        return np.unique(np.asarray(pc.index_in(keys.texts(held), value_set=keys.values), np.int64))
+
+    parts = LocalEngine().run(find, plan.files)
+    # Pairs of a distinct key and a file that holds it, by key; several rows of a key in one file are one location.
+    key_of_pair = np.concatenate([np.zeros(0, np.int64), *parts])
+    file_of_pair = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    order = np.argsort(key_of_pair, kind="stable")
+    key_of_row = np.asarray(pc.index_in(keys.texts(wanted), value_set=keys.values), np.int64)
+    rows, pairs = _joined(key_of_row, key_of_pair[order])
+    places = np.append(file_of_pair[order], -1)[pairs]
+    texts = [[getattr(file, name) for file in plan.files] for name in ("partition_path", "file_id", "instant_time")]
+    taken = [pa.array(column, pa.string()).take(pa.array(places, mask=places < 0)) for column in texts]
+    names = wanted[RECORD_KEY].combine_chunks().take(pa.array(rows))
+    return pa.Table.from_arrays([names, *taken], schema=LOCATIONS_SCHEMA)
+
+
+def _joined(
+    key_of_row: npt.NDArray[np.int64], key_of_pair: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each row with the pairs of its key, in the order of the rows; with -1 if there is none. Pairs are sorted."""
+    first = np.searchsorted(key_of_pair, key_of_row)
+    count = np.searchsorted(key_of_pair, key_of_row, side="right") - first
+    repeats = np.maximum(count, 1)
+    rows = np.repeat(np.arange(len(key_of_row)), repeats)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    return rows, np.where(count[rows] > 0, first[rows] + nth, -1)
