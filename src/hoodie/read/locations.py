@@ -17,6 +17,7 @@ from hoodie.read.key_holders import locate
 from hoodie.read.local import FileScan, KeySet
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_keys
+from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import TimelineZone, instant_time_of_ms, to_instant_time
 
@@ -40,7 +41,10 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     Raises: as `key_table`; UnsupportedError if the cleaner removed what `as_of` (inclusive) needs.
     """
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
-    wanted = naming_keys(view, keys)
+    check_readable(view, by_meta_columns=True)
+    wanted = key_table(key_columns(view), keys)
+    if PARTITION_PATH in wanted.column_names and not names_by_path(view):
+        wanted = wanted.select([RECORD_KEY])
     record_keys = wanted[RECORD_KEY].combine_chunks()
     found = locate(view, record_keys, as_of=instant_time)
     if found is None:
@@ -48,11 +52,9 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     return location_rows(record_keys, found, view.layout.zone)
 
 
-def naming_keys(view: TableView, keys: pa.Table) -> pa.Table:
-    """Record keys, with partition paths where these are part of what names a record."""
-    wanted = key_table(key_columns(view), keys)
-    is_global = table_index(view.config) in GLOBAL_INDEXES
-    return wanted.select([RECORD_KEY]) if is_global and PARTITION_PATH in wanted.column_names else wanted
+def names_by_path(view: TableView) -> bool:
+    """Whether the partition path is part of what names a record: keys are unique in a partition only."""
+    return table_index(view.config) not in GLOBAL_INDEXES
 
 
 def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:

@@ -1,0 +1,134 @@
+"""Look-ups by Spark: in the record index, where rows meet by bucket so that a task reads few of them, or by a join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hoodie.engine import LocalEngine
+from hoodie.index.record import FoundLocations, look_up
+from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.view import TableView
+from hoodie.read.key_holders import existing, index_for_reads
+from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, names_by_path
+from hoodie.read.lookup import key_columns, key_table
+from hoodie.read.plan import When, plan_scan
+from hoodie.read.readable import check_readable
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.key_columns import KeyColumns
+from hoodie.spark.engine import guarded, session_of
+from hoodie.spark.scan import read_scan
+from hoodie.spark.small_tables import from_arrow
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.storage import StoreSpec, open_store
+from hoodie.timeline import TimelineZone, to_instant_time
+
+# Names of their own: rows that were read from a table have the meta columns already.
+WANTED_KEY = "_hoodie_wanted_key"
+WANTED_PATH = "_hoodie_wanted_path"
+_BUCKET = "_hoodie_bucket"
+_FILE_NAME = "_hoodie_file_name"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLookUp:
+    """What workers need to look keys up. Picklable; `current` are partition paths and file ids that exist."""
+
+    store: StoreSpec
+    state: RecordIndexState
+    current: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, view: TableView, *, as_of: str | None = None) -> BucketLookUp | None:
+        """The table's record index; None if reads cannot use one."""
+        state = index_for_reads(view, as_of=as_of)
+        if state is None:
+            return None
+        current = frozenset((found.partition_path, found.file_id) for found in view.slices(as_of=as_of))
+        return cls(view.store.spec, state, current)
+
+    def by_bucket(self, keyed: Any) -> Any:
+        """A frame with the column `WANTED_KEY`, its rows brought together by bucket."""
+        state = self.state
+
+        def add_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                numbers = pa.array(state.numbers_of(batch.column(WANTED_KEY).cast(pa.string())))
+                yield pa.RecordBatch.from_arrays([*batch.columns, numbers], [*batch.schema.names, _BUCKET])
+
+        schema = arrow_schema_of(keyed.schema).append(pa.field(_BUCKET, pa.int32(), False))
+        return keyed.mapInArrow(guarded(add_buckets), spark_schema_of(schema)).repartition(F.col(_BUCKET))
+
+    def locate(self, keys: pa.Array) -> FoundLocations:
+        """Locations of keys; runs in a worker, which keeps parsed files for its next batches."""
+        found = look_up(LocalEngine(threads=1), open_store(self.store), self.state, keys.cast(pa.string()))
+        return existing(found, self.current)
+
+
+def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bool) -> Any:
+    """The frame with record keys, and partition paths if `by_path`; without its own columns unless `keep`."""
+    names = frame.columns if keep else []
+    added = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
+
+    def add_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = key_table(columns, batch)
+            made = [keys[name].combine_chunks() for name in added]
+            kept = batch.columns if names else []
+            yield pa.RecordBatch.from_arrays([*kept, *made], [*names, *added.values()])
+
+    schema = arrow_schema_of(frame.schema) if keep else pa.schema([])
+    for name in added.values():
+        schema = schema.append(pa.field(name, pa.string(), False))
+    return frame.mapInArrow(guarded(add_keys), spark_schema_of(schema))
+
+
+def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) -> Any:
+    """The location of each key of a DataFrame; see `hoodie.read.locations.record_locations`. Rows have no order.
+
+    Memory of a worker: as `index.record.look_up`, and the file groups of the table by name.
+    """
+    check_readable(view, by_meta_columns=True)
+    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    columns = key_columns(view)
+    by_path = names_by_path(view) and columns.tells_paths(frame.columns)
+    keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)
+    index = BucketLookUp.of(view, as_of=instant_time)
+    if index is None:
+        return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
+    work = _located(index, view.layout.zone)
+    return index.by_bucket(keyed).mapInArrow(guarded(work), spark_schema_of(LOCATIONS_SCHEMA))
+
+
+def _located(index: BucketLookUp, zone: TimelineZone) -> Any:
+    def locate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = batch.column(WANTED_KEY)
+            yield from location_rows(keys.cast(pa.string()), index.locate(keys), zone).to_batches()
+
+    return locate
+
+
+def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str | None) -> Any:
+    """Join with the key column of the table, and with what the slices say of its file groups."""
+    session = session_of(keyed)
+    scan = plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH, _FILE_NAME], as_of=as_of)
+    held = read_scan(session, scan).select(
+        F.col(RECORD_KEY),
+        F.col(PARTITION_PATH).alias("partition_path"),
+        F.substring_index(F.col(_FILE_NAME), "_", 1).alias("file_id"),
+    )
+    names = ("partition_path", "file_id", "instant_time")
+    files = pa.table(
+        [pa.array([getattr(f, n) for f in scan.files], pa.string()) for n in names], [*names[:2], "instant"]
+    )
+    located = held.distinct().join(F.broadcast(from_arrow(session, files)), list(names[:2]))
+    condition = F.col(WANTED_KEY) == F.col(RECORD_KEY)
+    if by_path:
+        condition = condition & (F.col(WANTED_PATH) == F.col("partition_path"))
+    joined = keyed.join(located, condition, "left")
+    return joined.select(F.col(WANTED_KEY).alias(RECORD_KEY), "partition_path", "file_id", "instant")
