@@ -25,17 +25,14 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
         raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
     if mode != "latest":
         raise InvalidConfigError(f"mode={mode!r}: expected 'latest'")
-    start = None if since is None else _completion(view, since)
-    end = None if until is None else _completion(view, until)
-    if start is not None and end is not None and start > end:
-        raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
+    start, end = _span(view, since, until)
     check_readable(view, by_meta_columns=since is not None)
     _check_active(view, start)
     at_end = view if end is None else view.as_completed_by(end)
     scan = plan_scan(at_end)
     if since is None:
         return scan
-    chosen = [instant for instant in at_end.completed_writes() if start is None or _completed(instant) > start]
+    chosen = _completed_after(at_end, start)
     instants = frozenset(instant.requested_time for instant in chosen)
     touched = {
         (stat.partition_path or "", stat.file_id)
@@ -44,6 +41,30 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     }
     files = tuple(file for file in scan.files if (file.partition_path, file.file_id) in touched)
     return dataclasses.replace(scan, files=files, instants=instants)
+
+
+def completed_between(view: TableView, since: When | None, until: When | None) -> list[Instant]:
+    """Write instants that completed in `(since, until]`; times as for `plan_changes`.
+
+    Raises: UnsupportedError if the span reaches into the archived timeline; InvalidConfigError if it ends before it
+    begins.
+    """
+    start, end = _span(view, since, until)
+    _check_active(view, start or "")
+    return _completed_after(view if end is None else view.as_completed_by(end), start)
+
+
+def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
+    """Completion times that the caller's times stand for."""
+    start = None if since is None else _completion(view, since)
+    end = None if until is None else _completion(view, until)
+    if start is not None and end is not None and start > end:
+        raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
+    return start, end
+
+
+def _completed_after(view: TableView, start: str | None) -> list[Instant]:
+    return [instant for instant in view.completed_writes() if start is None or _completed(instant) > start]
 
 
 def _completion(view: TableView, when: When) -> str:
@@ -61,6 +82,6 @@ def _check_active(view: TableView, start: str | None) -> None:
     first = view.timeline.start
     if start is not None and first is not None and start < first and view.has_archived_instants():
         raise UnsupportedError(
-            f"{view.store.uri('')}: changes since {start} reach into the archived timeline, which begins before "
-            f"{first}; read the whole table once, and pull from a later time on"
+            f"{view.store.uri('')}: changes since {start or 'its beginning'} reach into the archived timeline, which "
+            f"begins before {first}; read the whole table once, and pull from a later time on"
         )

@@ -14,6 +14,8 @@ from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.view import TableView
 from hoodie.read.history import instant_content
+from hoodie.read.index_entries import entry_changes, first_entries
+from hoodie.read.plan import When
 
 FILES_SCHEMA = pa.schema(
     [
@@ -113,6 +115,25 @@ class Inspection:
 
         rows = [row for rows in LocalEngine().run(read, base_files) for row in rows]
         return pa.Table.from_pylist(rows, schema=STATISTICS_SCHEMA)
+
+    def index(self, as_of: When | None = None, *, limit: int | None = None) -> pa.Table:
+        """The entries of the record index: key, partition_path, file_id, instant, bucket; by bucket and key.
+
+        As of an instant (inclusive) or now; `limit` takes the first ones. See `hoodie.read.index_entries`, where
+        `stream_entries` gives them without holding them.
+
+        Raises: UnsupportedError without a record index, or if it no longer tells its state as of then.
+        """
+        return first_entries(self.view, limit, as_of=as_of)
+
+    def index_changes(self, since: When | None, until: When | None = None) -> pa.Table:
+        """What commits that completed in `(since, until]` changed in the record index, commit by commit.
+
+        Columns: key, change (`put` or `delete`), partition_path, file_id, instant of the commit.
+
+        Raises: UnsupportedError without a record index, or if it no longer tells.
+        """
+        return entry_changes(self.view, since, until)
 
     def instant(self, requested_time: str) -> Mapping[str, Any]:
         """The content of one instant, readable; see `hoodie.read.history.instant_content`."""

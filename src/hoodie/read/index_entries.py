@@ -1,0 +1,121 @@
+"""The record index as a table of its own: its entries as of an instant, and those that changed between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.record_location import LocationColumn
+from hoodie.metadata.index_view import IndexView
+from hoodie.metadata.record_index import LookUp, RecordIndexPartition, find
+from hoodie.metadata.slice_reader import RowBlock, SliceReader
+from hoodie.metadata.view import TableView
+from hoodie.read.changes import completed_between
+from hoodie.read.plan import When
+from hoodie.timeline import Instant, instant_time_of_ms, to_instant_time
+
+ENTRIES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("partition_path", pa.string(), nullable=False),
+        pa.field("file_id", pa.string(), nullable=False),
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("bucket", pa.int32(), nullable=False),
+    ]
+)
+CHANGES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("change", pa.string(), nullable=False),
+        pa.field("partition_path", pa.string()),
+        pa.field("file_id", pa.string()),
+        pa.field("instant", pa.string(), nullable=False),
+    ]
+)
+_BATCH_ROWS = 64 * 1024
+
+
+def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBatchReader:
+    """All entries, bucket by bucket, by key in each; as of an instant (inclusive) or now.
+
+    Memory: one bucket's keys and values, a few times.
+
+    Raises: UnsupportedError for a table without a record index, or one that no longer tells its state as of then.
+    """
+    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    state = _index_of(view).state(as_of=instant_time)
+    reader = SliceReader(view.store)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for bucket in state.buckets:
+            content = reader.read_once(bucket.file_slice)
+            keys, _ = RecordIndexPartition().compact(content, file_name="")
+            for start in range(0, len(keys), _BATCH_ROWS):
+                some = keys.slice(start, _BATCH_ROWS)
+                located = _columns(find(content, some, look_up=LookUp.SEEK), view)
+                numbers = pa.array(np.full(len(some), bucket.number, np.int32))
+                yield pa.RecordBatch.from_arrays([some, *located, numbers], schema=ENTRIES_SCHEMA)
+
+    return pa.RecordBatchReader.from_batches(ENTRIES_SCHEMA, batches())
+
+
+def first_entries(view: TableView, limit: int | None, *, as_of: When | None = None) -> pa.Table:
+    """All entries, or the first so many of `stream_entries`; reads no further than it must."""
+    reader = stream_entries(view, as_of=as_of)
+    if limit is None:
+        return reader.read_all()
+    kept: list[pa.RecordBatch] = []
+    missing = limit
+    while missing > 0 and (batch := next(reader, None)) is not None:
+        kept.append(batch.slice(0, missing))
+        missing -= kept[-1].num_rows
+    return pa.Table.from_batches(kept, ENTRIES_SCHEMA)
+
+
+def entry_changes(view: TableView, since: When | None, until: When | None = None) -> pa.Table:
+    """What commits that completed in `(since, until]` changed in the index, commit by commit, `put` or `delete`.
+
+    Times are as for `Table.changes`. A key that several commits changed has a row for each; an update in place changes
+    nothing in the index. Reads the log files of those commits alone. Memory: the changes.
+
+    Raises: UnsupportedError for a table without a record index; if `since` lies in the archived timeline; and if the
+    entries went into the index when it was built, or were folded into base files and cleaned.
+    """
+    index = _index_of(view)
+    instants = completed_between(view, since, until)
+    parts = [_changes(block, instant, view) for instant, block in index.changes(instants)]
+    return pa.concat_tables([CHANGES_SCHEMA.empty_table(), *parts]).combine_chunks()
+
+
+def _changes(block: RowBlock, instant: Instant, view: TableView) -> pa.Table:
+    keys = block.keys.cast(pa.string())
+    values = block.values
+    change = "delete" if values is None else "put"
+    located: list[pa.Array] = [pa.nulls(len(keys), pa.string())] * 2
+    if values is not None:
+        column = LocationColumn.parse(values, schema_json=block.schema_json, path=str(instant))
+        located = _columns(column, view)[:2]
+    constants = [pa.repeat(pa.scalar(text, pa.string()), len(keys)) for text in (change, instant.requested_time)]
+    return pa.Table.from_arrays([keys, constants[0], *located, constants[1]], schema=CHANGES_SCHEMA)
+
+
+def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
+    """Partition paths, file ids and instants."""
+    zone = view.layout.zone
+    places = pa.array(found.codes)
+    texts = (
+        [place.partition_path for place in found.locations],
+        [place.file_id for place in found.locations],
+        [instant_time_of_ms(place.instant_ms, zone) for place in found.locations],
+    )
+    return [pa.array(column, pa.string()).take(places) for column in texts]
+
+
+def _index_of(view: TableView) -> IndexView:
+    index = view.index_view()
+    if index is None:
+        raise UnsupportedError(f'{view.store.uri("")} has no record index; build it with t.index.build("record")')
+    return index
