@@ -160,6 +160,13 @@ RECORD_INDEX_HASH: Final = Option(
     "hoodie",
     "Hash function by which keys fall into the buckets of the record index; every engine takes 'java' and so must we.",
 )
+METADATA_COMPACT_DELTA_COMMITS: Final = Option(
+    "hoodie.metadata.compact.max.delta.commits",
+    10,
+    _positive,
+    "0.7",
+    "Stored: delta commits of the metadata table after which it is compacted.",
+)
 COMBINE_BEFORE_INSERT: Final = Option(
     "hoodie.combine.before.insert",
     False,
@@ -199,6 +206,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_INDEX_BUCKETS_MAX,
         RECORD_INDEX_LOOK_UP,
         RECORD_INDEX_HASH,
+        METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
         FILL_MISSING,
         LOCAL_BYTES_MAX,

@@ -45,12 +45,17 @@ class CompactionTask:
 def finish_compaction(context: ServiceContext) -> bool:
     """Take up a compaction that somebody left pending; says whether there was one.
 
+    A log compaction that a JVM writer left is taken back: nothing is lost with it.
+
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
     """
+    log_compactions = [found for found in context.metadata_timeline.pending() if found.action is Action.LOG_COMPACTION]
+    for found in log_compactions:
+        context.folder.undo(found.requested_time, Action.LOG_COMPACTION)
     pending = _pending_compaction(context.metadata_timeline)
     if pending is None:
-        return False
+        return bool(log_compactions)
     plan = _stored_plan(context.folder, pending)
     if plan is None:
         context.folder.undo(pending.requested_time, Action.COMPACTION)

@@ -224,14 +224,18 @@ def _row_block(block: LogBlock, path: str) -> RowBlock | None:
 
 
 def _without_replaced(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """Put each log-compacted block in the place of the newest block that it stands for (docs/format/table.md §4.6)."""
+    """Put log-compacted blocks in the place of the newest block that they stand for (docs/format/table.md §4.6).
+
+    A log compaction writes the rows and the deletions of a file group as two blocks of one instant.
+    """
     ordered = list(blocks)
-    for compacted in [block for block in ordered if block.replaces]:
-        others = [block for block in ordered if block is not compacted]
-        places = [place for place, block in enumerate(others) if block.instant_time in compacted.replaces]
-        if not places:
-            ordered = others
-            continue
-        others.insert(places[-1] + 1, compacted)
-        ordered = [block for block in others if block is compacted or block.instant_time not in compacted.replaces]
+    for instant_time in dict.fromkeys(block.instant_time for block in ordered if block.replaces):
+        compacted = [block for block in ordered if block.replaces and block.instant_time == instant_time]
+        replaced = frozenset[str]().union(*(block.replaces for block in compacted))
+        others = [block for block in ordered if block not in compacted]
+        places = [place for place, block in enumerate(others) if block.instant_time in replaced]
+        ordered = [block for block in others if block.instant_time not in replaced]
+        if places:
+            before = sum(block.instant_time not in replaced for block in others[: places[-1] + 1])
+            ordered[before:before] = compacted
     return ordered

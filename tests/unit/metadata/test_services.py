@@ -339,3 +339,23 @@ def test_since_when_nothing_is_archived() -> None:
     assert never_archived_from(commits) == str(50 - newest)
     assert never_archived_from(timeline_of("d10-11", "d12-13", "d14")) == "10"
     assert never_archived_from(Timeline()) == ""
+
+
+def test_a_log_compaction_that_the_jvm_left_pending_is_taken_back(table: FakeTable) -> None:
+    ours = table.metadata_table()
+    change(table, ours, 3)
+    before = ours.listing(table.timeline)
+    folder = MetadataFolder(table.store, table.config)
+    requested_time = table.clock.next_time(folder.timeline())
+    folder.request(requested_time, Action.LOG_COMPACTION, b"plan")
+    folder.begin(requested_time, Action.LOG_COMPACTION)
+    table.store.create(f"{FOLDER}/{log_of(requested_time)}", b"half a block")
+    change(table, ours)
+    assert folder.timeline().get(requested_time) is None
+    assert log_of(requested_time) not in names(table)
+    assert len(ours.listing(table.timeline)["city=sf"]) == len(before["city=sf"]) + 1
+
+
+def test_limits_come_from_the_stored_properties() -> None:
+    assert ServiceLimits.of({}) == ServiceLimits()
+    assert ServiceLimits.of({"hoodie.metadata.compact.max.delta.commits": "3"}).delta_commits_to_compact == 3

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_record import FileListRecord, RecordType, metadata_schema
@@ -31,6 +32,14 @@ def rows_block(instant_time: str, files: dict[str, int | None], *, replaces: str
     return LogBlock(block_type=BlockType.HFILE_DATA, headers=headers, content=content).to_bytes()
 
 
+def delete_block(instant_time: str, key: str, *, replaces: str = "") -> bytes:
+    headers = {HeaderKey.INSTANT_TIME: instant_time}
+    if replaces:
+        headers[HeaderKey.COMPACTED_BLOCK_TIMES] = replaces
+    content = DeleteRecords.without_ordering(pa.array([key]), "files").to_bytes()
+    return LogBlock(block_type=BlockType.DELETE, headers=headers, content=content).to_bytes()
+
+
 def merged(store: MemoryStore, timeline: Timeline) -> dict[str, int | None]:
     (content,) = SliceReader(store).read("files", timeline)
     return merge(content).get("p", {})
@@ -49,6 +58,29 @@ def test_a_log_compacted_block_stands_where_the_newest_of_its_originals_stood() 
     timeline = Timeline.of(instant(time, f"{time}9") for time in logs)
     # Read at its own place the compacted block would bring `c` back.
     assert {name for name, size in merged(store, timeline).items() if size is not None} == {"a", "d"}
+
+
+def test_a_log_compaction_has_rows_and_deletions() -> None:
+    """And is compacted again, with a block that came between."""
+    store = MemoryStore()
+    keys, values = pa.array(["p", "q"]), pa.array([FileListRecord(RecordType.FILE_LIST, {"a": 1}).to_bytes()] * 2)
+    base = hfile_to_bytes(keys, values, schema_json=metadata_schema())
+    store.create(f"{FOLDER}/files-0000-0_0-0-0_050.hfile", base)
+    logs = {
+        "100": rows_block("100", {"b": 1}),
+        "200": delete_block("200", "q"),
+        "300": rows_block("300", {"c": 1}),
+        "400": rows_block("400", {"b": 1}, replaces="100,200") + delete_block("400", "q", replaces="100,200"),
+        "500": rows_block("500", {"b": 1, "c": 1}, replaces="400,300") + delete_block("500", "q", replaces="400,300"),
+    }
+    timeline = Timeline.of([instant("050", "0509", Action.COMMIT), *(instant(time, f"{time}9") for time in logs)])
+    for time, data in logs.items():
+        store.create(f"{FOLDER}/.files-0000-0_{time}.log.1_0-0-0", data)
+        (content,) = SliceReader(store).read("files", timeline)
+        assert "q" not in merge(content) or time == "100"
+    (content,) = SliceReader(store).read("files", timeline)
+    assert [block.instant_time for block in content.blocks] == ["500", "500"]
+    assert merge(content) == {"p": {"a": 1, "b": 1, "c": 1}}
 
 
 def test_a_log_compacted_block_without_originals_does_not_count() -> None:
