@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
-from hoodie.engine import ArrowDataset, LocalEngine
+from hoodie.engine import ArrowDataset, Engine, LocalEngine
 from hoodie.engine.selection import (
     active_session,
     arrow_source,
@@ -22,6 +22,7 @@ from hoodie.engine.selection import (
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.index import GLOBAL_INDEXES, table_index
+from hoodie.index_facade import TableIndex
 from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
@@ -178,6 +179,11 @@ class Table:
     def inspect(self) -> Inspection:
         """What the table is made of: `.files()`, `.slices()`, `.partitions()`, `.statistics()`, as pyarrow Tables."""
         return Inspection(self.view())
+
+    @property
+    def index(self) -> TableIndex:
+        """The table's indexes: `.build("record")`, `.drop("record")`, `.verify()`, `.compare("record", "simple")`."""
+        return TableIndex(self._state, self._engine)
 
     # --- writes ----------------------------------------------------------------------------------------------------
 
@@ -375,6 +381,14 @@ class Table:
         if self._spark is False or (self._spark is None and self._state.store.spec.is_private):
             return None
         return self._spark if self._spark is not None else active_session()
+
+    def _engine(self) -> Engine:
+        """What large work runs on that has no data of the caller's: the session, else this process."""
+        session = self._session()
+        if session is None:
+            return LocalEngine()
+        engine: Engine = spark_room().SparkEngine(session)
+        return engine
 
     def _needed_session(self) -> Any:
         session = self._session()

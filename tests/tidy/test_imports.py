@@ -23,7 +23,7 @@ LINES = (
     ("metadata",),
     ("index",),
     ("write", "read", "services"),
-    ("conditional",),
+    ("conditional", "index_facade"),
     ("table",),
     ("spark",),
     (PUBLIC,),

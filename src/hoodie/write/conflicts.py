@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.service_metadata import RequestedReplaceMetadata
-from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
+from hoodie.services.index_plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.write.key_conflicts import IndexedWrite
 
@@ -30,11 +30,13 @@ _KEYS_STAY_UNIQUE = frozenset(
 
 
 def check_no_exclusive_service(view: TableView) -> None:
-    """Refuse to write while a restore or an index build runs: both take the table's state for theirs.
+    """Refuse to write while a restore runs, or the JVM builds an index: both take the table's state for theirs.
 
-    Raises: UnsupportedError, naming the instant.
+    A build of ours lets writers go on. Raises: UnsupportedError, naming the instant.
     """
     for instant in view.timeline.pending().instants:
+        if instant.action is Action.INDEXING and build_of(view, instant) is not None:
+            continue
         if instant.action in (Action.RESTORE, Action.INDEXING):
             raise UnsupportedError(
                 f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}): writes wait until it "
@@ -92,18 +94,6 @@ def check_conflicts(
         if instant.requested_time not in before:
             theirs = now.commit_metadata(instant)
             _check_against(metadata, ours, instant, theirs, is_global=is_global, indexed=indexed)
-
-
-def check_same_buckets(found: RecordIndexState | None, state: RecordIndexState | None, now: TableView) -> None:
-    """Refuse if the record index was built, built anew or dropped since the write looked at it.
-
-    Raises: CommitConflictError.
-    """
-    if (found and found.file_ids) != (state and state.file_ids):
-        raise CommitConflictError(
-            f"the record index of {now.store.uri('')} was built or dropped while this write ran; nothing was "
-            "committed, try again"
-        )
 
 
 def known_schema(view: TableView) -> str | None:

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.errors import CommitConflictError
+from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index.record import WrittenEntries
@@ -29,8 +29,9 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
-from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service, check_same_buckets
+from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
 from hoodie.write.key_conflicts import IndexedWrite
+from hoodie.write.late_entries import index_was_exchanged, index_was_taken_away, late_entries
 from hoodie.write.metadata_ready import ready_metadata_table
 
 
@@ -109,7 +110,8 @@ class Transaction:
         _check_still_pending(now, self.instant)
         check_no_exclusive_service(now)
         state = now.record_index()
-        check_same_buckets(self.record_index, state, now)
+        if index_was_exchanged(self.view, now):
+            index_stats = self._made_again(now, state, metadata)
         indexed = None if state is None else IndexedWrite(now.store, state, index_stats)
         check_conflicts(self.baseline, now, metadata, is_global=is_global, indexed=indexed)
         content = metadata.to_bytes(now.config.version)
@@ -123,6 +125,17 @@ class Transaction:
             content,
             completion_time=now.clock.next_time(now.timeline),
         )
+
+    def _made_again(
+        self, now: TableView, state: RecordIndexState | None, metadata: CommitMetadata
+    ) -> Sequence[WriteStat]:
+        """The entries of this write for the index as it is now; what was written for the one before goes."""
+        if self.has_index_files:
+            _metadata_table(now).discard(self.instant_time)
+        if state is None:
+            return ()
+        self.announce_index_files()
+        return late_entries(now, self.instant_time, metadata, state)
 
     def undo(self) -> None:
         """Abandon the write unless the metadata table knows of it, and end its heartbeat. Never fails.
@@ -167,12 +180,31 @@ def transaction(
     write.baseline = baseline or write.view
     try:
         yield write
-    except BaseException:
+    except BaseException as error:
         write.undo()
+        _tell_of_exchange(write, error)
         raise
     finally:
         with contextlib.suppress(Exception):
             write.heartbeat.stop()
+
+
+def _tell_of_exchange(write: Transaction, error: BaseException) -> None:
+    """Say so if a write failed because the record index was exchanged under it, whose files were gone.
+
+    Raises: CommitConflictError instead of the error.
+    """
+    is_told = isinstance(error, HoodieError) and not isinstance(error, UnsupportedError)
+    if write.is_settled or is_told or not isinstance(error, Exception):
+        return
+    was_taken_away = False
+    with contextlib.suppress(Exception):
+        was_taken_away = index_was_taken_away(write.view, TableView.load(write.view.state))
+    if was_taken_away:
+        raise CommitConflictError(
+            f"the record index of {write.view.store.uri('')} was built anew or dropped while this write ran; nothing "
+            f"was committed, try again ({error})"
+        ) from error
 
 
 def _begin(state: TableState, action: Action, operation: WriteOperation, requested: bytes) -> Transaction:

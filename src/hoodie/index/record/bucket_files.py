@@ -6,7 +6,7 @@ the same bytes to the same place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,12 @@ from hoodie.index.record.entries import DELETED, settled
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
 from hoodie.metadata.buckets import Bucket, read_bucket
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.delta_log import base_file_to_bytes
-from hoodie.metadata.folder import base_name
+from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
+from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION, find, way_of
-from hoodie.storage import StoreSpec, open_store
+from hoodie.metadata.slice_reader import read_base
+from hoodie.storage import FileInfo, StoreSpec, open_store
 
 EXAMPLES_MAX = 3
 
@@ -65,7 +66,8 @@ def write_base_files(
 ) -> list[WrittenBucket]:
     """Write the base files of these buckets; `locations` are those of `staged`, with the times of their files.
 
-    Memory of a task: a bucket's keys, a few times. A bucket without keys gets no file.
+    Memory of a task: a bucket's keys, a few times. A bucket without keys gets no base file. Each gets the empty log
+    file by which it exists.
     """
     tasks = [
         _BaseTask(store=store, entries=staged.buckets[number], locations=tuple(locations), instant_time=instant_time)
@@ -76,8 +78,12 @@ def write_base_files(
 
 def _write_base(task: _BaseTask, _context: TaskContext) -> WrittenBucket:
     store = open_store(task.store)
-    keys, codes = task.entries.read(store)
     number = task.entries.number
+    file_id = file_id_of(FILE_ID_PREFIX, number)
+    # The bucket exists by this file, even without a key. It comes first: a bucket with a base file is whole.
+    log = f"{partition_folder(PARTITION)}/{log_name(file_id, task.instant_time)}"
+    store.replace(log, initial_log_to_bytes(task.instant_time))
+    keys, codes = task.entries.read(store)
     order = np.asarray(pc.sort_indices(keys))
     keys, codes = keys.take(pa.array(order)), codes[order]
     repeated = pc.equal(keys[1:], keys[:-1]) if len(keys) > 1 else pa.array([], pa.bool_())
@@ -86,11 +92,29 @@ def _write_base(task: _BaseTask, _context: TaskContext) -> WrittenBucket:
         return WrittenBucket(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
     if not len(keys):
         return WrittenBucket(number, 0, None)
-    file_id = file_id_of(FILE_ID_PREFIX, number)
     content = base_file_to_bytes(keys, _values(task.locations, codes))
     name = base_name(file_id, task.instant_time)
     store.replace(f"{partition_folder(PARTITION)}/{name}", content)
     return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
+
+
+@dataclass(frozen=True, slots=True)
+class _CountTask:
+    store: StoreSpec
+    number: int
+    file: FileInfo
+
+
+def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenBucket]:
+    """What `write_base_files` said of these base files, by bucket, when it wrote them."""
+    return engine.run(_count, [_CountTask(store, number, file) for number, file in sorted(files.items())])
+
+
+def _count(task: _CountTask, _context: TaskContext) -> WrittenBucket:
+    entries = len(read_base(open_store(task.store), task.file.path))
+    file_id = file_id_of(FILE_ID_PREFIX, task.number)
+    stat = base_stat(file_id, task.file.name, entries=entries, size_bytes=task.file.size_bytes)
+    return WrittenBucket(task.number, entries, stat)
 
 
 def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:

@@ -1,0 +1,69 @@
+"""`table.index`: build, drop, check and compare the indexes of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hoodie import config as options
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import UnsupportedError
+from hoodie.index import index_name
+from hoodie.metadata.service_context import EngineFor
+from hoodie.metadata.view import TableState
+from hoodie.services.index_build import IndexCall, build_record_index
+from hoodie.services.index_drop import drop_record_index
+from hoodie.services.result import ServiceResult
+
+
+class TableIndex:
+    """The indexes of one table. Cheap to make; every call sees the newest commit."""
+
+    def __init__(self, state: TableState, engine: Callable[[], Engine]) -> None:
+        """`engine`: what large work runs on."""
+        self._state = state
+        self._engine = engine
+
+    def build(self, name: str = "record", *, buckets: int | None = None, wait_seconds: float = 600.0) -> ServiceResult:
+        """Build the record index of a table that has rows, whoever wrote them, while writers go on.
+
+        `buckets`: how many; by default one for each million keys, after growth, as the Parquet footers count them. An
+        index that is there stays, unless `buckets` asks for another number: then it is built anew beside the old one.
+        A build that died goes on when it is called again. From the switch on the table finds records by the index
+        (unless it stores another index type), and its properties make JVM writers keep it. `wait_seconds`: for JVM
+        writes that began before.
+
+        Raises: as `hoodie.services.index_build.build_record_index`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-index-build", rows.schema, record_key="id", index="simple")
+        >>> written = t.upsert(rows)
+        >>> t.index.build("record").counts["entries"]
+        2
+        """
+        _only_record(name)
+        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        return build_record_index(call, buckets=buckets)
+
+    def drop(self, name: str = "record") -> ServiceResult:
+        """Drop the record index; afterwards records are found by `global_simple`. See `services.index_drop`.
+
+        Raises: UnsupportedError, CommitConflictError.
+        """
+        _only_record(name)
+        return drop_record_index(self._state)
+
+    def _engine_for(self) -> EngineFor:
+        """Threads of this process for small work, the session for the rest."""
+        large = self._engine()
+
+        def engine_for(work_bytes: int) -> Engine:
+            return LocalEngine() if work_bytes <= options.LOCAL_BYTES_MAX.default else large
+
+        return engine_for
+
+
+def _only_record(name: Any) -> None:
+    if index_name(str(name)) != "record":
+        raise UnsupportedError(f"index={name!r}: only the record index is built and dropped; others look at the data")

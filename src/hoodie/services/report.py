@@ -1,0 +1,65 @@
+"""What a check found: how much was looked at, how many problems of which kind, and a few examples of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+EXAMPLES_MAX = 10
+"""Examples of one kind of problem that a report shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One problem: its kind, the record key (or path) it is about, what was expected there and what was found."""
+
+    kind: str
+    key: str
+    expected: str | None = None
+    found: str | None = None
+
+    def __str__(self) -> str:
+        facts = (("expected", self.expected), ("found", self.found))
+        told = ", ".join(f"{name} {fact}" for name, fact in facts if fact is not None)
+        return f"{self.kind}: {self.key}" + (f": {told}" if told else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Outcome of one check. `problems` counts all of them by kind, `findings` shows at most ten of each kind."""
+
+    subject: str
+    checked: Mapping[str, int] = field(default_factory=dict)
+    problems: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(self.problems.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        checked = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.checked.items())
+        wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)
+        lines = [f"{self.subject}: {'OK' if self.ok else wrong}", f"  {checked} in {self.seconds:.2f} s"]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+
+    def _repr_html_(self) -> str:
+        """Notebook form."""
+        return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+
+
+def few_of_each_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first few findings of each kind, in their order."""
+    kept: dict[str, list[Finding]] = {}
+    for finding in findings:
+        known = kept.setdefault(finding.kind, [])
+        if len(known) < EXAMPLES_MAX:
+            known.append(finding)
+    return tuple(finding for found in kept.values() for finding in found)

@@ -1,0 +1,68 @@
+"""What a table service did, in numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hoodie import progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceResult:
+    """Outcome of one table service: what it counted, bytes it wrote, and seconds by phase (`total` among them).
+
+    `instant` is None if nothing was to do. `dry_run`: nothing was changed, the counts say what would have been.
+    """
+
+    operation: str
+    instant: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    bytes_written: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    dry_run: bool = False
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items())
+        phases = ", ".join(
+            f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005
+        )
+        when = f" at {self.instant}" if self.instant else ""
+        took = f"  {self.bytes_written / 1e6:,.1f} MB in {self.seconds.get('total', 0.0):.2f} s ({phases})"
+        lines = [f"{self.operation}{when}: {counts or 'nothing to do'}", took]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        """Notebook form."""
+        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in self.to_dict().items())
+        return f"<table>{cells}</table>"
+
+
+class PhaseTimes:
+    """Seconds by phase of a service."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of the body to a phase, and tell who listens that it began."""
+        started = time.perf_counter()
+        try:
+            with progress.phase(name):
+                yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def seconds(self) -> dict[str, float]:
+        """All phases and the total so far."""
+        return {**self._seconds, "total": time.perf_counter() - self._started}
