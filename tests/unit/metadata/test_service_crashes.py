@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.files_partition import FilesPartition, file_group_id, rows_to_columns
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.initialise import create_file_groups
 from hoodie.metadata.limits import ServiceLimits
+from hoodie.metadata.places import file_id_of
+from hoodie.metadata.record_index import FILE_ID_PREFIX, RecordIndexPartition
 from hoodie.metadata.service_context import ServiceContext
 from hoodie.metadata.services import run_services
+from hoodie.metadata.slice_reader import SliceReader, believed
 from hoodie.storage import CrashError, CrashPoint, FaultStore, Store
 from hoodie.timeline import Action, Instant
 from tests.fake_commits import FakeTable
@@ -19,14 +25,15 @@ from tests.unit.metadata.conftest import copy_of
 SMALL = ServiceLimits(delta_commits_to_compact=2, commits_retained=3, commits_kept_min=4, commits_kept_max=6)
 STEADY = 24
 """Delta commits after which all services ran a few times."""
+BUCKETS = [file_id_of(FILE_ID_PREFIX, number) for number in range(3)]
 
 
 def commit(table: FakeTable, store: Store) -> None:
-    """A delta commit that adds one file, with the services before it."""
+    """A delta commit that adds one file, and one key to a bucket of the record index, with the services before it."""
     folder = MetadataFolder(store, table.config)
     context = ServiceContext(
         folder=folder,
-        kinds={"files": FilesPartition()},
+        kinds={"files": FilesPartition(), "record_index": RecordIndexPartition()},
         clock=table.clock,
         data_timeline=table.timeline,
         metadata_timeline=folder.timeline(),
@@ -35,10 +42,16 @@ def commit(table: FakeTable, store: Store) -> None:
     timeline = run_services(context)
     instant_time = table.clock.next_time(timeline)
     keys, values = rows_to_columns({"city=sf": {f"{instant_time}.parquet": 7}})
+    none = pa.array([], pa.string())
+    entry = pa.array([f"{instant_time}.parquet"]), pa.array([b"location"])
+    bucket = int(instant_time) % len(BUCKETS)
     write_delta_commit(
         folder,
         instant_time,
-        [FileGroupDelta("files", file_group_id(), keys, values, pa.array([], pa.string()))],
+        [
+            FileGroupDelta("files", file_group_id(), keys, values, none),
+            FileGroupDelta("record_index", BUCKETS[bucket], *entry, none),
+        ],
         clock=table.clock,
         data_timeline=table.timeline,
         metadata_timeline=timeline,
@@ -46,7 +59,16 @@ def commit(table: FakeTable, store: Store) -> None:
 
 
 def listing(table: FakeTable) -> set[str]:
-    return set(table.metadata_table().listing(table.timeline, ["city=sf"])["city=sf"])
+    """Files that delta commits of this test added; the record index knows exactly those."""
+    timeline = believed(MetadataFolder(table.store, table.config).timeline(), table.timeline)
+    buckets = SliceReader(table.store).read("record_index", timeline)
+    assert len(buckets) == len(BUCKETS)
+    indexed = {
+        key for content in buckets for key in RecordIndexPartition().compact(content, file_name="x")[0].to_pylist()
+    }
+    listed = table.metadata_table().listing(table.timeline, ["city=sf"])["city=sf"]
+    assert indexed == {name for name, size_bytes in listed.items() if size_bytes == 7}
+    return indexed
 
 
 def instants(table: FakeTable) -> list[Instant]:
@@ -62,6 +84,8 @@ def everything(table: FakeTable) -> set[tuple[str, str]]:
 
 @pytest.fixture
 def steady(table: FakeTable) -> FakeTable:
+    folder = MetadataFolder(table.store, table.config)
+    create_file_groups(folder, "record_index", BUCKETS, "0" * 17, now=datetime.now(UTC))
     for _ in range(STEADY):
         commit(table, table.store)
     return table
