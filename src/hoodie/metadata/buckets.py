@@ -6,6 +6,7 @@ it is the number of file groups found.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hfile import HFileReader
 from hoodie.format.java_hash import file_group_index
@@ -25,6 +26,8 @@ from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION
 from hoodie.metadata.slice_reader import LogContent, SliceContent, assembled, read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.timeline import Timeline
+
+_GLOBAL_FILE_ID = re.compile(rf"{FILE_ID_PREFIX}\d{{4,}}-0")
 
 CACHE_BYTES_MAX = 256 * 1024 * 1024
 """Bytes of parsed files that a worker keeps between tasks."""
@@ -57,16 +60,22 @@ class RecordIndexState:
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
         """The newest slices among these files, by path. `timeline` are the believed instants of the metadata table.
 
-        Raises: UnsupportedError if the index has buckets of their own for each data partition.
+        Raises: UnsupportedError if the index has buckets of their own for each data partition; CorruptFileError if
+        a bucket is missing.
         """
+        folder = partition_folder(PARTITION)
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        slices = latest_slices({partition_folder(PARTITION): sizes}, timeline, {})
+        slices = latest_slices({folder: sizes}, timeline, {})
         found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
-        if any(file_slice.file_id != file_id_of(FILE_ID_PREFIX, place) for place, file_slice in enumerate(found)):
-            raise UnsupportedError(
-                f"expected buckets {FILE_ID_PREFIX}0000-0, …, found {found[0].file_id}, …: this release has the global "
-                "record index only, not the one with buckets for each data partition; use JVM Hudi"
-            )
+        for number, file_slice in enumerate(found):
+            if not _GLOBAL_FILE_ID.fullmatch(file_slice.file_id):
+                raise UnsupportedError(
+                    f"{folder}: a bucket {file_slice.file_id} of one data partition: this release has the global "
+                    "record index only; use JVM Hudi"
+                )
+            if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
+                missing = file_id_of(FILE_ID_PREFIX, number)
+                raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
         return cls(tuple(_bucket(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property

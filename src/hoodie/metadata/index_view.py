@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.archived_logs import with_archived_logs
@@ -55,7 +55,10 @@ class IndexView:
         if bound is None:
             return RecordIndexState.of(infos, seen)
         kept = self._files_until(infos, timeline, bound, as_of)
-        found = RecordIndexState.of(kept, seen)
+        try:
+            found = RecordIndexState.of(kept, seen)
+        except CorruptFileError as error:
+            raise self._folded() from error
         dropped = [base for path, info in infos.items() if path not in kept and (base := _base_of(info))]
         if dropped:
             self._check_whole(found, dropped, infos, timeline)
@@ -106,6 +109,9 @@ class IndexView:
                 continue
             if log is not None and as_of is not None and log.instant_time > as_of:
                 continue
+            if log is not None and log.instant_time > bound and self.data_timeline.get(log.instant_time) is None:
+                # A log compaction, which mixes the entries of commits too.
+                continue
             kept[path] = info
         return kept
 
@@ -131,10 +137,13 @@ class IndexView:
         is_whole = all(_begins(bucket.file_slice) for bucket in state.buckets)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
         if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.buckets):
-            raise UnsupportedError(
-                f"{self.folder.store.uri('')}: the record index no longer tells its state of that time, as it "
-                "was built, or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
-            )
+            raise self._folded()
+
+    def _folded(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.folder.store.uri('')}: the record index no longer tells its state of that time, as it was built, "
+            "or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
+        )
 
     def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
         """Refuse instants that completed before the oldest slice of some bucket began."""

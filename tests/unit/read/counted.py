@@ -1,0 +1,64 @@
+"""A table on a store that counts: which data files does a call open?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import hoodie
+from hoodie.storage import FaultStore, open_store
+
+CITIES = 8
+ROWS = pa.table(
+    {
+        "id": [f"k{number:02}" for number in range(40)],
+        "city": [f"c{number % CITIES}" for number in range(40)],
+        "x": list(range(40)),
+    }
+)
+
+
+def new_table(path: Path | str, rows: pa.Table = ROWS, **options: Any) -> hoodie.Table:
+    """A table with a record index, partitioned by city, that holds the rows."""
+    chosen = {"record_key": "id", "partition_by": "city", "index": "record", "spark": False, **options}
+    table = hoodie.create(path, rows.schema, **chosen)
+    table.upsert(rows)
+    return table
+
+
+class Counted:
+    """A second handle on a table, and the data files that its calls open."""
+
+    def __init__(self, path: str) -> None:
+        self._store = FaultStore(open_store(path), count_reads=True)
+        self._store.register()
+        self.table = hoodie.open(self._store.spec.uri, spark=False)
+
+    def close(self) -> None:
+        """Forget the store."""
+        self._store.unregister()
+
+    def opened(self) -> list[str]:
+        """Paths of data files opened or read since the last call, sorted."""
+        paths = {call.path for call in self._store.calls if call.path.endswith(".parquet")}
+        self._store.calls.clear()
+        return sorted(paths)
+
+    def partitions(self) -> list[str]:
+        """Partition paths of those files."""
+        return sorted({path.rpartition("/")[0] for path in self.opened()})
+
+
+@contextmanager
+def counting(table: hoodie.Table) -> Iterator[Counted]:
+    """A handle whose storage reads are counted."""
+    counted = Counted(table.path)
+    try:
+        counted.opened()
+        yield counted
+    finally:
+        counted.close()
