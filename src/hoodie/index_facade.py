@@ -8,11 +8,14 @@ from typing import Any
 from hoodie import config as options
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import UnsupportedError
+from hoodie.files.table_properties import read_table_config
 from hoodie.index import index_name
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState
 from hoodie.services.index_build import IndexCall, build_record_index
 from hoodie.services.index_drop import drop_record_index
+from hoodie.services.index_verify import verify_record_index
+from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
 
 
@@ -54,12 +57,27 @@ class TableIndex:
         _only_record(name)
         return drop_record_index(self._state)
 
+    def verify(self) -> Report:
+        """Prove that the record index is what the data says: every key and entry, both ways. Writers may go on.
+
+        Raises: as `hoodie.services.index_verify.verify_record_index`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-index-verify", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.index.verify().ok
+        True
+        """
+        return verify_record_index(self._state, self._engine_for())
+
     def _engine_for(self) -> EngineFor:
         """Threads of this process for small work, the session for the rest."""
         large = self._engine()
+        most = options.LOCAL_BYTES_MAX.get(read_table_config(self._state.store).raw)
 
         def engine_for(work_bytes: int) -> Engine:
-            return LocalEngine() if work_bytes <= options.LOCAL_BYTES_MAX.default else large
+            return LocalEngine() if work_bytes <= most else large
 
         return engine_for
 

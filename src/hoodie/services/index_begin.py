@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.slices import BaseFile
-from hoodie.files.table_properties import finish_update, update_table_config
+from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys as keys
 from hoodie.format.table_config import BaseFileFormat
 from hoodie.index.record.differences import changes_between
@@ -19,7 +19,8 @@ from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import IndexBuild, build_of, pending_indexing
 from hoodie.services.index_sizing import bucket_count, rows_of_files
-from hoodie.services.index_switch import cancel, differing, finish, is_switched_on, on_properties
+from hoodie.services.index_switch import cancel, differing, finish_dead, is_switched_on, on_properties
+from hoodie.services.leftovers import Leftovers
 from hoodie.timeline import Action, Heartbeat, State, TableLock, create_inflight, create_requested, is_live
 
 
@@ -45,9 +46,10 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     rows = rows_of_files(engine_for, state.store.spec, files)
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
     with TableLock(state.store):
-        finish_update(state.store)
+        leftovers = Leftovers.find(state.store)
         view = TableView.load(state)
         check_buildable(view)
+        leftovers.remove(state.store, view.timeline)
         notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
             build = build_of(view, instant)
@@ -58,7 +60,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
                     f"the record index of {state.store.uri('')} is being built at {build.requested_time} already"
                 )
             if is_switched_on(view, build):
-                finish(view, build)
+                finish_dead(view, build)
                 notes = (f"completed the build at {build.requested_time}, whose process had died",)
             elif _goes_on(view, build, buckets):
                 heartbeat = _live(view, build, is_inflight=instant.state is State.INFLIGHT)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hoodie.errors import CommitConflictError, UnsupportedError
-from hoodie.files.table_properties import finish_update, update_table_config
+from hoodie.files.table_properties import update_table_config
 from hoodie.metadata import drop_partitions
 from hoodie.metadata.buckets import list_buckets
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import pending_build, pending_indexing
-from hoodie.services.index_switch import cancel, finish, is_switched_on, off_properties
+from hoodie.services.index_switch import cancel, finish_dead, is_switched_on, off_properties
+from hoodie.services.leftovers import Leftovers
 from hoodie.services.result import PhaseTimes, ServiceResult
 from hoodie.timeline import TableLock, is_live
 
@@ -26,13 +27,14 @@ def drop_record_index(state: TableState) -> ServiceResult:
     """
     times = PhaseTimes()
     with TableLock(state.store), times.phase("drop"):
-        finish_update(state.store)
+        leftovers = Leftovers.find(state.store)
         view = TableView.load(state)
         if view.config.version.value < 8:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
                 "index with JVM Hudi"
             )
+        leftovers.remove(state.store, view.timeline)
         notes = _end_builds(view)
         view = TableView.load(state)
         had_index = PARTITION in view.config.metadata_partitions
@@ -58,7 +60,7 @@ def _end_builds(view: TableView) -> tuple[str, ...]:
             f"the record index of {view.store.uri('')} is being built at {build.requested_time}; end that first"
         )
     if is_switched_on(view, build):
-        finish(view, build)
+        finish_dead(view, build)
         return ()
     cancel(view, build)
     return (f"took back the build at {build.requested_time}, whose process had died",)

@@ -50,8 +50,9 @@ def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) ->
     _delete_others(view, build)
     _ensure_partition(view, build)
     define_record_index(view.store)
-    folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
     timeline = folder.timeline()
+    if timeline.get(build.build_time) is not None:
+        folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
     folder.request(build.build_time, Action.DELTA_COMMIT)
     folder.begin(build.build_time, Action.DELTA_COMMIT)
     folder.complete(
@@ -85,6 +86,12 @@ def finish(view: TableView, build: IndexBuild) -> None:
     )
 
 
+def finish_dead(view: TableView, build: IndexBuild) -> None:
+    """Complete a build whose process died just before, and forget that it lived."""
+    finish(view, build)
+    delete_heartbeat(view.store, build.requested_time)
+
+
 def cancel(view: TableView, build: IndexBuild) -> None:
     """Take back a build that is not switched on: its files, its instants. Under the table's lock."""
     folder = MetadataFolder(view.store, view.config)
@@ -114,14 +121,17 @@ def on_properties(config: TableConfig) -> dict[str, str | None]:
 
 
 def told_properties(config: TableConfig) -> dict[str, str | None]:
-    """What binds writers to the index. An index type that is stored stays; whether records move stays as it was.
+    """What binds writers to the index. Whether records move stays as it was.
 
-    JVM writers drop an index that the properties do not ask for.
+    JVM writers drop an index that the properties do not ask for. An index type that is stored stays, but for
+    `GLOBAL_SIMPLE`: it promises the same, and is what a table has whose record index was dropped.
     """
     moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     told = stored_index("record", config.raw, moves_by_default=moves)
-    kept = {key: config.raw[key] for key in (options.INDEX_TYPE_KEY,) if config.raw.get(key)}
-    return {**told, **kept}
+    stored = config.raw.get(options.INDEX_TYPE_KEY)
+    if stored and stored.strip().lower() != "global_simple":
+        told[options.INDEX_TYPE_KEY] = stored
+    return {**told}
 
 
 def off_properties(config: TableConfig) -> dict[str, str | None]:
