@@ -15,7 +15,9 @@ from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-COMMITS = 45
+COMMITS = 55
+INSERTS = 12
+"""Commits after which only updates come: buckets of the record index lie quiet while their compaction grows old."""
 WITH_INDEX = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 
 Rows = dict[str, tuple[int, str]]
@@ -44,10 +46,11 @@ def _agree(jvm: Jvm, path: Path, rows: Rows) -> None:
     assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected)
 
 
-def _jvm_upsert(jvm: Jvm, path: Path, rows: Rows) -> None:
+def _jvm_upsert(jvm: Jvm, path: Path, rows: Rows, *, column_stats: bool) -> None:
     options = {
         **WITH_INDEX,
         "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.index.column.stats.enable": str(column_stats).lower(),
         "hoodie.datasource.write.hive_style_partitioning": "true",
     }
     jvm.write(_batch(rows), path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
@@ -58,7 +61,9 @@ def test_services_by_us_and_by_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
     rows: Rows = {}
     for number in range(COMMITS):
-        batch = {f"k{number % 5}": (number, "sf"), f"n{number}": (number, "nyc")}
+        batch = {f"k{number % 5}": (number, "sf")}
+        if number < INSERTS:
+            batch[f"n{number}"] = (number, "nyc")
         table.upsert(_batch(batch))
         rows |= batch
     folder = _metadata(path)
@@ -75,10 +80,17 @@ def test_services_by_us_and_by_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     ]
     _agree(jvm, path, rows)
 
-    # It knows the keys by the index, and its own services run on what ours left.
+    # It knows the keys by the index, also beside a new partition, which it fills at an instant older than all that is
+    # archived. Its own services run on what ours left.
     for number in range(2):
-        batch = {"k1": (1000 + number, "sf"), "n3": (1000 + number, "nyc"), f"j{number}": (1, "sf")}
-        _jvm_upsert(jvm, path, batch)
+        batch = {
+            f"k{number}": (1000, "sf"),
+            **{f"n{key}": (1000 + number, "nyc") for key in range(INSERTS)},
+            f"j{number}": (1, "sf"),
+        }
+        _jvm_upsert(jvm, path, batch, column_stats=number == 0)
+        if number == 0:
+            assert "column_stats" in folder.partitions()
         rows |= batch
         _agree(jvm, path, rows)
 
