@@ -1,0 +1,98 @@
+"""Look-ups by key through the record index give the same on every engine, and leave other files alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.contract.table_lanes import Lane, trips
+
+CITIES = ("sf", "nyc", "la", "rio")
+FIRST = trips(*((f"k{n:02}", 1, float(n), CITIES[n % 4]) for n in range(24)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A table whose record `k01` moved, and whose record `k02` was deleted; the instant before that."""
+
+    lane: Lane
+    table: hoodie.Table
+    first: str
+
+    def located(self, keys: Any, as_of: str | None = None) -> dict[str, str | None]:
+        """Partition path of each key."""
+        found = self.lane.arrow(self.table.record_locations(keys, as_of=as_of))
+        assert found.schema.names == ["_hoodie_record_key", "partition_path", "file_id", "instant"]
+        assert found["file_id"].null_count == found["instant"].null_count == found["partition_path"].null_count
+        return dict(zip(found["_hoodie_record_key"].to_pylist(), found["partition_path"].to_pylist(), strict=True))
+
+
+@pytest.fixture(scope="module", params=["record", "global_simple"])
+def look(request: pytest.FixtureRequest, shared_lane: Lane, tmp_path_factory: pytest.TempPathFactory) -> Look:
+    """The table that these tests read, with the record index and without."""
+    lane = Lane(shared_lane.session, tmp_path_factory.mktemp("look-ups"))
+    table = lane.create(partition_by="city", ordering="ts", index=request.param)
+    first = table.upsert(lane.data(FIRST)).instant
+    table.upsert(lane.data(trips(("k01", 2, 0.0, "la"))))
+    table.delete(lane.data(trips(("k02", 0, None, "la"))))
+    return Look(lane, table, first)
+
+
+def keys(lane: Lane, *given: str) -> Any:
+    """Keys as data of the lane."""
+    return lane.data(pa.table({"id": pa.array(given, pa.string())}))
+
+
+def test_locations_are_told_for_keys_in_a_frame(look: Look) -> None:
+    asked = keys(look.lane, "k00", "k01", "k02", "nobody")
+    expected = {"k00": "city=sf", "k01": "city=la", "k02": None, "nobody": None}
+    assert look.located(asked) == expected
+    assert look.located(asked, as_of=look.first) == {**expected, "k01": "city=nyc", "k02": "city=la"}
+    found = look.lane.arrow(look.table.record_locations(keys(look.lane, *["k00"] * 3)))
+    assert found["partition_path"].to_pylist() == ["city=sf"] * 3
+    names = {row["_hoodie_file_name"].partition("_")[0] for row in look.table.to_arrow(where="id = 'k00'").to_pylist()}
+    assert set(found["file_id"].to_pylist()) == names
+    assert look.located(keys(look.lane)) == {}
+
+
+def test_locations_of_bare_keys_are_arrow(look: Look) -> None:
+    found = look.table.record_locations(["k03", "k01"])
+    assert found["partition_path"].to_pylist() == ["city=rio", "city=la"]
+
+
+def test_rows_that_exist_are_filtered_out(look: Look) -> None:
+    rows = trips(("k00", 5, 5.0, "sf"), ("k01", 5, 5.0, "nyc"), ("k02", 5, 5.0, "la"), ("new", 5, None, None))
+    found = look.lane.arrow(look.table.filter_exists(look.lane.data(rows)))
+    assert sorted(found["id"].to_pylist()) == ["k02", "new"]
+    assert found.schema.names == rows.schema.names
+    again = look.lane.arrow(look.table.filter_exists(look.lane.data(look.table.to_arrow())))
+    assert again.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "cities"),
+    [
+        ("id = 'k01'", ["k01"], {"la"}),
+        ("ID IN ('k03', 'k07', 'k02') AND ts > 0", ["k03", "k07"], {"rio"}),
+        ("_hoodie_record_key = 'k05' AND fare = 5", ["k05"], {"nyc"}),
+        ("id = 'nobody'", [], set()),
+    ],
+)
+def test_conditions_on_the_key_read_its_files_only(
+    look: Look, where: str, expected: list[str], cities: set[str]
+) -> None:
+    assert sorted(look.lane.read(look.table, where=where)["id"].to_pylist()) == expected
+    if look.lane.session is not None and look.table.view().record_index() is not None:
+        files = look.table.read(where=where).inputFiles()
+        assert {file.rpartition("/")[0].rpartition("city=")[2] for file in files} == cities
+
+
+def test_keys_are_read_from_their_files_only(look: Look) -> None:
+    found = look.table.read_keys(keys(look.lane, "k03", "k07", "k02"))
+    assert sorted(look.lane.arrow(found)["id"].to_pylist()) == ["k03", "k07"]
+    if look.lane.session is not None and look.table.view().record_index() is not None:
+        assert {file.rpartition("/")[0].rpartition("city=")[2] for file in found.inputFiles()} == {"rio"}
