@@ -30,7 +30,7 @@ def test_commit_time_keeps_the_later_commit(lane: Lane) -> None:
     assert_same_rows(lane.read(table), trips(("a", 4, 2.0, "sf")), key="id")
 
 
-@pytest.mark.parametrize("index", ["simple", "global_simple"])
+@pytest.mark.parametrize("index", ["simple", "global_simple", "record"])
 def test_duplicates_inside_a_batch_are_merged_by_the_same_rule(lane: Lane, index: str) -> None:
     rows = trips(
         ("a", 1, 1.0, "sf"), ("a", 3, 3.0, "sf"), ("b", 2, 1.0, "sf"), ("b", 2, 2.0, "sf"), ("a", 2, 2.0, "sf")
@@ -111,6 +111,20 @@ def test_keys_of_one_batch_meet_across_partitions_with_a_global_index(lane: Lane
     table = lane.create(partition_by="city", ordering="ts", index="global_simple")
     table.upsert(lane.data(trips(("a", 1, 1.0, "sf"), ("a", 3, 3.0, "nyc"), ("a", 2, 2.0, "la"))))
     assert_same_rows(lane.read(table), trips(("a", 3, 3.0, "nyc")), key="id")
+
+
+@pytest.mark.parametrize("index", ["global_simple", "record"])
+def test_the_newest_of_a_row_and_a_delete_counts_though_the_record_lies_elsewhere(lane: Lane, index: str) -> None:
+    def rows(*found: tuple[str, int, str, bool]) -> pa.Table:
+        return table_of(DELETABLE, *((key, ts, 1.0, city, gone) for key, ts, city, gone in found))
+
+    table = lane.create(DELETABLE, partition_by="city", ordering="ts", index=index)
+    table.upsert(lane.data(rows(*((key, 5, "sf", False) for key in "abcd"))))
+    batch = [("a", 7, "nyc", True), ("a", 6, "nyc", False), ("b", 6, "nyc", True), ("b", 7, "nyc", False)]
+    batch += [("c", 4, "nyc", True), ("c", 3, "nyc", False), ("new", 2, "nyc", True), ("new", 1, "nyc", False)]
+    table.upsert(lane.data(rows(*batch)))
+    expected = rows(("b", 7, "nyc", False), ("c", 5, "sf", False), ("d", 5, "sf", False))
+    assert_same_rows(lane.read(table), expected, key="id")
 
 
 def test_a_global_index_deletes_by_key_alone(lane: Lane) -> None:

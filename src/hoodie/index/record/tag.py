@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +103,7 @@ def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
 
 
 def _routes(task: BucketTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
-    """What each row does where its key lies. Of rows that name one key in several partitions one counts."""
+    """What each row does where its key lies. Of rows of one key that would go several ways one counts."""
     routes = np.full(len(codes), np.int8(Route.UPDATE))
     is_row = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
     if task.moves_records and groups:
@@ -114,20 +115,19 @@ def _routes(task: BucketTask, rows: pa.Table, groups: list[FileGroup], codes: Ro
 
 
 def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows that lose against a row of their key in another partition of this batch.
+    """Rows that lose against a row of their key that may go elsewhere: of another partition, or a delete.
 
-    Duplicates within a partition are left to the task that writes the file, which has the whole rows.
+    A delete goes where the stored record is, and a row to its own partition. Other duplicates meet in the task that
+    writes the file, which has the whole rows.
     """
     dropped = np.zeros(rows.num_rows, np.bool_)
     codes = np.asarray(rows[RECORD_KEY].combine_chunks().dictionary_encode().indices)
-    paths = np.asarray(rows[PARTITION_PATH].combine_chunks().dictionary_encode().indices)
     count = int(codes.max(initial=-1)) + 1
-    if count == rows.num_rows or not paths.any():
+    if count == rows.num_rows:
         return dropped
-    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
-    np.minimum.at(low, codes, paths)
-    np.maximum.at(high, codes, paths)
-    contested = np.flatnonzero((low != high)[codes])
+    paths = np.asarray(rows[PARTITION_PATH].combine_chunks().dictionary_encode().indices)
+    kinds = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
+    contested = np.flatnonzero((_differs(codes, paths, count) | _differs(codes, kinds, count))[codes])
     if len(contested):
         # In the order of the caller's data, where the later of two equal rows counts.
         contested = contested[np.argsort(np.asarray(rows[PLACE].combine_chunks())[contested])]
@@ -136,6 +136,15 @@ def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
         dropped[contested] = True
         dropped[np.asarray(winners)] = False
     return dropped
+
+
+def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
+    """For each of `count` keys whether its rows have different values."""
+    one = np.zeros(count, values.dtype)
+    one[codes] = values
+    found = np.zeros(count, np.bool_)
+    found[codes[values != one[codes]]] = True
+    return found
 
 
 def _by_file_group(
