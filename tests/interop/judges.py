@@ -1,11 +1,13 @@
 """The two independent judges of the format: JVM Hudi 1.2.0 on PySpark 3.5, and hudi-rs in process.
 
-`Jvm` writes and reads with the reference; `read_with_hudi_rs` reads with the other one. Comparison is in tests/rows.py.
+`Jvm` writes and reads with the reference; `read_with_hudi_rs` reads with the other one. Comparison of rows is in
+tests/rows.py, of locations here: our record index, the JVM's look-up in it, and where the data files have the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import hoodie
+from hoodie.format.filenames import BaseFileName
 from hoodie.timeline.instant import Action, Instant, State
+from tests.index_check import Locations, indexed
 from tests.sessions import STATIC_CONFS
 
 if TYPE_CHECKING:
@@ -45,6 +50,15 @@ QUICK_OPTIONS = {
     "hoodie.delete.shuffle.parallelism": "2",
 }
 NEWEST_TABLE_VERSION = 9
+SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
+
+
+@dataclass(frozen=True)
+class KeyedRead:
+    """Rows of a query by key, and how many files were read for it."""
+
+    rows: list[dict[str, Any]]
+    files: int
 
 
 class Jvm:
@@ -112,6 +126,26 @@ class Jvm:
         """Result of a Spark SQL statement, `CALL` procedures included."""
         return to_arrow(self.spark.sql(statement))
 
+    def locations(self, path: str | Path, keys: Collection[str]) -> Locations:
+        """Where the JVM's own look-up in the record index finds keys; those it does not find are left out."""
+        java, hudi = self.spark._jvm.java.util, self.spark._jvm.org.apache.hudi  # type: ignore[union-attr]
+        client = self.meta_client(path)
+        config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        engine = hudi.common.engine.HoodieLocalEngineContext(client.getStorageConf())
+        metadata = hudi.metadata.HoodieBackedTableMetadata(engine, client.getStorage(), config, str(path), False)
+        wanted = hudi.common.data.HoodieListData.eager(java.ArrayList(sorted(keys)))
+        found = metadata.readRecordIndexLocationsWithKeys(wanted).collectAsList()
+        metadata.close()
+        return {pair.getKey(): (pair.getValue().getPartitionPath(), pair.getValue().getFileId()) for pair in found}
+
+    def read_by_key(self, path: str | Path, keys: Collection[str], *, column: str = "id") -> KeyedRead:
+        """Rows with these keys, by a query that may use the record index to leave files out."""
+        frame = self.spark.read.format("hudi").options(**SKIPPING).load(str(path))
+        frame = frame.where(frame[column].isin(*keys))
+        rows = frame.collect()
+        (scan,) = _scans(frame._jdf.queryExecution().executedPlan())
+        return KeyedRead([row.asDict(recursive=True) for row in rows], scan.metrics().get("numFiles").get().value())
+
     def timeline(self, path: str | Path) -> list[Instant]:
         """The active timeline as the JVM sees it, oldest first."""
         java_timeline = self.meta_client(path).getActiveTimeline()
@@ -154,6 +188,41 @@ def read_with_hudi_rs(path: str | Path) -> pa.Table:
 
     table = HudiTableBuilder.from_base_uri(str(path)).build()
     return pa.Table.from_batches([pa.record_batch(batch) for batch in table.read()])
+
+
+def assert_index_is_data(
+    jvm: Jvm, path: str | Path, *, rows: pa.Table | None = None, gone: Collection[str] = ()
+) -> Locations:
+    """Check that the record index holds each key where its row lies, and no other key, as we and as the JVM see it.
+
+    The data are the `rows` as the JVM reads them (read here if not given), one for each key. `gone` are keys that
+    nobody may find. Gives the locations.
+    """
+    view = hoodie.open(path).view()
+    state = view.record_index()
+    assert state is not None, "the table has no record index"
+    places = (rows or jvm.read(path)).select(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"])
+    data: Locations = {}
+    for key, partition, file_name in zip(*places.to_pydict().values(), strict=True):
+        assert key not in data, f"key {key!r} has more than one row"
+        parsed = BaseFileName.parse(file_name)
+        assert parsed is not None
+        data[key] = (partition, parsed.file_id)
+    assert not data.keys() & set(gone)
+    _assert_same_locations("our index", indexed(view.store, state), data)
+    _assert_same_locations("the JVM's look-up", jvm.locations(path, {*data, *gone}), data)
+    return data
+
+
+def _assert_same_locations(whose: str, actual: Mapping[str, object], expected: Mapping[str, object]) -> None:
+    keys = sorted(key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key))
+    lines = [f"{key!r}: {actual.get(key)}, the row lies in {expected.get(key)}" for key in keys[:10]]
+    assert not keys, f"{whose} has {len(keys)} keys of {len(expected)} elsewhere:\n  " + "\n  ".join(lines)
+
+
+def _scans(plan: Any) -> list[Any]:
+    leaves = plan.collectLeaves()
+    return [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.metrics().contains("numFiles")]
 
 
 def _comma_list(names: str | Sequence[str]) -> str:

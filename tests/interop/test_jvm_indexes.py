@@ -50,7 +50,7 @@ def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_pat
     """A table of ours with files of both, and of ours over the JVM's; several files to a partition."""
     path = tmp_path / "trips"
     small = {"hoodie.parquet.small.file.limit": "0"}
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
+    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple")
     _jvm_upsert(jvm, path, _trips(range(0, 5), 1), small)
     table = hoodie.open(path)
     table.bulk_insert(_trips(range(5, 30), 1))
@@ -89,7 +89,7 @@ INDEXED = {
 }
 
 
-def test_index_partitions_of_the_jvm_go_with_our_commit_and_come_back_with_its_next(jvm: Jvm, tmp_path: Path) -> None:
+def test_statistics_of_the_jvm_go_with_our_commit_and_come_back_with_its_next(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
     _jvm_upsert(jvm, path, _trips(range(0, 40), 1), INDEXED)
     table = hoodie.open(path)
@@ -100,8 +100,9 @@ def test_index_partitions_of_the_jvm_go_with_our_commit_and_come_back_with_its_n
     table.upsert(pa.Table.from_pylist([{"id": "k005", "ts": 2, "fare": 900.0, "city": "nyc"}], schema=SCHEMA))
     table.upsert(_trips(range(100, 101), 2))
     table.delete(pa.table({"id": ["k007"], "city": ["nyc"]}))
-    assert table.view().config.metadata_partitions == ("files",)
-    assert not indexes & {entry.name for entry in (path / ".hoodie/metadata").iterdir()}
+    assert set(table.view().config.metadata_partitions) == {"files", "record_index"}
+    folders = {entry.name for entry in (path / ".hoodie/metadata").iterdir()}
+    assert folders & indexes == {"record_index"}
     rows = table.to_arrow(SCHEMA.names)
     assert rows.num_rows == 40
     _assert_all_read(jvm, path, rows)
