@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import TypeVar
 
 import pytest
 
-from hoodie.engine import Engine, LocalEngine
+from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.errors import UnsupportedError
 from hoodie.format.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.metadata import FileChanges, MetadataTable
@@ -24,6 +27,8 @@ from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.fake_commits import FakeTable
 
+T = TypeVar("T")
+R = TypeVar("R")
 FOLDER = partition_folder("files")
 SMALL = ServiceLimits(delta_commits_to_compact=2, commits_retained=3, commits_kept_min=4, commits_kept_max=6)
 
@@ -359,3 +364,26 @@ def test_a_log_compaction_that_the_jvm_left_pending_is_taken_back(table: FakeTab
 def test_limits_come_from_the_stored_properties() -> None:
     assert ServiceLimits.of({}) == ServiceLimits()
     assert ServiceLimits.of({"hoodie.metadata.compact.max.delta.commits": "3"}).delta_commits_to_compact == 3
+
+
+class RemoteEngine:
+    """Runs what arrives at workers that share nothing with the caller."""
+
+    name = "remote"
+    parallelism = 1
+
+    def process(self, *arguments: object) -> list[R]:
+        raise NotImplementedError
+
+    def run(self, function: Callable[[T, TaskContext], R], tasks: Sequence[T]) -> list[R]:
+        sent = pickle.loads(pickle.dumps((function, tasks)))
+        return [sent[0](task, TaskContext(number, 0, 0)) for number, task in enumerate(sent[1])]
+
+
+def test_compaction_on_workers_that_open_their_own_store(table: FakeTable) -> None:
+    ours = table.metadata_table()
+    change(table, ours, SMALL.delta_commits_to_compact)
+    before = ours.listing(table.timeline)
+    assert compact_if_due(replace(context_of(table), engine_for=lambda _: RemoteEngine()))
+    assert len(of(metadata_timeline(table), Action.COMMIT)) == 1
+    assert table.metadata_table().listing(table.timeline) == before
