@@ -7,16 +7,21 @@ from typing import Any
 
 from hoodie import config as options
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import UnsupportedError
+from hoodie.engine.selection import engine_and_dataset
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config
 from hoodie.index import index_name
 from hoodie.metadata.service_context import EngineFor
-from hoodie.metadata.view import TableState
+from hoodie.metadata.view import TableState, TableView
+from hoodie.read.changes import completion_of
+from hoodie.read.plan import When
 from hoodie.services.index_build import IndexCall, build_record_index
 from hoodie.services.index_drop import drop_record_index
-from hoodie.services.index_verify import verify_record_index
+from hoodie.services.index_verify import verify_changes, verify_record_index
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
+from hoodie.write.index_compare import check_comparable, compare_batch
+from hoodie.write.setup import WriteCall
 
 
 class TableIndex:
@@ -70,6 +75,34 @@ class TableIndex:
         True
         """
         return verify_record_index(self._state, self._engine_for())
+
+    def compare(
+        self, first: str = "record", second: str = "simple", *, data: Any = None, since: When | None = None
+    ) -> Report:
+        """Dual run: report every difference between what two indexes say. Nothing is written; writers may go on.
+
+        `data`: a batch with the key columns, as for `delete`; both indexes tell where its keys lie, `simple` by looking
+        into the base files of the whole table. `since`: instead of a batch, the entries of the commits that completed
+        after an instant or time are compared with the record index; a script may run that at intervals.
+
+        Raises: InvalidConfigError unless one of the two is given, or if the table has no record index.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-index-compare", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.index.compare("record", "simple", data=rows).ok
+        True
+        """
+        names = check_comparable((first, second))
+        if (data is None) == (since is None):
+            raise InvalidConfigError("compare needs either data= (a batch to look up) or since= (commits to check)")
+        if since is None:
+            engine, dataset = engine_and_dataset(data)
+            return compare_batch(WriteCall(state=self._state, engine=engine), dataset, names)
+        if "record" not in names:
+            raise InvalidConfigError(f"since= checks the record index, which is none of {names}")
+        return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._engine_for())
 
     def _engine_for(self) -> EngineFor:
         """Threads of this process for small work, the session for the rest."""

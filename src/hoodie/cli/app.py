@@ -9,7 +9,7 @@ from typing import NoReturn
 import pyarrow as pa
 import typer
 
-from hoodie.cli import creation, demo, inspection, reads, writes
+from hoodie.cli import creation, demo, index, inspection, reads, writes
 from hoodie.errors import HoodieError
 from hoodie.ui.console import print_error
 
@@ -34,6 +34,7 @@ app.command("changes")(reads.changes)
 app.command("timeline")(inspection.timeline)
 app.command("show")(inspection.show)
 app.command("inspect")(inspection.inspect)
+app.add_typer(index.app, name="index")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

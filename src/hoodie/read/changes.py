@@ -56,8 +56,8 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
 
 def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
     """Completion times that the caller's times stand for."""
-    start = None if since is None else _completion(view, since)
-    end = None if until is None else _completion(view, until)
+    start = None if since is None else completion_of(view, since)
+    end = None if until is None else completion_of(view, until)
     if start is not None and end is not None and start > end:
         raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
     return start, end
@@ -67,7 +67,7 @@ def _completed_after(view: TableView, start: str | None) -> list[Instant]:
     return [instant for instant in view.completed_writes() if start is None or _completed(instant) > start]
 
 
-def _completion(view: TableView, when: When) -> str:
+def completion_of(view: TableView, when: When) -> str:
     """The completion time that a caller's time stands for."""
     text = to_instant_time(when, view.layout.zone)
     instant = view.timeline.get(text)

@@ -1,0 +1,113 @@
+"""`hoodie index build`, `drop`, `verify` and `compare`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+import hoodie
+from hoodie.cli.input import InputOptions, open_files
+from hoodie.cli.options import AsJson, NullTexts, StorageOptions, TablePath, pairs
+from hoodie.services.report import Report
+from hoodie.services.result import ServiceResult
+from hoodie.ui.json_lines import print_json
+from hoodie.ui.progress import progress_bar
+
+DIFFERENT = 1
+"""Exit code of a check that found something wrong."""
+
+app = typer.Typer(help="Build, drop, check and compare the record index.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class Comparable(StrEnum):
+    """Indexes that can be compared."""
+
+    RECORD = "record"
+    SIMPLE = "simple"
+    GLOBAL_SIMPLE = "global_simple"
+
+
+@app.command("build")
+def build(
+    path: TablePath,
+    buckets: Annotated[
+        int | None,
+        typer.Option("--buckets", min=1, help="How many; default: one for each million keys, after growth."),
+    ] = None,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build the record index of a table that has rows, while writers go on; again, to go on after a crash."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("index build"):
+        result = table.index.build("record", buckets=buckets, wait_seconds=wait)
+    _print_result(result, as_json)
+
+
+@app.command("drop")
+def drop(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+    """Drop the record index; records are found by `global_simple` then."""
+    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop("record"), as_json)
+
+
+@app.command("verify")
+def verify(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+    """Prove that the record index is what the data says; exit code 1 if it is not."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("index verify"):
+        report = table.index.verify()
+    _print_report(report, as_json)
+
+
+@app.command("compare")
+def compare(
+    path: TablePath,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Files with the key columns of the records to look up."),
+    ] = None,
+    first: Annotated[Comparable, typer.Option("--first", help="One index.")] = Comparable.RECORD,
+    second: Annotated[Comparable, typer.Option("--second", help="The other index.")] = Comparable.SIMPLE,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Check the entries of commits after this instant or time."),
+    ] = None,
+    null: NullTexts = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look keys up by two indexes, or check what commits since an instant changed; exit code 1 if they differ."""
+    if bool(files) == (since is not None):
+        raise typer.BadParameter("give either files with keys, or --since")
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("index compare"):
+        rows = _keys(table, files, null) if files else None
+        report = table.index.compare(first.value, second.value, data=rows, since=since)
+    _print_report(report, as_json)
+
+
+def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
+    """Rows of which only the key columns count: no other column is asked for."""
+    names = {name.split(".")[0] for name in table.view().config.record_key_fields}
+    types = pa.schema([field for field in table.schema if field.name in names])
+    return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))
+
+
+def _print_result(result: ServiceResult, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(str(result))
+
+
+def _print_report(report: Report, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        typer.echo(str(report))
+    if not report.ok:
+        raise typer.Exit(DIFFERENT)

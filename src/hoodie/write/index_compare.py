@@ -1,0 +1,154 @@
+"""Dual run of two indexes: both say where the keys of a batch lie, and every difference is reported.
+
+The batch goes the way of a write up to the tagging; nothing is written but staged keys. What is compared is where a key
+lies, in the whole table: not what a write would do with its row, in which indexes may differ by design.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.engine import Dataset
+from hoodie.errors import InvalidConfigError
+from hoodie.files.staged import StagedHits, StageReader, stage_folder
+from hoodie.index import Index, TagRequest, index_name
+from hoodie.index.record import RecordIndex
+from hoodie.index.simple import SimpleIndex
+from hoodie.metadata.buckets import RecordIndexState
+from hoodie.records.change import RECORD_KEY
+from hoodie.services.index_verify import consistent_state
+from hoodie.services.report import EXAMPLES_MAX, Finding, Report
+from hoodie.storage import Store
+from hoodie.write.prepare import Preparation
+from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.staging import Staged, stage
+
+COMPARABLE = ("record", "simple", "global_simple")
+
+Rows = npt.NDArray[np.int64]
+
+
+def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
+    """The indexes' names. Raises: InvalidConfigError unless they are two that can be compared."""
+    found = tuple(index_name(name) for name in names)
+    if len(set(found)) != 2 or not set(found) <= set(COMPARABLE):
+        raise InvalidConfigError(f"compare {' and '.join(map(repr, names))}: expected two of {', '.join(COMPARABLE)}")
+    return found
+
+
+def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Report:
+    """Tag a batch with two indexes. `data` has the key columns; other columns are not looked at.
+
+    `simple` looks into the base files of the whole table here, as the record index knows no partitions. Driver memory:
+    32 bytes for each row of the batch.
+
+    Raises: InvalidConfigError if the table lacks an index; SchemaMismatchError, RecordKeyError for bad data.
+    """
+    started = time.perf_counter()
+    first, second = check_comparable(names)
+    setup = WriteSetup.of(call, None)
+    state = consistent_state(call.state)
+    preparation = replace(setup.preparation(keys_only=True), any_partition=True)
+    with stage_folder(state.view.store) as folder:
+        setup = replace(setup, view=state.view)
+        staged = _stage(setup, data, preparation, folder)
+        by_index = [
+            _located(setup, staged, state.index, _index(name), f"{folder}/{place}")
+            for place, name in enumerate((first, second))
+        ]
+        report = _compared(state.view.store, staged, by_index, (first, second))
+    subject = f"{first} beside {second} in {state.view.store.uri('')}"
+    return replace(report, subject=subject, seconds=time.perf_counter() - started)
+
+
+def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: str) -> Staged:
+    key_stage = RecordIndex().key_stage(setup.view, setup.merger)
+    return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
+
+
+def _index(name: str) -> Index:
+    """An index that only looks up: no record moves."""
+    return RecordIndex() if name == "record" else SimpleIndex(is_global=True, update_partition_path=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """Where an index found rows: for each hit the row's ordinal and the number of its file group."""
+
+    rows: Rows
+    groups: Rows
+    names: tuple[tuple[str, str], ...]
+
+
+def _located(setup: WriteSetup, staged: Staged, state: RecordIndexState, index: Index, folder: str) -> _Located:
+    tagged = index.tag(
+        TagRequest(
+            view=setup.view,
+            record_index=state,
+            schema=setup.schema.arrow,
+            merger=setup.merger,
+            runs=staged.runs,
+            keys=staged.keys,
+            stage_folder=folder,
+            engine_for=setup.engine_for,
+        )
+    )
+    hits = [hit for hit in tagged.hits if hit.file_id]
+    names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
+    rows, groups = _rows_of(setup.view.store, hits, {name: place for place, name in enumerate(names)})
+    return _Located(rows, groups, names)
+
+
+def _rows_of(store: Store, hits: Sequence[StagedHits], places: dict[tuple[str, str], int]) -> tuple[Rows, Rows]:
+    rows: list[Rows] = [np.zeros(0, np.int64)]
+    groups: list[Rows] = [np.zeros(0, np.int64)]
+    with StageReader(store) as reader:
+        for hit in hits:
+            found = np.asarray(reader.read(hit).column("row"))
+            rows.append(found)
+            groups.append(np.full(len(found), places[hit.partition_path, hit.file_id]))
+    return np.concatenate(rows), np.concatenate(groups)
+
+
+def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tuple[str, str]) -> Report:
+    """Pairs of row and file group that only one of the two indexes tells."""
+    groups = list(dict.fromkeys(name for located in found for name in located.names))
+    place = {name: number for number, name in enumerate(groups)}
+    count = max(len(groups), 1)
+    pairs: list[Rows] = []
+    for located in found:
+        numbers = np.array([place[name] for name in located.names], np.int64)
+        pairs.append(np.unique(located.rows * count + (numbers[located.groups] if len(numbers) else 0)))
+    problems: dict[str, int] = {}
+    findings: list[Finding] = []
+    for this, other in ((0, 1), (1, 0)):
+        only = np.setdiff1d(pairs[this], pairs[other], assume_unique=True)
+        kind = f"rows that only {names[this]} finds there"
+        problems[kind] = len(only)
+        shown = only[:EXAMPLES_MAX]
+        for key, pair in zip(_keys_of(store, staged, shown // count), shown.tolist(), strict=True):
+            path, file_id = groups[pair % count]
+            findings.append(Finding(kind=kind, key=key, found=f"{path}/{file_id}" if path else file_id))
+    checked = {
+        "rows": sum(run.rows for run in staged.runs),
+        **{f"found by {name}": len(np.unique(located.rows)) for name, located in zip(names, found, strict=True)},
+    }
+    return Report(subject="", checked=checked, problems=problems, findings=tuple(findings))
+
+
+def _keys_of(store: Store, staged: Staged, ordinals: Rows) -> list[str]:
+    """Keys of a few staged rows."""
+    keys: dict[int, str] = {}
+    with StageReader(store, [RECORD_KEY]) as reader:
+        for run in staged.runs:
+            mine = ordinals[(ordinals >= run.start) & (ordinals < run.start + run.rows)]
+            if len(mine):
+                found = reader.read(run).column(RECORD_KEY).take(pa.array(mine - run.start))
+                keys.update(zip(mine.tolist(), found.to_pylist(), strict=True))
+    return [keys[ordinal] for ordinal in ordinals.tolist()]
