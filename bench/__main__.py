@@ -1,86 +1,86 @@
-"""`make bench`: all lanes one after the other on this machine, medians and ratios into bench/results.
+"""`make bench`: all parts one after the other on this machine, figures into bench/results, tables into the pages.
 
-`python -m bench [--rows 1000000,4000000] [--repeats 3,1] [--readme] [--lanes …]`. Environment: HOODIE_BENCH_PYTHON_35
-(Python of the PySpark 3.5 environment) and HOODIE_JVM_BUNDLE, which `make bench` sets.
+`python -m bench [--only record,tagging] [--docs] [--tiny] …`. Environment: HOODIE_BENCH_PYTHON_35 (Python of the
+PySpark 3.5 environment) and HOODIE_JVM_BUNDLE, which `make bench` sets. `--tiny` shows in a few minutes whether the
+code works.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
-import sys
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from bench.data import inputs
-from bench.table import put_into_readme, render
-
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+from bench.child import tell
+from bench.markdown import put_section
+from bench.parts import PARTS, Part
+from bench.settings import BENCH, TINY, Settings
 
 
 def main() -> None:
-    """Run every lane in a process of its own, then write and show the results."""
+    """Measure the parts that are wanted, write and show the results."""
     wanted = _arguments()
-    work = Path(wanted.work)
-    work.mkdir(parents=True, exist_ok=True)
-    tables = []
-    for rows, repeats in zip(wanted.rows, wanted.repeats, strict=True):
-        inputs(work, rows)
-        figures = [_run(label, rows, repeats, work) for label in wanted.lanes]
-        result = {"machine": _machine(), "rows": rows, "repeats": repeats, "lanes": figures}
-        RESULTS.mkdir(exist_ok=True)
-        name = RESULTS / f"copy-on-write-{rows}.json"
-        name.write_text(json.dumps(result, indent=1) + "\n")
-        tables.append(render(result))
-        print(tables[-1])
-        print(f"written to {name}")
-    if wanted.readme:
-        put_into_readme(HERE.parent / "README.md", tables)
+    settings = _settings(wanted)
+    settings.work.mkdir(parents=True, exist_ok=True)
+    settings.results.mkdir(parents=True, exist_ok=True)
+    parts = [part for part in PARTS if not wanted.only or part.name in wanted.only]
+    if not wanted.tiny:
+        minutes = sum(part.minutes for part in parts)
+        tell(f"{', '.join(part.name for part in parts)}: about {minutes} minutes on two cores")
+    for part in parts:
+        _measure(part, settings)
+
+
+def _measure(part: Part, settings: Settings) -> None:
+    texts = []
+    for result in part.run(settings):
+        path = settings.results / f"{part.file_name(result)}.json"
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        texts.append(part.render(result))
+        print(f"{texts[-1]}\nwritten to {path}\n", flush=True)
+    if settings.docs:
+        put_section(part.page, part.name, "\n".join(texts))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench")
-    numbers = lambda text: [int(part) for part in text.split(",")]  # noqa: E731
-    parser.add_argument("--rows", type=numbers, default=[1_000_000, 4_000_000])
-    parser.add_argument("--repeats", type=numbers, default=[3, 1], help="for each of --rows")
-    parser.add_argument("--readme", action="store_true", help="put the tables into README.md")
-    parser.add_argument("--work", default="/tmp/hoodie-bench")
-    parser.add_argument(
-        "--lanes",
-        type=lambda text: text.split(","),
-        default=["parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs"],
-    )
-    return parser.parse_args()
+    names = [part.name for part in PARTS]
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("--only", type=_texts, default=(), help=f"parts: {','.join(names)}")
+    parser.add_argument("--rows", type=_numbers, help="sizes of the copy-on-write story: 1000000,4000000")
+    parser.add_argument("--repeats", type=_numbers, help="for each of --rows: 3,1")
+    parser.add_argument("--lanes", type=_texts, default=(), help="only these lanes of the stories")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes: not to measure, but to try the code")
+    parser.add_argument("--docs", action="store_true", help="put the tables and the picture into README.md and docs")
+    parser.add_argument("--work", type=Path, default=Path("/tmp/hoodie-bench"), help="folder for inputs and tables")
+    wanted = parser.parse_args()
+    if unknown := set(wanted.only) - set(names):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if wanted.tiny and wanted.docs:
+        parser.error("tiny figures do not belong into the pages: leave out --docs or --tiny")
+    return wanted
 
 
-def _run(label: str, rows: int, repeats: int, work: Path) -> dict[str, Any]:
-    """One lane's figures; its output is shown where it fails."""
-    lane, _, version = label.partition("/")
-    python = os.environ["HOODIE_BENCH_PYTHON_35"] if version == "3.5" else sys.executable
-    command = [python, "-m", "bench.run_lane", lane, str(rows), str(repeats), str(work)]
-    print(f"{label}: {rows:,} rows ...", file=sys.stderr, flush=True)
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
-    if done.returncode or not lines:
-        raise SystemExit(f"{label} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    figures: dict[str, Any] = json.loads(lines[-1].removeprefix("FIGURES "))
-    return figures | {"lane": label}
+def _settings(wanted: argparse.Namespace) -> Settings:
+    settings = Settings(work=wanted.work, results=BENCH / "results", docs=wanted.docs, lanes=wanted.lanes)
+    if wanted.tiny:
+        settings = replace(settings, results=wanted.work / "results", **TINY)
+    if not wanted.docs:
+        settings = replace(settings, picture=settings.results / settings.picture.name)
+    if wanted.rows:
+        repeats = wanted.repeats or (1,) * len(wanted.rows)
+        settings = replace(settings, rows=wanted.rows, repeats=repeats)
+    elif wanted.repeats:
+        settings = replace(settings, repeats=wanted.repeats)
+    return settings
 
 
-def _machine() -> dict[str, Any]:
-    memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
-    return {
-        "cores": os.cpu_count(),
-        "memory_gib": round(int(memory.split()[1]) / 2**20, 1),
-        "python": platform.python_version(),
-        "load_before": os.getloadavg()[0],
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,15 @@ def inputs(folder: Path, rows: int) -> Inputs:
     return found
 
 
+def some_keys(rows: int) -> list[str]:
+    """Three keys of a table of so many rows, far from each other."""
+    return [_key(rows * quarter // 4) for quarter in (1, 2, 3)]
+
+
+def _key(number: int) -> str:
+    return hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
+
+
 def _write(folder: Path, numbers: np.ndarray[tuple[int], np.dtype[np.int64]], version: int) -> None:
     if (folder / "_SUCCESS").exists():
         return
@@ -51,7 +60,7 @@ def _write(folder: Path, numbers: np.ndarray[tuple[int], np.dtype[np.int64]], ve
 def _rows(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], version: int) -> pa.Table:
     random = np.random.default_rng(int(numbers[0]) + version if len(numbers) else version)
     count = len(numbers)
-    keys = [hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest() for number in numbers]
+    keys = [_key(number) for number in numbers.tolist()]
     moments = pa.array(1_700_000_000_000_000 + numbers * 1_000_000 + version).cast(pa.timestamp("us", "UTC"))
     return pa.table(
         {

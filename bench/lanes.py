@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ JVM_SESSION = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
 }
 AGGREGATE = ("city", "count(*)", "sum(fare)", "avg(distance)")
+Phases = Mapping[str, float]
 
 
 class Lane(ABC):
@@ -38,10 +40,10 @@ class Lane(ABC):
         shutil.rmtree(self.path, ignore_errors=True)
 
     @abstractmethod
-    def bulk_insert(self, base: Path) -> None:
-        """Write a new table."""
+    def bulk_insert(self, base: Path) -> Phases | None:
+        """Write a new table; a lane that knows tells the seconds of its phases."""
 
-    def upsert(self, changes: Path) -> None:
+    def upsert(self, changes: Path) -> Phases | None:
         """Merge changes in."""
         raise NotImplementedError
 
@@ -51,6 +53,10 @@ class Lane(ABC):
 
     def incremental(self) -> int:
         """Count the rows changed by the latest commit."""
+        raise NotImplementedError
+
+    def read_keys(self, keys: list[str]) -> int:
+        """Read the rows with these keys, and count them."""
         raise NotImplementedError
 
 
@@ -81,20 +87,31 @@ class SparkLane(Lane):
 
 
 class HoodieLane(SparkLane):
-    """This project, through PySpark."""
+    """This project, through PySpark, looking into the files of the partitions."""
 
-    def bulk_insert(self, base: Path) -> None:
+    index = "simple"
+
+    def bulk_insert(self, base: Path) -> Phases:
         import hoodie
 
         frame = self.load(base)
-        table = hoodie.create(self.path, frame, record_key="key", partition_by="city", ordering="ts", spark=self.spark)
-        table.bulk_insert(frame)
+        table = hoodie.create(
+            self.path,
+            frame,
+            record_key="key",
+            partition_by="city",
+            ordering="ts",
+            index=self.index,
+            spark=self.spark,
+        )
+        return table.bulk_insert(frame).seconds
 
-    def upsert(self, changes: Path) -> None:
+    def upsert(self, changes: Path) -> Phases:
         import hoodie
 
         result = hoodie.open(self.path, spark=self.spark).upsert(self.load(changes))
         print(result, file=sys.stderr)
+        return result.seconds
 
     def aggregate(self) -> list[Any]:
         import hoodie
@@ -109,8 +126,21 @@ class HoodieLane(SparkLane):
         return int(table.changes(since=commits[-2].requested_time).count())
 
 
+class HoodieRecordLane(HoodieLane):
+    """This project with the record index; rows by key are read without Spark."""
+
+    index = "record"
+
+    def read_keys(self, keys: list[str]) -> int:
+        import hoodie
+
+        return int(hoodie.open(self.path, spark=False).read_keys(keys).num_rows)
+
+
 class HudiJvmLane(SparkLane):
-    """JVM Hudi 1.2.0 on PySpark 3.5."""
+    """JVM Hudi 1.2.0 on PySpark 3.5, with the index that it takes if nothing is said."""
+
+    options: Mapping[str, str] = {}
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, {**JVM_SESSION, "spark.jars": os.environ["HOODIE_JVM_BUNDLE"]})
@@ -124,6 +154,7 @@ class HudiJvmLane(SparkLane):
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.hive_style_partitioning": "true",
             "hoodie.parquet.compression.codec": "zstd",
+            **self.options,
         }
         self.load(folder).write.format("hudi").options(**options).mode(mode).save(str(self.path))
 
@@ -141,6 +172,21 @@ class HudiJvmLane(SparkLane):
         begin = names[-2].split("_")[1].partition(".")[0]
         options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         return int(self.spark.read.format("hudi").options(**options).load(str(self.path)).count())
+
+
+class HudiJvmRecordLane(HudiJvmLane):
+    """JVM Hudi with its record index."""
+
+    options: Mapping[str, str] = {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+
+    def read_keys(self, keys: list[str]) -> int:
+        reader = self.spark.read.format("hudi").options(**self.options)
+        reader = reader.option("hoodie.metadata.enable", "true").option("hoodie.enable.data.skipping", "true")
+        frame = reader.load(str(self.path))
+        return len(frame.where(frame["key"].isin(keys)).collect())
 
 
 class ParquetLane(SparkLane):
@@ -193,7 +239,9 @@ class DeltaLane(Lane):
 
 LANES = {
     "hoodie": HoodieLane,
+    "hoodie-record": HoodieRecordLane,
     "hudi-jvm": HudiJvmLane,
+    "hudi-jvm-record": HudiJvmRecordLane,
     "parquet": ParquetLane,
     "parquet-partitioned": PartitionedParquetLane,
     "delta-rs": DeltaLane,

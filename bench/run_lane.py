@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -14,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.data import inputs
-from bench.lanes import LANES, Lane
+from bench.child import print_figures
+from bench.data import Inputs, inputs, some_keys
+from bench.lanes import LANES, Lane, Phases
 from bench.memory import Peak, peak_memory
 
 _WARM_ROWS = 20_000
@@ -41,6 +41,12 @@ class Figures:
         self._note(step, peak)
         return result
 
+    def time_write(self, step: str, work: Callable[[], Phases | None]) -> None:
+        """Run a step that may tell of its phases, which become steps such as `upsert.tag`."""
+        for phase, took in (self.time(step, work) or {}).items():
+            if phase != "total":
+                self.seconds.setdefault(f"{step}.{phase}", []).append(round(took, 3))
+
     def _note(self, step: str, peak: Peak) -> None:
         known = self.memory.setdefault(step, {"driver_mib": 0.0, "worker_mib": 0.0, "jvm_mib": 0.0})
         for name in known:
@@ -61,17 +67,21 @@ def run(lane: Lane, name: str, rows: int, repeats: int, work: Path) -> Figures:
     return figures
 
 
-def _story(lane: Lane, figures: Figures, data: Any) -> None:
+def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
     lane.drop()
-    figures.time("bulk_insert", lambda: lane.bulk_insert(data.base))
+    figures.time_write("bulk_insert", lambda: lane.bulk_insert(data.base))
     for _ in range(2):
         figures.time("snapshot", lane.aggregate)
     if type(lane).upsert is not Lane.upsert:
-        figures.time("upsert", lambda: lane.upsert(data.upsert))
-        figures.time("commit_100", lambda: lane.upsert(data.small))
+        figures.time_write("upsert", lambda: lane.upsert(data.upsert))
+        figures.time_write("commit_100", lambda: lane.upsert(data.small))
     if type(lane).incremental is not Lane.incremental:
         changed = figures.time("incremental", lane.incremental)
         assert changed == 100, f"{figures.lane}: the last commit changed {changed} rows, not 100"
+    if type(lane).read_keys is not Lane.read_keys:
+        for _ in range(2):
+            found = figures.time("keys_3", lambda: lane.read_keys(some_keys(data.rows)))
+            assert found == 3, f"{figures.lane}: 3 keys were asked for, {found} rows came"
     figures.size_mib = sum(p.stat().st_size for p in lane.path.rglob("*.parquet")) / 2**20
 
 
@@ -81,7 +91,7 @@ def main() -> None:
     lane = LANES[name](work / f"table-{name}")
     figures = run(lane, name, rows, repeats, work)
     lane.drop()
-    print("FIGURES " + json.dumps(asdict(figures) | {"medians": figures.medians()}))
+    print_figures(asdict(figures) | {"medians": figures.medians()})
 
 
 if __name__ == "__main__":

@@ -1,61 +1,64 @@
-"""Results as a Markdown table: medians, and ratios to the floor and to the JVM within the same run."""
+"""The stories of the lanes as Markdown: medians, and ratios to the floor and to the JVM within the same run."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
+from bench.markdown import machine_line, seconds_text, table
+
 STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
+RECORD_STEPS = (*STEPS, "keys_3", "upsert.tag", "upsert.index", "bulk_insert.index")
+_JVM = "hudi-jvm/3.5"
+_JVM_RECORD = "hudi-jvm-record/3.5"
+
+Lanes = Mapping[str, Mapping[str, Any]]
 
 
-def render(result: dict[str, Any]) -> str:
-    """A table with one row per lane, then the ratios that matter."""
+def render(result: Mapping[str, Any]) -> str:
+    """The copy-on-write story: a row for each lane, then the ratios that matter."""
     lanes = {lane["lane"]: lane for lane in result["lanes"]}
-    machine = result["machine"]
+    lines = [f"- {text}" for label in ("hoodie/4", "hoodie/3.5") if label in lanes for text in _ratios(label, lanes)]
+    return _story(result, lanes, STEPS, "", lines)
+
+
+def render_record(result: Mapping[str, Any]) -> str:
+    """The same story with record indexes, look-ups by key, and phases of our writes."""
+    lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    lines = []
+    for label in ("hoodie-record/4", "hoodie-record/3.5"):
+        if label in lanes and _JVM_RECORD in lanes:
+            told = _faster(lanes[label], lanes[_JVM_RECORD], (*STEPS, "keys_3"))
+            lines.append(f"- {label} against JVM Hudi with its record index: {told} faster")
+    return _story(result, lanes, RECORD_STEPS, ", record index", lines)
+
+
+def _story(result: Mapping[str, Any], lanes: Lanes, steps: tuple[str, ...], what: str, ratios: list[str]) -> str:
     runs = f"median of {result['repeats']} runs" if result["repeats"] > 1 else "one run"
-    lines = [
-        f"{result['rows']:,} rows, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['when'][:10]}: seconds, {runs}",
-        "",
-        "| | " + " | ".join(STEPS) + " | Python peak MiB (upsert) | size MiB |",
-        "|---" * (len(STEPS) + 3) + "|",
-    ]
+    title = f"{result['rows']:,} rows{what}, {machine_line(result['machine'])}: seconds, {runs}"
+    rows = []
     for label, lane in lanes.items():
-        cells = [_cell(lane, step) for step in STEPS]
         memory = lane["memory"].get("upsert", {})
         peak = max(memory.get("worker_mib", 0.0), memory.get("driver_mib", 0.0))
-        lines.append(f"| {label} | " + " | ".join(cells) + f" | {peak or '-'} | {lane['size_mib']:.0f} |")
-    return "\n".join([*lines, "", *_ratios(lanes), ""])
+        rows.append([label, *(_cell(lane, step) for step in steps), f"{peak or '-'}", f"{lane['size_mib']:.0f}"])
+    head = ["", *steps, "Python peak MiB (upsert)", "size MiB"]
+    return "\n".join([title, "", table(head, rows), "", *ratios, ""])
 
 
-def put_into_readme(path: Path, tables: list[str]) -> None:
-    """Replace what stands between the markers of the README's section on measurements."""
-    before, begin, rest = path.read_text("utf-8").partition("<!-- bench:begin -->\n")
-    _, end, after = rest.partition("<!-- bench:end -->")
-    if not begin or not end:
-        raise ValueError(f"{path}: the markers bench:begin and bench:end are missing")
-    path.write_text(before + begin + "\n".join(tables) + end + after, "utf-8")
+def _cell(lane: Mapping[str, Any], step: str) -> str:
+    return seconds_text(lane["seconds"][step]) if step in lane["seconds"] else "-"
 
 
-def _cell(lane: dict[str, Any], step: str) -> str:
-    if step not in lane["medians"]:
-        return "-"
-    seconds = lane["seconds"][step]
-    return f"{lane['medians'][step]:.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
+def _ratios(label: str, lanes: Lanes) -> list[str]:
+    told = []
+    if "parquet" in lanes:
+        ours, floor = lanes[label]["medians"], lanes["parquet"]["medians"]
+        pairs = [f"{step} {ours[step] / floor[step]:.2f}x" for step in ("bulk_insert", "snapshot")]
+        told.append(f"{label} against plain Parquet: {', '.join(pairs)} its time")
+    if _JVM in lanes:
+        told.append(f"{label} against JVM Hudi: {_faster(lanes[label], lanes[_JVM], STEPS)} faster")
+    return told
 
 
-def _ratios(lanes: dict[str, Any]) -> list[str]:
-    lines = []
-    for label in ("hoodie/4", "hoodie/3.5"):
-        if label not in lanes:
-            continue
-        ours = lanes[label]["medians"]
-        if "parquet" in lanes:
-            floor = lanes["parquet"]["medians"]
-            pairs = [f"{step} {ours[step] / floor[step]:.2f}x" for step in ("bulk_insert", "snapshot")]
-            lines.append(f"- {label} against plain Parquet: {', '.join(pairs)} its time")
-        if "hudi-jvm/3.5" in lanes:
-            jvm = lanes["hudi-jvm/3.5"]["medians"]
-            pairs = [f"{step} {jvm[step] / ours[step]:.1f}x" for step in STEPS]
-            lines.append(f"- {label} against JVM Hudi: {', '.join(pairs)} faster")
-    return lines
+def _faster(ours: Mapping[str, Any], theirs: Mapping[str, Any], steps: tuple[str, ...]) -> str:
+    return ", ".join(f"{step} {theirs['medians'][step] / ours['medians'][step]:.1f}x" for step in steps)

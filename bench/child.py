@@ -1,0 +1,37 @@
+"""Run a module of the benchmark in a process of its own, and read the figures that it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_MARK = "FIGURES "
+_ROOT = Path(__file__).parents[1]
+
+
+def figures_of(module: str, *arguments: object, version: str = "") -> Any:
+    """What `python -m module arguments` gave to `print_figures`; `version` "3.5" takes the Python of that PySpark.
+
+    Raises: SystemExit with the child's output if it fails.
+    """
+    python = os.environ["HOODIE_BENCH_PYTHON_35"] if version == "3.5" else sys.executable
+    command = [python, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=_ROOT, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if done.returncode or not lines:
+        raise SystemExit(f"{' '.join(command[1:])} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return json.loads(lines[-1].removeprefix(_MARK))
+
+
+def print_figures(figures: Any) -> None:
+    """Hand figures to the process that started this one."""
+    print(_MARK + json.dumps(figures), flush=True)
+
+
+def tell(text: str) -> None:
+    """Say what is being measured."""
+    print(text, file=sys.stderr, flush=True)

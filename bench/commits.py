@@ -1,0 +1,111 @@
+"""Many small commits on one table with the record index: does commit #500 cost what #5 cost?
+
+`python -m bench.commits FOLDER ROWS COMMITS` runs it in a process of its own. A commit has 80 new keys and 20 updates.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import hoodie
+from bench.child import figures_of, print_figures, tell
+from bench.keys import Numbers, narrow_rows
+from bench.markdown import machine_line, table
+from bench.settings import Settings, machine
+
+WINDOW = 11
+"""Commits that are compared: #5 to #15, and as many at the end. Each window has one compaction of the metadata."""
+_FIRST = 5
+_INSERTS = 80
+_UPDATES = 20
+_PHASES = ("total", "stage", "tag", "write", "index", "commit")
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    """Build the table and commit."""
+    told = machine()
+    folder = settings.work / "table-commits"
+    tell(f"commits: {settings.commits} ...")
+    figures: dict[str, Any] = figures_of("bench.commits", folder, settings.commits_rows, settings.commits)
+    return {"machine": told, "rows": settings.commits_rows, "commits": settings.commits} | figures
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """A row for each phase and for the files, a column for each window, and their ratio."""
+    ends = (_FIRST + WINDOW - 1, result["commits"])
+    windows = [result["seconds"][end - WINDOW : end] for end in ends]
+    rows = []
+    for phase in _PHASES:
+        early, late = (median(commit[phase] for commit in window) for window in windows)
+        rows.append([f"{phase}, median seconds", f"{early:.3f}", f"{late:.3f}", _ratio(early, late)])
+    slowest = [max(commit["total"] for commit in window) for window in windows]
+    rows.append(["total, slowest", *(f"{took:.3f}" for took in slowest), _ratio(*slowest)])
+    for name, title in (
+        ("metadata_files", "files in .hoodie/metadata"),
+        ("metadata_mib", "MiB in .hoodie/metadata"),
+        ("timeline_files", "files of the table's timeline"),
+    ):
+        counts = [result["files"][str(end)][name] for end in ends]
+        rows.append([title, *(f"{count:,.4g}" for count in counts), _ratio(*counts)])
+    head = ["", *(f"#{end - WINDOW + 1} to #{end}" for end in ends), "ratio"]
+    title = (
+        f"{result['rows']:,} rows, {result['commits']} commits of {_INSERTS} new rows and {_UPDATES} updates, "
+        f"in process, {machine_line(result['machine'])}; files are counted after the last commit of each column"
+    )
+    return "\n".join([title, "", table(head, rows), ""])
+
+
+def _ratio(early: float, late: float) -> str:
+    return f"{late / early:.2f}x" if early else "-"
+
+
+def _commit_all(folder: Path, rows: int, commits: int) -> dict[str, Any]:
+    shutil.rmtree(folder, ignore_errors=True)
+    data = narrow_rows(np.arange(rows), ts=0)
+    hoodie.create(folder, data.schema, record_key="key", ordering="ts", index="record").bulk_insert(data)
+    random = np.random.default_rng(0)
+    seconds: list[dict[str, float]] = []
+    files: dict[str, dict[str, float]] = {}
+    for number in range(1, commits + 1):
+        chosen = _numbers(rows + (number - 1) * _INSERTS, random)
+        result = hoodie.open(folder, spark=False).upsert(narrow_rows(chosen, ts=number))
+        assert (result.inserted, result.updated) == (_INSERTS, _UPDATES), str(result)
+        seconds.append({phase: round(took, 4) for phase, took in result.seconds.items()})
+        if number in (_FIRST + WINDOW - 1, commits):
+            files[str(number)] = _files(folder)
+    shutil.rmtree(folder)
+    return {"seconds": seconds, "files": files}
+
+
+def _numbers(known: int, random: np.random.Generator) -> Numbers:
+    """The rows of one commit: updates of some of the known ones, then the next ones."""
+    return np.concatenate([random.choice(known, _UPDATES, replace=False), np.arange(known, known + _INSERTS)])
+
+
+def _files(folder: Path) -> dict[str, float]:
+    metadata = _sizes(folder / ".hoodie/metadata")
+    return {
+        "metadata_files": len(metadata),
+        "metadata_mib": round(sum(metadata) / 2**20, 2),
+        "timeline_files": len(_sizes(folder / ".hoodie/timeline")),
+    }
+
+
+def _sizes(folder: Path) -> Sequence[int]:
+    return [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+
+
+def main() -> None:
+    """Measure with the sizes that the arguments name."""
+    print_figures(_commit_all(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What a worker holds while it looks keys up in the record index, beside the bound that it must not pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import hoodie
+from bench.memory import peak_memory
+from hoodie.engine import LocalEngine
+from hoodie.metadata.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
+from hoodie.storage import open_store
+
+_ENTRY_BYTES = 21
+"""Bytes of an entry in a block beside its key and value (docs/record-index/scaling.md)."""
+
+
+def memory_of_look_up(folder: Path, keys: pa.StringArray) -> dict[str, Any]:
+    """Look keys up in this process, which should have done nothing yet. Sizes are in MiB."""
+    _load_libraries()
+    table = hoodie.open(folder, spark=False)
+    with peak_memory() as peak:
+        peak.sample()
+        before = peak.driver_mib
+        found = table.record_locations(keys)
+    assert found["file_id"].null_count == 0, f"{found['file_id'].null_count} of {len(keys)} keys were not found"
+    state = table.view().record_index()
+    assert state is not None, "the table has no record index"
+    threads = LocalEngine().threads
+    task = _task_bytes(folder, state)
+    return {
+        "keys": len(keys),
+        "before_mib": round(before, 1),
+        "grown_mib": round(peak.driver_mib - before, 1),
+        "cache_mib": CACHE_BYTES_MAX / 2**20,
+        "task_mib": round(task / 2**20, 1),
+        "threads": threads,
+        "bound_mib": round((CACHE_BYTES_MAX + threads * task) / 2**20, 1),
+    }
+
+
+def _load_libraries() -> None:
+    """What every process takes for its first look-up, however small, is no part of the figure."""
+    rows = pa.table({"key": ["a", "b"]})
+    table = hoodie.create("memory://bench-look-up-memory", rows.schema, record_key="key", index="record")
+    table.upsert(rows)
+    table.record_locations(rows)
+
+
+def _task_bytes(folder: Path, state: RecordIndexState) -> int:
+    """The most that a task takes: the greatest bucket's files, its entries as blocks, and as columns."""
+    bucket = max(state.buckets, key=lambda bucket: bucket.size_bytes)
+    content = read_bucket(open_store(folder), bucket)
+    columns = [column for block in content.blocks for column in (block.keys, block.values) if column is not None]
+    rows = sum(len(block) for block in content.blocks)
+    if content.base is not None:
+        columns += content.base.entries()
+        rows += len(content.base)
+    held = sum(int(column.nbytes) for column in columns)
+    return bucket.size_bytes + 2 * held + _ENTRY_BYTES * rows

@@ -1,0 +1,42 @@
+"""The parts of the benchmark: what each runs, how it is shown, and on which page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import commits, crossing, stories, table, tagging
+from bench.settings import MEASURED, README, Settings
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part gives one result, or one for each size; `minutes` is an estimate with the default sizes."""
+
+    name: str
+    minutes: int
+    run: Callable[[Settings], list[Result]]
+    render: Callable[[Mapping[str, Any]], str]
+    page: Path
+    has_sizes: bool = False
+
+    def file_name(self, result: Mapping[str, Any]) -> str:
+        """Name of the file with a result."""
+        return f"{self.name}-{result['rows']}" if self.has_sizes else self.name
+
+
+def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]]:
+    return lambda settings: [run(settings)]
+
+
+PARTS = (
+    Part("copy-on-write", 13, stories.copy_on_write, table.render, README, has_sizes=True),
+    Part("record", 9, stories.record, table.render_record, README, has_sizes=True),
+    Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
+    Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
+    Part("commits", 4, _one(commits.run), commits.render, MEASURED),
+)

@@ -1,0 +1,37 @@
+"""The picture of the seek/scan crossing: an SVG whose bytes depend on the figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+_COLOURS = ("#c2410c", "#1d4ed8", "#15803d")
+_STYLES = {"seek": "-", "scan": "--"}
+
+
+def draw(result: Mapping[str, Any], path: Path) -> None:
+    """Draw time against share, both logarithmic: a colour for each bucket, a dashed line for the scan."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    settings = {"svg.hashsalt": "hoodie", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(7, 4), layout="constrained", facecolor="white")
+        axes = figure.subplots()
+        for bucket, colour in zip(result["buckets"], _COLOURS, strict=False):
+            shares = [100 * point["share"] for point in bucket["points"]]
+            for way, style in _STYLES.items():
+                times = [median(point[way]) for point in bucket["points"]]
+                axes.plot(shares, times, style, color=colour, label=f"{way}, {bucket['entries']:,} keys")
+            if bucket["crossing"] is not None:
+                axes.axvline(100 * bucket["crossing"], color=colour, linewidth=0.8, linestyle=":")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("keys looked up, % of the bucket's keys")
+        axes.set_ylabel("seconds")
+        axes.grid(which="major", linewidth=0.4, color="#d4d4d4")
+        axes.legend(frameon=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata={"Date": None})

@@ -1,0 +1,76 @@
+"""Sizes of a run: the real ones, and tiny ones that show whether the code works."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).parent
+ROOT = BENCH.parent
+README = ROOT / "README.md"
+MEASURED = ROOT / "docs" / "record-index" / "measured.md"
+PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
+
+COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
+RECORD_LANES = ("hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to measure and how often; `docs` puts the tables into the pages."""
+
+    work: Path
+    results: Path
+    docs: bool = False
+    picture: Path = PICTURE
+    rows: tuple[int, ...] = (1_000_000, 4_000_000)
+    repeats: tuple[int, ...] = (3, 1)
+    """For each of `rows`."""
+    lanes: tuple[str, ...] = ()
+    """Only these lanes of the stories; all if empty."""
+    record_rows: int = 1_000_000
+    record_repeats: int = 3
+    tagging_rows: tuple[int, int] = (1_000_000, 10_000_000)
+    tagging_keys: int = 100_000
+    tagging_repeats: int = 3
+    crossing_entries: tuple[int, ...] = (100_000, 1_000_000)
+    crossing_repeats: int = 3
+    commits: int = 500
+    commits_rows: int = 100_000
+    hfile_entries: int = 1_000_000
+
+    def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the lanes that are wanted."""
+        return tuple(lane for lane in lanes if not self.lanes or lane in self.lanes)
+
+
+TINY: dict[str, Any] = {
+    "rows": (20_000,),
+    "repeats": (1,),
+    "record_rows": 20_000,
+    "record_repeats": 1,
+    "tagging_rows": (10_000, 20_000),
+    "tagging_keys": 1_000,
+    "tagging_repeats": 1,
+    "crossing_entries": (5_000, 20_000),
+    "crossing_repeats": 1,
+    "commits": 30,
+    "commits_rows": 2_000,
+    "hfile_entries": 20_000,
+}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on, and how busy it was before."""
+    memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(int(memory.split()[1]) / 2**20, 1),
+        "python": platform.python_version(),
+        "load_before": os.getloadavg()[0],
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,33 @@
+"""The lanes one after the other, each in a process of its own: `copy-on-write` and `record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.child import figures_of, tell
+from bench.data import inputs
+from bench.settings import COPY_ON_WRITE_LANES, RECORD_LANES, Settings, machine
+
+
+def copy_on_write(settings: Settings) -> list[dict[str, Any]]:
+    """A result for each size: without an index of records, as in earlier releases."""
+    sizes = zip(settings.rows, settings.repeats, strict=True)
+    return [_story(settings.chosen(COPY_ON_WRITE_LANES), rows, repeats, settings.work) for rows, repeats in sizes]
+
+
+def record(settings: Settings) -> list[dict[str, Any]]:
+    """One result: ours and the JVM's, both with the record index."""
+    lanes = settings.chosen(RECORD_LANES)
+    return [_story(lanes, settings.record_rows, settings.record_repeats, settings.work)]
+
+
+def _story(lanes: tuple[str, ...], rows: int, repeats: int, work: Path) -> dict[str, Any]:
+    inputs(work, rows)
+    told = machine()
+    figures = []
+    for label in lanes:
+        tell(f"{label}: {rows:,} rows ...")
+        lane, _, version = label.partition("/")
+        figures.append(figures_of("bench.run_lane", lane, rows, repeats, work, version=version) | {"lane": label})
+    return {"machine": told, "rows": rows, "repeats": repeats, "lanes": figures}

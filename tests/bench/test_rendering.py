@@ -1,0 +1,100 @@
+"""What the benchmark makes of figures: tables, ratios, sections of pages. Nothing is measured here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import commits, tagging
+from bench.markdown import put_section, seconds_text
+from bench.table import render, render_record
+
+MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00"}
+
+
+def _lane(label: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
+    medians = {step: sorted(values)[len(values) // 2] for step, values in seconds.items()}
+    return {"lane": label, "seconds": seconds, "medians": medians, "memory": {}, "size_mib": 3.2}
+
+
+def _story(*lanes: dict[str, Any]) -> dict[str, Any]:
+    return {"machine": MACHINE, "rows": 1_000, "repeats": 3, "lanes": list(lanes)}
+
+
+def _steps(took: float, *names: str) -> dict[str, list[float]]:
+    steps = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental", *names)
+    return {step: [took, took / 2, took * 2] for step in steps}
+
+
+def test_a_story_shows_medians_with_their_range_and_ratios_to_floor_and_jvm() -> None:
+    floor = _lane("parquet", {"bulk_insert": [1.0], "snapshot": [1.0]})
+    text = render(_story(floor, _lane("hoodie/4", _steps(2.0)), _lane("hudi-jvm/3.5", _steps(9.0))))
+    assert "| hoodie/4 | 2.00 (1.00-4.00) |" in text
+    assert "| parquet | 1.00 | - | - | 1.00 | - |" in text
+    assert "- hoodie/4 against plain Parquet: bulk_insert 2.00x, snapshot 2.00x its time" in text
+    assert "- hoodie/4 against JVM Hudi: bulk_insert 4.5x, upsert 4.5x" in text
+
+
+def test_the_record_story_shows_look_ups_and_phases() -> None:
+    phases = {"upsert.tag": [0.25], "upsert.index": [0.125], "bulk_insert.index": [0.5]}
+    ours = _lane("hoodie-record/4", _steps(1.0, "keys_3") | phases)
+    text = render_record(_story(ours, _lane("hudi-jvm-record/3.5", _steps(8.0, "keys_3"))))
+    assert "| 0.25 | 0.12 | 0.50 | - | 3 |" in text
+    assert "upsert 8.0x" in text
+    assert "keys_3 8.0x faster" in text
+
+
+def test_lanes_alone_have_no_ratios() -> None:
+    assert "against" not in render(_story(_lane("hoodie/4", _steps(2.0))))
+    assert "against" not in render_record(_story(_lane("hoodie-record/4", _steps(2.0))))
+
+
+def test_tagging_has_a_column_for_each_size_and_their_ratio() -> None:
+    def size(rows: int, took: float) -> dict[str, Any]:
+        phases = {"tag": took, "total": 5 * took}
+        memory = {"keys": 100, "before_mib": 90.0, "grown_mib": 30.0, "cache_mib": 256.0, "task_mib": 2.5, "threads": 2}
+        return {
+            "rows": rows,
+            "build": {"seconds": {"total": 9.0, "index": 1.0}, "index_mib": 4.0},
+            "look_up": [{"cold": took, "warm": [took / 2, took / 4]}],
+            "tag": [{"cold": phases, "warm": phases}],
+            "memory": memory | {"bound_mib": 261.0},
+        }
+
+    sizes = [size(1_000, 1.0), size(10_000, 1.5)]
+    text = tagging.render({"machine": MACHINE, "keys": 100, "repeats": 1, "sizes": sizes})
+    assert "| tag 100 keys, warm | 1.00 | 1.50 | 1.5x |" in text
+    assert "30 MiB at most on top of the 90 MiB it has before; bound 261 MiB" in text
+
+
+def test_commits_compares_the_first_window_with_the_last() -> None:
+    phases = ("total", "stage", "tag", "write", "index", "commit")
+    seconds = [dict.fromkeys(phases, 1.0 if number <= 15 else 1.5) for number in range(1, 31)]
+    files = {str(end): {"metadata_files": end, "metadata_mib": end / 2, "timeline_files": 3 * end} for end in (15, 30)}
+    text = commits.render({"machine": MACHINE, "rows": 10, "commits": 30, "seconds": seconds, "files": files})
+    assert "|  | #5 to #15 | #20 to #30 | ratio |" in text
+    assert "| total, median seconds | 1.000 | 1.500 | 1.50x |" in text
+    assert "| files in .hoodie/metadata | 15 | 30 | 2.00x |" in text
+
+
+def test_only_the_named_section_of_a_page_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    sections = "".join(f"<!-- bench:{name}:begin -->\nold {name}\n<!-- bench:{name}:end -->\n" for name in ("a", "b"))
+    page.write_text(f"above\n{sections}below\n")
+    put_section(page, "b", "new\n\n")
+    assert page.read_text() == f"above\n{sections}below\n".replace("old b", "new")
+
+
+def test_a_page_without_the_section_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("text\n")
+    with pytest.raises(ValueError, match="bench:a:begin"):
+        put_section(page, "a", "new")
+    assert page.read_text() == "text\n"
+
+
+def test_seconds_have_a_range_only_if_there_are_several() -> None:
+    assert seconds_text([0.5]) == "0.50"
+    assert seconds_text([0.02, 0.5, 0.3, 0.4]) == "0.35 (0.020-0.50)"
