@@ -139,7 +139,7 @@ def _is_due(context: ServiceContext, earliest: Instant) -> bool:
 def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     """What goes; None if nothing does."""
     folder, timeline = context.folder, context.metadata_timeline
-    listed = {name: _names(folder, name) for name in sorted(context.kinds)}
+    listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
     archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
     paths: dict[str, tuple[CleanFileInfo, ...]] = {}
     for partition, names in listed.items():

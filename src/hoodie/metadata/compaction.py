@@ -76,7 +76,7 @@ def compact_if_due(context: ServiceContext) -> bool:
     """
     if not is_compaction_due(context):
         return False
-    plan = _plan(context.folder, context.kinds, believed(context.metadata_timeline, context.data_timeline))
+    plan = _plan(context.folder, context.finished_kinds, believed(context.metadata_timeline, context.data_timeline))
     if not plan.operations:
         return False
     requested_time = context.next_time()
@@ -158,11 +158,12 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
     """Compact every file group of the plan, then complete the instant."""
     folder = context.folder
     folder.begin(requested_time, Action.COMPACTION)
-    # A plan of the JVM may name partitions that were dropped since.
+    kinds = context.finished_kinds
+    # A plan of the JVM may name partitions that were dropped since, or are being built.
     tasks = [
-        CompactionTask(folder.store.spec, context.kinds[operation.partition_path], operation, requested_time)
+        CompactionTask(folder.store.spec, kinds[operation.partition_path], operation, requested_time)
         for operation in plan.operations
-        if operation.partition_path in context.kinds
+        if operation.partition_path in kinds
     ]
     engine = context.engine_for(sum(map(_work_bytes, plan.operations)))
     stats = engine.run(_task_on(engine, folder.store), tasks)

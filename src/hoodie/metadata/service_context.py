@@ -22,7 +22,11 @@ def local_engine(work_bytes: int) -> Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceContext:
-    """One run of the services, under the table's lock. `kinds` are the partitions that exist, by name."""
+    """One run of the services, under the table's lock.
+
+    `kinds` are the partitions that exist, by name. Those in `unfinished` are being built: writers log to them already,
+    but a base file made of those logs would hide the one that the build makes, which may have an older instant.
+    """
 
     folder: MetadataFolder
     kinds: Mapping[str, PartitionKind]
@@ -32,6 +36,12 @@ class ServiceContext:
     metadata_timeline: Timeline
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     engine_for: EngineFor = local_engine
+    unfinished: frozenset[str] = frozenset()
+
+    @property
+    def finished_kinds(self) -> dict[str, PartitionKind]:
+        """The partitions whose file slices may be compacted and cleaned."""
+        return {name: kind for name, kind in self.kinds.items() if name not in self.unfinished}
 
     def next_time(self) -> str:
         """A time later than everything on both timelines."""

@@ -133,6 +133,7 @@ class MetadataTable:
                 metadata_timeline=timeline,
                 limits=ServiceLimits.of(config.raw),
                 engine_for=engine_for,
+                unfinished=frozenset(config.metadata_partitions_inflight),
             )
         )
         keys, values = rows_to_columns(rows_of(changes))

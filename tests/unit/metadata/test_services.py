@@ -387,3 +387,11 @@ def test_compaction_on_workers_that_open_their_own_store(table: FakeTable) -> No
     assert compact_if_due(replace(context_of(table), engine_for=lambda _: RemoteEngine()))
     assert len(of(metadata_timeline(table), Action.COMMIT)) == 1
     assert table.metadata_table().listing(table.timeline) == before
+
+
+def test_a_partition_that_is_being_built_is_not_compacted(table: FakeTable) -> None:
+    """The base file that the build makes would be older, and nobody would see it."""
+    change(table, table.metadata_table(), SMALL.delta_commits_to_compact)
+    context = replace(context_of(table), unfinished=frozenset({"files"}))
+    assert not compact_if_due(context)
+    assert compact_if_due(replace(context, unfinished=frozenset()))
