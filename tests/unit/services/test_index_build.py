@@ -51,7 +51,8 @@ def check(table: Table, entries: int) -> None:
 
 def between(monkeypatch: pytest.MonkeyPatch, module: object, name: str, action: Callable[[], object]) -> None:
     """Run the action once, just before a function of a module is called for the first time."""
-    original, done = getattr(module, name), []
+    original = getattr(module, name)
+    done: list[bool] = []
 
     def wrapped(*args: object, **kwargs: object) -> object:
         if not done:
@@ -207,8 +208,7 @@ def test_files_that_were_cleaned_away_end_the_build(table: Table, monkeypatch: p
         for file in old:
             other.view().store.delete(file.path)
 
-    original = index_files.write_base_files
-    monkeypatch.setattr(index_files, "write_base_files", lambda *a, **k: (original(*a, **k), rewrite())[0])
+    monkeypatch.setattr(index_files, "_check_unique", lambda *_: rewrite())
     with pytest.raises(CommitConflictError, match="cleaned away"):
         table.index.build()
     monkeypatch.undo()

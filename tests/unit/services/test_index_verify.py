@@ -13,6 +13,7 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files import staged_keys
+from hoodie.format.java_hash import file_group_index
 from hoodie.index.record import entries
 from hoodie.index.record.entries import EntryWriter
 from hoodie.services.report import Report
@@ -51,7 +52,7 @@ def _forget_deletes(patch: pytest.MonkeyPatch) -> None:
 
 def _misplace(patch: pytest.MonkeyPatch) -> None:
     """Every key goes into the bucket after its own."""
-    original = entries.file_group_index
+    original = file_group_index
     for module in (entries, staged_keys):
         patch.setattr(module, "file_group_index", lambda keys, n: ((original(keys, n) + 1) % n).astype(np.int32))
 
