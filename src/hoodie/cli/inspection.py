@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -23,6 +23,11 @@ class Part(StrEnum):
     SLICES = "slices"
     PARTITIONS = "partitions"
     STATISTICS = "statistics"
+    INDEX = "index"
+
+
+_INDEX_ROWS = 20
+"""Entries of the record index that a terminal gets; `--json` gets all."""
 
 
 def timeline(
@@ -62,13 +67,14 @@ def inspect(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print files, file slices, partitions, or column statistics."""
+    """Print files, file slices, partitions, column statistics, or (the first) entries of the record index."""
     inspection = hoodie.open(path, storage_options=pairs(storage_option)).inspect
-    tables = {
+    tables: Mapping[Part, Callable[[], pa.Table]] = {
         Part.FILES: inspection.files,
         Part.SLICES: inspection.slices,
         Part.PARTITIONS: inspection.partitions,
         Part.STATISTICS: inspection.statistics,
+        Part.INDEX: lambda: inspection.index(limit=None if as_json else _INDEX_ROWS),
     }
     _print(tables[part](), as_json)
 

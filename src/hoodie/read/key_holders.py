@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
-from hoodie.errors import HoodieError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import table_index
+from hoodie.index import GLOBAL_INDEXES, table_index
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.rules import table_key_generator
@@ -49,10 +50,26 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
     None too if it no longer tells its state as of that requested time; reads then look into the data files. Where
     inserts brought about several rows of one key, the index knows the newest.
     """
+    if _index_name(view) != "record":
+        return None
     try:
-        return view.record_index(as_of=as_of) if table_index(view.config) == "record" else None
+        return view.record_index(as_of=as_of)
     except UnsupportedError:
         return None
+
+
+def names_by_path(view: TableView) -> bool:
+    """Whether the partition path is part of what names a record: keys are unique in a partition only."""
+    name = _index_name(view)
+    return name not in GLOBAL_INDEXES and not name.startswith("global")
+
+
+def _index_name(view: TableView) -> str:
+    """Our name of the table's index, or the stored one where this release does not know it: reads do without it."""
+    try:
+        return table_index(view.config)
+    except (InvalidConfigError, UnsupportedError):
+        return view.config.raw[INDEX_TYPE_KEY].strip().lower()
 
 
 def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:

@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import BaseFile
 from hoodie.format.record_location import RecordLocation
-from hoodie.index import GLOBAL_INDEXES, table_index
 from hoodie.index.record import FoundLocations
 from hoodie.metadata.view import TableView
-from hoodie.read.key_holders import locate
+from hoodie.read.key_holders import locate, names_by_path
 from hoodie.read.local import FileScan, KeySet
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_keys
@@ -50,11 +49,6 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     if found is None:
         return _located_by_files(view, wanted, as_of=instant_time)
     return location_rows(record_keys, found, view.layout.zone)
-
-
-def names_by_path(view: TableView) -> bool:
-    """Whether the partition path is part of what names a record: keys are unique in a partition only."""
-    return table_index(view.config) not in GLOBAL_INDEXES
 
 
 def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:

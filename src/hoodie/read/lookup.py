@@ -60,8 +60,9 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
     """The rows whose key the table does not hold yet, in order: for de-duplication before an insert.
 
     A key counts as held in its own partition, or anywhere if `is_global`. With a record index no data file is read.
-    Memory: the rows, and the keys among them that the table holds. Raises: as `key_table`.
+    Memory: the rows, and the keys among them that the table holds. Raises: as `key_table` and `check_readable`.
     """
+    check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), rows)
     if is_global and PARTITION_PATH in wanted.column_names:
         wanted = wanted.select([RECORD_KEY])

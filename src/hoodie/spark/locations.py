@@ -13,8 +13,8 @@ from hoodie.engine import LocalEngine
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
-from hoodie.read.key_holders import existing, index_for_reads
-from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, names_by_path
+from hoodie.read.key_holders import existing, index_for_reads, names_by_path
+from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_scan
 from hoodie.read.readable import check_readable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +92,8 @@ def test_changes_are_told_commit_by_commit(tmp_path: Path) -> None:
 
 def test_a_table_without_a_record_index_says_so(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", index="simple")
-    for call in (table.inspect.index, lambda: table.inspect.index_changes(None)):
+    calls: list[Callable[[], pa.Table]] = [table.inspect.index, lambda: table.inspect.index_changes(None)]
+    for call in calls:
         with pytest.raises(UnsupportedError, match=r"index\.build"):
             call()
 
@@ -122,12 +124,13 @@ def test_a_past_that_was_cleaned_away_is_refused_not_guessed(tmp_path: Path) -> 
     for number in range(6):
         last = table.upsert(one(f"new{number}", "c0", 0)).instant
     clean_index(table)
-    for call in (
+    calls: list[Callable[[], pa.Table]] = [
         lambda: table.inspect.index(first),
         lambda: table.inspect.index(second),
         lambda: table.inspect.index_changes(first),
         lambda: table.inspect.index_changes(None),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(UnsupportedError, match="no longer tells"):
             call()
     assert entries(table) == rows(table) == entries(table, last)
@@ -169,3 +172,24 @@ def test_a_reader_does_not_see_entries_of_commits_that_it_does_not_count(tmp_pat
     assert found is not None
     places = [found.locations[code].partition_path if code >= 0 else None for code in found.codes.tolist()]
     assert places == [*(before[key] for key in sorted(before)), None]
+
+
+@pytest.mark.parametrize("name", ["v8_cow", "v8_mor", "v9_cow", "v9_mor"])
+def test_the_indexes_of_jvm_tables_tell_every_moment(golden_tables: Path, name: str) -> None:
+    """The metadata tables of some were compacted: entries of the past come from older slices."""
+    table = hoodie.open(golden_tables / name, spark=False)
+    kind = "read_optimized" if name.endswith("mor") else "snapshot"
+    found = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path"], view=kind)
+    now = dict(zip(*found.to_pydict().values(), strict=True))
+    assert entries(table) == now
+    located = table.record_locations(list(now))
+    assert located["partition_path"].to_pylist() == list(now.values())
+    assert table.filter_exists(pa.table({"_hoodie_record_key": [*now, "nobody"]})).num_rows == 1
+    writes = [instant.requested_time for instant in table.timeline.writes().completed()]
+    assert [len(entries(table, instant)) for instant in writes[:3]] == [300, 350, 340]
+    assert {len(entries(table, instant)) for instant in writes[3:]} == {340}
+    assert _counted(table.inspect.index_changes(None)["change"].to_pylist()) == {"put": 350, "delete": 10}
+
+
+def _counted(values: list[str]) -> dict[str, int]:
+    return {value: values.count(value) for value in set(values)}
