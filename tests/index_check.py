@@ -34,10 +34,10 @@ def indexed(store: Store, state: RecordIndexState) -> Locations:
     return found
 
 
-def stored(view: TableView) -> Locations:
+def stored(view: TableView, partition_path: str | None = None) -> Locations:
     """Where the data files hold each key; a key that two rows have lies where the index may find either."""
     found: Locations = {}
-    for file_slice in view.slices():
+    for file_slice in view.slices(None if partition_path is None else [partition_path]):
         assert file_slice.base_file is not None
         schema = with_meta_fields(view.schema().arrow)
         for rows in read_base_file(view.store, file_slice.base_file.path, schema, columns=["_hoodie_record_key"]):
@@ -48,9 +48,15 @@ def stored(view: TableView) -> Locations:
 
 def check_index(view: TableView) -> None:
     """The index holds every key of the data where it lies, and no other; no log file of a dead writer is left."""
+    partitioned = view.partitioned_index()
     state = view.record_index()
-    assert state is not None, "the table has no record index"
-    assert _differences(indexed(view.store, state), stored(view)) == {}
+    assert (state is None) != (partitioned is None), "the table has no record index"
+    if state is not None:
+        assert _differences(indexed(view.store, state), stored(view)) == {}
+    for path, own in (partitioned or {}).items():
+        assert _differences(indexed(view.store, own), stored(view, path)) == {}
+    if partitioned is not None:
+        assert {found.partition_path for found in view.slices()} <= partitioned.keys()
     timeline = MetadataFolder(view.store, view.config).timeline()
     logs = [info.name for info in view.store.list(".hoodie/metadata/record_index") if LogFileName.parse(info.name)]
     orphans = [name for name in logs if not timeline.contains_or_before_start(_instant_of(name))]

@@ -125,6 +125,13 @@ RECORD_INDEX_ENABLE_NEW: Final = Option(
     "1.1",
     f"The newer name of {RECORD_INDEX_ENABLE.key}; stored beside it.",
 )
+PARTITIONED_RECORD_INDEX_ENABLE: Final = Option(
+    "hoodie.metadata.record.level.index.enable",
+    False,
+    flag,
+    "1.1",
+    "Stored with index='partitioned_record', for the same reason.",
+)
 RECORD_UPDATE_PARTITION_PATH: Final = Option(
     "hoodie.record.index.update.partition.path",
     False,
@@ -201,6 +208,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         UPDATE_PARTITION_PATH,
         RECORD_INDEX_ENABLE,
         RECORD_INDEX_ENABLE_NEW,
+        PARTITIONED_RECORD_INDEX_ENABLE,
         RECORD_UPDATE_PARTITION_PATH,
         RECORD_INDEX_BUCKETS_MIN,
         RECORD_INDEX_BUCKETS_MAX,

@@ -64,7 +64,7 @@ class Rules:
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, not just in its partition."""
-        return self.index != "simple"
+        return self.index in ("record", "global_simple")
 
     def identity(self, row: Row) -> Identity:
         """What makes two rows the same record."""

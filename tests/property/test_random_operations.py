@@ -22,6 +22,7 @@ STEPS = 13
 TABLES = {
     "event time": Rules(event_time=True),
     "commit time": Rules(event_time=False),
+    "event time, partitioned_record": Rules(event_time=True, index="partitioned_record"),
     **{
         f"{'event' if event_time else 'commit'} time, {index}, rows {'move' if moves else 'stay'}": Rules(
             event_time=event_time, index=index, moves=moves
@@ -33,6 +34,7 @@ TABLES = {
 }
 MOVES: dict[str, Callable[[bool], dict[str, str]]] = {
     "simple": lambda moves: {},
+    "partitioned_record": lambda moves: {},
     "global_simple": lambda moves: {"hoodie.simple.index.update.partition.path": str(moves).lower()},
     "record": lambda moves: {"hoodie.record.index.update.partition.path": str(moves).lower()},
 }
@@ -156,7 +158,7 @@ def check_now(run: Run) -> None:
         for row in rows.to_pylist()
     }
     assert where == {(row.id, row.path, run.instants[row.commit]) for row in run.model.rows.values()}
-    if run.model.rules.index == "record":
+    if run.model.rules.index.endswith("record"):
         check_index(run.table.view())
 
 
@@ -189,6 +191,7 @@ def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:
     for city in ("sf", "nyc"):
         of_city = [row for row in run.model.rows.values() if row.city == city]
         assert counted(run.table.to_arrow(where=f"city = '{city}'")) == expected(of_city)
-    some = run.rng.sample(sorted(run.model.rows.values(), key=lambda row: (row.id, row.path)), 5)
+    rows = sorted(run.model.rows.values(), key=lambda row: (row.id, row.path))
+    some = run.rng.sample(rows, min(len(rows), 5))
     assert counted(run.table.read_keys(to_arrow(some).select(["id", "city"]))) == expected(some)
-    check_tidy(run.table.view().store, has_record_index=run.model.rules.index == "record")
+    check_tidy(run.table.view().store, has_record_index=run.model.rules.index.endswith("record"))

@@ -4,8 +4,10 @@ from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.selection import (
     GLOBAL_INDEXES,
     INDEX_NAMES,
+    RECORD_INDEXES,
     index_name,
     index_of,
+    index_of_view,
     moves_option,
     moves_records,
     partition_tells,
@@ -16,6 +18,7 @@ from hoodie.index.selection import (
 __all__ = [
     "GLOBAL_INDEXES",
     "INDEX_NAMES",
+    "RECORD_INDEXES",
     "Index",
     "LookUpCost",
     "Route",
@@ -23,6 +26,7 @@ __all__ = [
     "Tagged",
     "index_name",
     "index_of",
+    "index_of_view",
     "moves_option",
     "moves_records",
     "partition_tells",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -36,6 +36,7 @@ class TagRequest:
 
     view: TableView
     record_index: RecordIndexState | None
+    partitioned_index: Mapping[str, RecordIndexState] | None = None
     schema: pa.Schema
     merger: RecordMerger
     runs: tuple[StagedRun, ...]

@@ -9,17 +9,24 @@ from hoodie.config import Option, flag
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table_config import TableConfig
 from hoodie.index.api import Index
-from hoodie.index.record import RecordIndex
+from hoodie.index.record import PartitionedRecordIndex, RecordIndex
 from hoodie.index.simple import SimpleIndex
 from hoodie.metadata import record_index
 from hoodie.metadata.record_index import LookUp
+from hoodie.metadata.view import TableView
 
-INDEX_NAMES = ("simple", "global_simple", "record", "bloom", "global_bloom", "bucket", "hbase")
+INDEX_NAMES = ("simple", "global_simple", "record", "partitioned_record", "bloom", "global_bloom", "bucket", "hbase")
 GLOBAL_INDEXES = frozenset({"record", "global_simple"})
 """Indexes with which a key is unique in the table, not just in its partition."""
+RECORD_INDEXES = frozenset({"record", "partitioned_record"})
+"""Indexes that are a partition of the metadata table."""
 _COMING = {"bloom": "0.4", "global_bloom": "0.4", "bucket": "0.4", "hbase": "0.4"}
-_STORED_AS = {"record": "RECORD_INDEX"}
-_KNOWN_AS = {"record_index": "record", "global_record_level_index": "record"}
+_STORED_AS = {"record": "RECORD_INDEX", "partitioned_record": "RECORD_LEVEL_INDEX"}
+_KNOWN_AS = {
+    "record_index": "record",
+    "global_record_level_index": "record",
+    "record_level_index": "partitioned_record",
+}
 
 
 def index_name(name: str) -> str:
@@ -32,11 +39,10 @@ def index_name(name: str) -> str:
     """
     known = name.strip().lower()
     known = _KNOWN_AS.get(known, known)
-    if known == "record_level_index":
-        raise UnsupportedError(f"{options.INDEX_TYPE_KEY}={name}: this release has the global record index only")
     if known in _COMING:
         raise UnsupportedError(
-            f"index={known!r} comes with hoodie {_COMING[known]}; this release has 'record', 'simple', 'global_simple'"
+            f"index={known!r} comes with hoodie {_COMING[known]}; this release has 'record', "
+            "'partitioned_record', 'simple' and 'global_simple'"
         )
     if known not in INDEX_NAMES:
         raise InvalidConfigError(f"index={name!r} is no index; known are {', '.join(INDEX_NAMES)}")
@@ -54,6 +60,16 @@ def table_index(config: TableConfig, properties: Mapping[str, str] | None = None
     return "record" if record_index.PARTITION in config.metadata_partitions else options.INDEX_TYPE.default
 
 
+def index_of_view(view: TableView) -> str:
+    """Name of the index by which a table finds records; of one that stores none, as its record index is.
+
+    Raises: as `index_name`.
+    """
+    name = table_index(view.config)
+    is_stored = options.INDEX_TYPE_KEY in view.config.raw
+    return "partitioned_record" if not is_stored and view.has_partitioned_index() else name
+
+
 def stored_index(name: str, properties: Mapping[str, str], *, moves_by_default: bool = True) -> dict[str, str]:
     """The index of a new table as table properties, which bind JVM writers too.
 
@@ -68,6 +84,8 @@ def stored_index(name: str, properties: Mapping[str, str], *, moves_by_default: 
         moves = options.RECORD_UPDATE_PARTITION_PATH
         found |= dict.fromkeys((options.RECORD_INDEX_ENABLE.key, options.RECORD_INDEX_ENABLE_NEW.key), "true")
         found[moves.key] = properties.get(moves.key, str(moves_by_default).lower())
+    if name == "partitioned_record":
+        found[options.PARTITIONED_RECORD_INDEX_ENABLE.key] = "true"
     return found
 
 
@@ -86,33 +104,46 @@ def partition_tells(config: TableConfig) -> bool:
 
     Not where rows stay in their first partition when their columns change.
     """
+    if config.raw.get(options.INDEX_TYPE_KEY, "").upper() == _STORED_AS["partitioned_record"]:
+        return True
     is_record = record_index.PARTITION in config.metadata_partitions or flag(
         config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
     )
     return moves_records("record" if is_record else "simple", config.raw)
 
 
-def index_of(config: TableConfig, properties: Mapping[str, str], *, is_empty: bool) -> Index:
-    """The index that serves a write; `properties` are the effective options, `is_empty`: nothing was ever written.
+def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
+    """The index that serves a write; `properties` are the effective options.
 
     A table whose record index is not there (a JVM writer may have dropped it) is searched file by file.
 
     Raises: as `index_name`; InvalidConfigError if a write asks for a record index that the table does not have.
     """
-    name = table_index(config, properties)
+    config, stored = view.config, index_of_view(view)
+    name = index_name(properties[options.INDEX_TYPE_KEY]) if options.INDEX_TYPE_KEY in properties else stored
     if name == "simple":
         return SimpleIndex()
-    is_missing = record_index.PARTITION not in config.metadata_partitions and not is_empty
-    if is_missing and name == "record" != table_index(config):
+    if name == "global_simple":
+        return _global_simple(name, properties)
+    has_index = record_index.PARTITION in config.metadata_partitions
+    fits = has_index and view.has_partitioned_index() == (name == "partitioned_record")
+    if not fits and name != stored:
         raise InvalidConfigError(
-            f"{options.INDEX_TYPE_KEY}={properties[options.INDEX_TYPE_KEY]}: the table has no record index; build it "
-            'with t.index.build("record"), or leave the option out'
+            f"{options.INDEX_TYPE_KEY}={properties[options.INDEX_TYPE_KEY]}: the table has no record index of that "
+            'kind; build it with t.index.build("record"), or leave the option out'
         )
-    if name == "global_simple" or is_missing:
-        return SimpleIndex(is_global=True, update_partition_path=moves_records(name, properties))
+    if not fits and view.timeline.instants:
+        return _global_simple(name, properties) if name == "record" else SimpleIndex()
     look_up = options.RECORD_INDEX_LOOK_UP.get(properties)
+    way = None if look_up == "auto" else LookUp(look_up)
+    if name == "partitioned_record":
+        return PartitionedRecordIndex(way)
     return RecordIndex(
         update_partition_path=moves_records(name, properties),
-        look_up=None if look_up == "auto" else LookUp(look_up),
+        look_up=way,
         initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(properties),
     )
+
+
+def _global_simple(name: str, properties: Mapping[str, str]) -> SimpleIndex:
+    return SimpleIndex(is_global=True, update_partition_path=moves_records(name, properties))

@@ -76,7 +76,7 @@ class RecordIndexState:
             if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
                 missing = file_id_of(FILE_ID_PREFIX, number)
                 raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
-        return cls(tuple(_bucket(number, file_slice, infos) for number, file_slice in enumerate(found)))
+        return cls(tuple(bucket_of(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
     def file_ids(self) -> tuple[str, ...]:
@@ -93,7 +93,8 @@ def list_buckets(store: Store) -> dict[str, FileInfo]:
     return {info.path: info for info in store.list(partition_folder(PARTITION))}
 
 
-def _bucket(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> Bucket:
+def bucket_of(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> Bucket:
+    """The bucket of a slice, whose files are among `infos`, by path."""
     paths = [log.path for log in file_slice.log_files]
     if file_slice.base_file is not None:
         paths.insert(0, file_slice.base_file.path)

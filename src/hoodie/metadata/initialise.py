@@ -82,7 +82,12 @@ def initialise(
 
 
 def initialise_record_index(
-    folder: MetadataFolder, *, buckets: int, clock: InstantClock, data_timeline: Timeline
+    folder: MetadataFolder,
+    *,
+    buckets: int,
+    is_partitioned: bool = False,
+    clock: InstantClock,
+    data_timeline: Timeline,
 ) -> None:
     """Create an empty record index of so many buckets; whatever lies in its folder is deleted first.
 
@@ -102,7 +107,7 @@ def initialise_record_index(
         commit_metadata(WriteOperation.BULK_INSERT_PREPPED, []).to_bytes(folder.config.version),
         completion_time=time_after(clock, data_timeline, timeline),
     )
-    define_record_index(folder.store)
+    define_record_index(folder.store, is_partitioned=is_partitioned)
 
 
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:

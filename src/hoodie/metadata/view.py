@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from hoodie.config import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER, read_table_config
@@ -22,9 +23,11 @@ from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
 from hoodie.metadata import record_index
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.commit_cache import CommitCache, CommitFacts
+from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.index_view import IndexView
 from hoodie.metadata.listing import list_from_storage
+from hoodie.metadata.partitioned_index import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -184,9 +187,26 @@ class TableView:
         found = self.index_view()
         return None if found is None else found.state(as_of=as_of)
 
-    def index_view(self) -> IndexView | None:
-        """What of the record index this view believes; None if the table has none."""
+    def partitioned_index(self) -> Mapping[str, RecordIndexState] | None:
+        """The buckets of each data partition, where the record index is a partitioned one; else None."""
+        if not self.has_partitioned_index():
+            return None
+        return partitioned_state(MetadataFolder(self.store, self.config), self._whole_timeline())
+
+    def has_partitioned_index(self) -> bool:
+        """Whether the table has a record index with buckets of their own for each data partition."""
         if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+            return False
+        stored = self.config.raw.get(INDEX_TYPE_KEY, "").upper()
+        if stored in ("RECORD_INDEX", "RECORD_LEVEL_INDEX"):
+            return stored == "RECORD_LEVEL_INDEX"
+        return is_partitioned_record_index(self.store)
+
+    def index_view(self) -> IndexView | None:
+        """What of the global record index this view believes; None if the table has none."""
+        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+            return None
+        if self.has_partitioned_index():
             return None
         later = frozenset(instant.requested_time for instant in self.later)
         return IndexView(MetadataFolder(self.store, self.config), self._whole_timeline(), later)

@@ -11,7 +11,7 @@ from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import GLOBAL_INDEXES, table_index
+from hoodie.index import GLOBAL_INDEXES, index_of_view
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.rules import table_key_generator
@@ -67,7 +67,7 @@ def names_by_path(view: TableView) -> bool:
 def _index_name(view: TableView) -> str:
     """Our name of the table's index, or the stored one where this release does not know it: reads do without it."""
     try:
-        return table_index(view.config)
+        return index_of_view(view)
     except (InvalidConfigError, UnsupportedError):
         return view.config.raw[INDEX_TYPE_KEY].strip().lower()
 

@@ -42,6 +42,7 @@ _SET_BY_ARGUMENTS = frozenset(
         options.INDEX_TYPE_KEY,
         options.RECORD_INDEX_ENABLE.key,
         options.RECORD_INDEX_ENABLE_NEW.key,
+        options.PARTITIONED_RECORD_INDEX_ENABLE.key,
         options.PYTHON_MERGER_KEY,
     }
 )

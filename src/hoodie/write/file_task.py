@@ -88,7 +88,7 @@ class _Locations:
 
     def delete(self, keys: pa.Array) -> None:
         if self.entries is not None:
-            self.entries.delete(keys)
+            self.entries.delete(keys, self.partition_path)
 
 
 class _FileMerge:

@@ -105,6 +105,7 @@ def _tag(setup: WriteSetup, write: Transaction, staged: Staged, folder: str) -> 
     request = TagRequest(
         view=write.view,
         record_index=write.record_index,
+        partitioned_index=write.partitioned_index,
         schema=setup.schema.arrow,
         merger=setup.merger,
         runs=staged.runs,

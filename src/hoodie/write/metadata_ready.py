@@ -5,9 +5,8 @@ from __future__ import annotations
 from hoodie import config as options
 from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys as keys
-from hoodie.index import table_index
+from hoodie.index import RECORD_INDEXES, table_index
 from hoodie.metadata import MAINTAINED, drop_partitions, initialise, initialise_record_index, list_from_storage
-from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.files_partition import PARTITION as FILES
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index import PARTITION as RECORD_INDEX
@@ -22,8 +21,6 @@ def ready_metadata_table(view: TableView) -> TableView:
     """
     config = view.config
     kept = set(config.metadata_partitions) & MAINTAINED if config.has_metadata_table else set()
-    if RECORD_INDEX in kept and is_partitioned_record_index(view.store):
-        kept.discard(RECORD_INDEX)
     wanted = kept | {FILES}
     if _wants_record_index(view):
         wanted.add(RECORD_INDEX)
@@ -33,9 +30,15 @@ def ready_metadata_table(view: TableView) -> TableView:
         listing = list_from_storage(view.store, config, view.timeline)
         initialise(view.store, config, listing, clock=view.clock, data_timeline=view.timeline)
     if RECORD_INDEX in wanted - kept:
-        buckets = options.RECORD_INDEX_BUCKETS_MIN.get(config.raw)
-        folder = MetadataFolder(view.store, config)
-        initialise_record_index(folder, buckets=buckets, clock=view.clock, data_timeline=view.timeline)
+        is_partitioned = table_index(config) == "partitioned_record"
+        initialise_record_index(
+            MetadataFolder(view.store, config),
+            # Data partitions get buckets of their own when they are first written to.
+            buckets=0 if is_partitioned else options.RECORD_INDEX_BUCKETS_MIN.get(config.raw),
+            is_partitioned=is_partitioned,
+            clock=view.clock,
+            data_timeline=view.timeline,
+        )
     partitions = ",".join(sorted(wanted))
     update_table_config(view.store, {keys.METADATA_PARTITIONS: partitions, keys.METADATA_PARTITIONS_INFLIGHT: ""})
     gone = {*config.metadata_partitions, *config.metadata_partitions_inflight} - wanted
@@ -48,6 +51,6 @@ def ready_metadata_table(view: TableView) -> TableView:
 def _wants_record_index(view: TableView) -> bool:
     """Whether the table is to have a record index, and has no rows yet that would have to be in it."""
     config = view.config
-    if RECORD_INDEX in config.metadata_partitions or table_index(config) != "record":
+    if RECORD_INDEX in config.metadata_partitions or table_index(config) not in RECORD_INDEXES:
         return False
     return not view.timeline.instants and not view.has_archived_instants()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import pyarrow as pa
 
@@ -12,7 +13,14 @@ from hoodie.files.base_file import read_base_file
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged_keys import KeyGroups
 from hoodie.format.table_schema import with_meta_fields
-from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, WrittenEntries, write_entries
+from hoodie.index.record import (
+    EntryStage,
+    EntryWriter,
+    StagedEntries,
+    WrittenEntries,
+    write_entries,
+    write_partitioned_entries,
+)
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import parse_instant_time
@@ -24,25 +32,32 @@ _ENTRY_BYTES = 64
 
 def entry_stage(write: Transaction, folder: str) -> EntryStage | None:
     """Where the workers of a write stage entries; None if the table has no record index."""
+    if write.partitioned_index is not None:
+        return EntryStage(folder, None)
     state = write.record_index
     return None if state is None else EntryStage(folder, KeyGroups(len(state.buckets)))
 
 
 def write_record_locations(setup: WriteSetup, write: Transaction, entries: Sequence[StagedEntries]) -> WrittenEntries:
     """Write the staged entries to the record index; nobody believes them before the commit."""
-    state = write.record_index
-    if state is None or not entries:
+    state, partitioned = write.record_index, write.partitioned_index
+    if not entries or (state is None and partitioned is None):
         return WrittenEntries()
     write.announce_index_files()
+    engine = setup.engine_for(sum(found.rows for found in entries) * _ENTRY_BYTES)
+    store = write.view.store.spec
     moment = parse_instant_time(write.instant_time, write.view.layout.zone)
-    return write_entries(
-        setup.engine_for(sum(found.rows for found in entries) * _ENTRY_BYTES),
-        write.view.store.spec,
-        entries,
-        instant_time=write.instant_time,
-        instant_ms=round(moment.timestamp() * 1000),
-        file_ids=state.file_ids,
-    )
+    when = _When(instant_time=write.instant_time, instant_ms=round(moment.timestamp() * 1000))
+    if partitioned is not None:
+        buckets = {path: found.file_ids for path, found in partitioned.items()}
+        return write_partitioned_entries(engine, store, entries, **when, file_ids=buckets)
+    assert state is not None
+    return write_entries(engine, store, entries, **when, file_ids=state.file_ids)
+
+
+class _When(TypedDict):
+    instant_time: str
+    instant_ms: int
 
 
 def forget_slices(
@@ -70,5 +85,5 @@ def _forget(task: _ForgetTask, context: TaskContext) -> StagedEntries | None:
     store = open_store(task.store)
     entries = EntryWriter(store, task.stage, context)
     for rows in read_base_file(store, task.base_file.path, with_meta_fields(pa.schema([])), columns=[RECORD_KEY]):
-        entries.delete(rows[RECORD_KEY])
+        entries.delete(rows[RECORD_KEY], task.base_file.partition_path)
     return entries.close()

@@ -71,7 +71,7 @@ class WriteSetup:
         check_texts(call)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
-        index = index_of(view.config, effective, is_empty=not view.timeline.instants)
+        index = index_of(view, effective)
         check_moves_merge(index.name, effective, merger)
         return cls(
             call=call,

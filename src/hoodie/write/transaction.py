@@ -52,6 +52,7 @@ class Transaction:
     is_settled: bool = False
     has_index_files: bool = False
     _record_index: list[RecordIndexState | None] = field(default_factory=list)
+    _partitioned_index: list[Mapping[str, RecordIndexState] | None] = field(default_factory=list)
 
     @property
     def record_index(self) -> RecordIndexState | None:
@@ -59,6 +60,13 @@ class Transaction:
         if not self._record_index:
             self._record_index.append(self.view.record_index())
         return self._record_index[0]
+
+    @property
+    def partitioned_index(self) -> Mapping[str, RecordIndexState] | None:
+        """The buckets of each data partition as the write found them, where the record index is a partitioned one."""
+        if not self._partitioned_index:
+            self._partitioned_index.append(self.view.partitioned_index())
+        return self._partitioned_index[0]
 
     def announce_index_files(self) -> None:
         """Say that log files of the record index will be written: they go with the write if it is abandoned."""

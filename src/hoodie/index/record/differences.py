@@ -95,13 +95,13 @@ def _stage(task: _Task, context: TaskContext) -> StagedEntries | None:
         if change.old is not None and change.new is not None:
             before, after = _all_keys(store, change.old), _all_keys(store, change.new)
             entries.put(_without(after, before), change.partition_path, change.file_id)
-            entries.delete(_without(before, after))
+            entries.delete(_without(before, after), change.partition_path)
         elif change.new is not None:
             for keys in _keys(store, change.new):
                 entries.put(keys, change.partition_path, change.file_id)
         elif change.old is not None:
             for keys in _keys(store, change.old):
-                entries.delete(keys)
+                entries.delete(keys, change.partition_path)
     return entries.close()
 
 

@@ -7,7 +7,7 @@ Of one key that a write deletes and inserts, as when a record moves, the insert 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from hoodie.format.commit_metadata import WriteStat
 from hoodie.format.java_hash import file_group_index
 from hoodie.format.record_location import RecordLocation, location_values
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
+from hoodie.metadata.partitioned_index import partitioned_file_id
 from hoodie.metadata.record_index import PARTITION
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
@@ -39,20 +40,22 @@ class EntryStage:
     """Where a write stages its entries, and for which buckets. Picklable."""
 
     folder: str
-    groups: KeyGroups
+    groups: KeyGroups | None
+    """None: a partitioned record index, whose entries are grouped by their data partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedEntries:
     """Entries of one task: for each record batch of `path` its group. Their codes are places in `locations`.
 
-    `locations` are partition paths and file ids.
+    `locations` are partition paths and file ids. Of a partitioned index the groups are places in `partitions`.
     """
 
     path: str
     groups: tuple[int, ...]
     locations: tuple[tuple[str, str], ...]
     rows: int
+    partitions: tuple[str, ...] = ()
 
 
 class EntryWriter:
@@ -64,19 +67,21 @@ class EntryWriter:
         self._path = f"{stage.folder}/entries-{context.partition}-{context.stage}-{context.attempt}.arrow"
         self._sink: pa.NativeFile | None = None
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
-        self._pending: list[pa.RecordBatch] = []
+        self._pending: dict[str, list[pa.RecordBatch]] = {}
         self._pending_bytes = 0
         self._groups: list[int] = []
+        self._partitions: dict[str, int] = {}
         self._locations: dict[tuple[str, str], int] = {}
         self._rows = 0
 
     def put(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, file_id: str) -> None:
         """These keys lie in this file group now."""
-        self._add(keys, self._locations.setdefault((partition_path, file_id), len(self._locations)))
+        code = self._locations.setdefault((partition_path, file_id), len(self._locations))
+        self._add(keys, partition_path, code)
 
-    def delete(self, keys: pa.ChunkedArray | pa.Array) -> None:
-        """These keys lie nowhere any more, unless they are put elsewhere."""
-        self._add(keys, DELETED)
+    def delete(self, keys: pa.ChunkedArray | pa.Array, partition_path: str) -> None:
+        """These keys of this data partition lie nowhere any more, unless they are put elsewhere."""
+        self._add(keys, partition_path, DELETED)
 
     def close(self) -> StagedEntries | None:
         """Finish; None if there were no entries."""
@@ -85,31 +90,40 @@ class EntryWriter:
             return None
         self._writer.close()
         self._sink.close()
-        return StagedEntries(self._path, tuple(self._groups), tuple(self._locations), self._rows)
+        found = tuple(self._groups), tuple(self._locations), self._rows, tuple(self._partitions)
+        return StagedEntries(self._path, *found)
 
-    def _add(self, keys: pa.ChunkedArray | pa.Array, code: int) -> None:
+    def _add(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, code: int) -> None:
         if not len(keys):
             return
         flat = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         codes = pa.array(np.full(len(flat), code, np.int32))
-        self._pending.append(pa.RecordBatch.from_arrays([flat, codes], schema=_SCHEMA))
-        self._pending_bytes += self._pending[-1].nbytes
+        batch = pa.RecordBatch.from_arrays([flat, codes], schema=_SCHEMA)
+        # All partitions share the buckets of a global index.
+        self._pending.setdefault(partition_path if self._stage.groups is None else "", []).append(batch)
+        self._pending_bytes += batch.nbytes
         self._rows += len(flat)
         if self._pending_bytes >= _FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._pending:
-            return
-        rows = pa.Table.from_batches(self._pending, _SCHEMA).combine_chunks()
-        self._pending, self._pending_bytes = [], 0
-        if self._writer is None:
+        pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        if pending and self._writer is None:
             self._sink = self._store.open_output(self._path)
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_file(self._sink, _SCHEMA, options=options)
-        for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
-            self._writer.write_batch(rows.take(pa.array(members)).combine_chunks().to_batches()[0])
-            self._groups.append(group)
+        for partition_path, batches in pending.items():
+            rows = pa.Table.from_batches(batches, _SCHEMA).combine_chunks()
+            if self._stage.groups is None:
+                self._write(rows, self._partitions.setdefault(partition_path, len(self._partitions)))
+                continue
+            for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
+                self._write(rows.take(pa.array(members)), group)
+
+    def _write(self, rows: pa.Table, group: int) -> None:
+        assert self._writer is not None
+        self._writer.write_batch(rows.combine_chunks().to_batches()[0])
+        self._groups.append(group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +132,12 @@ class WrittenEntries:
 
     stats: tuple[WriteStat, ...] = ()
     duplicates: int = 0
+
+    @classmethod
+    def together(cls, parts: Sequence[WrittenEntries]) -> WrittenEntries:
+        """What several tasks wrote."""
+        stats = tuple(stat for part in parts for stat in part.stats)
+        return cls(stats=stats, duplicates=sum(part.duplicates for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +148,8 @@ class _LogTask:
     instant_time: str
     instant_ms: int
     file_ids: tuple[str, ...]
-    group: int
+    numbers: tuple[int, ...]
+    """The buckets of the group."""
     batches: tuple[tuple[str, int, int], ...]
     locations: tuple[tuple[str, str], ...]
 
@@ -154,11 +175,41 @@ def write_entries(
             batches.setdefault(group, []).append((entries.path, batch, len(locations)))
         locations += entries.locations
     facts = (store, instant_time, instant_ms, tuple(file_ids))
-    tasks = [_LogTask(*facts, group, tuple(found), tuple(locations)) for group, found in sorted(batches.items())]
-    parts = engine.run(_write_group, tasks)
-    return WrittenEntries(
-        stats=tuple(stat for part in parts for stat in part.stats), duplicates=sum(part.duplicates for part in parts)
-    )
+    count = KeyGroups(len(file_ids)).count
+    tasks = [
+        _LogTask(*facts, tuple(range(group, len(file_ids), count)), tuple(found), tuple(locations))
+        for group, found in sorted(batches.items())
+    ]
+    return WrittenEntries.together(engine.run(_write_group, tasks))
+
+
+def write_partitioned_entries(
+    engine: Engine,
+    store: StoreSpec,
+    staged: Sequence[StagedEntries],
+    *,
+    instant_time: str,
+    instant_ms: int,
+    file_ids: Mapping[str, Sequence[str]],
+) -> WrittenEntries:
+    """As `write_entries`, for a partitioned index: `file_ids` are the buckets of each data partition, by number.
+
+    A data partition without any gets its first one.
+
+    Raises: PartitionPathError for a data partition that cannot have buckets.
+    """
+    batches: dict[str, list[tuple[str, int, int]]] = {}
+    locations: list[tuple[str, str]] = []
+    for entries in staged:
+        for batch, group in enumerate(entries.groups):
+            batches.setdefault(entries.partitions[group], []).append((entries.path, batch, len(locations)))
+        locations += entries.locations
+    tasks: list[_LogTask] = []
+    for partition_path, found in sorted(batches.items()):
+        own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
+        facts = (store, instant_time, instant_ms, own, tuple(range(len(own))))
+        tasks.append(_LogTask(*facts, tuple(found), tuple(locations)))
+    return WrittenEntries.together(engine.run(_write_group, tasks))
 
 
 def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
@@ -168,8 +219,7 @@ def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
     numbers = file_group_index(keys, len(task.file_ids))
     stats: list[WriteStat] = []
     duplicates = 0
-    groups = KeyGroups(len(task.file_ids))
-    for number in range(task.group, len(task.file_ids), groups.count):
+    for number in task.numbers:
         mine = np.flatnonzero(numbers == number)
         if not len(mine):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,27 +63,30 @@ def tag_buckets(task: BucketTask, context: TaskContext) -> TaggedGroup:
     """Look the keys of a group up, and say what their rows do there."""
     store = open_store(task.store)
     rows = read_keys(store, task.keys)
-    groups, codes, cost = _locate(store, task, rows[RECORD_KEY].combine_chunks())
+    keys = rows[RECORD_KEY].combine_chunks()
+    groups, codes, cost = locate(store, task.buckets, task.bucket_count, keys, look_up=task.look_up)
     routes = _routes(task, rows, groups, codes)
     ordinals = np.asarray(rows[ROW].combine_chunks())
-    hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", _by_file_group(groups, codes, ordinals, routes))
+    hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", by_file_group(groups, codes, ordinals, routes))
     return TaggedGroup(tuple(hits), cost)
 
 
-def _locate(store: Store, task: BucketTask, keys: pa.StringArray) -> tuple[list[FileGroup], Rows, LookUpCost]:
-    """File groups, and for each row the place of its key's in them; -1 where the index has none."""
+def locate(
+    store: Store, buckets: Sequence[Bucket], bucket_count: int, keys: pa.StringArray, *, look_up: LookUp | None
+) -> tuple[list[FileGroup], Rows, LookUpCost]:
+    """File groups, and for each row the place of its key's in them; -1 where these buckets have none."""
     encoded = keys.dictionary_encode()
     distinct, key_of_row = encoded.dictionary, np.asarray(encoded.indices)
     found = np.full(len(distinct), -1, np.int64)
     groups: dict[FileGroup, int] = {}
     cost = LookUpCost(keys=len(distinct))
-    numbers = file_group_index(distinct, task.bucket_count)
-    for bucket in task.buckets:
+    numbers = file_group_index(distinct, bucket_count)
+    for bucket in buckets:
         mine = np.flatnonzero(numbers == bucket.number)
         if not len(mine):
             continue
         content = read_bucket(store, bucket)
-        way = task.look_up or way_of(len(mine), content)
+        way = look_up or way_of(len(mine), content)
         column = find(content, distinct.take(pa.array(mine)), look_up=way)
         places = np.array([_place(groups, location) for location in column.locations], np.int64)
         hit = column.codes >= 0
@@ -147,7 +150,7 @@ def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int)
     return found
 
 
-def _by_file_group(
+def by_file_group(
     groups: list[FileGroup], codes: Rows, ordinals: Rows, routes: Routes
 ) -> Iterator[tuple[str, str, Rows, Routes]]:
     """Rows that were found, by file group; and those that go nowhere though their key is new."""

@@ -1,0 +1,108 @@
+"""Tag rows by the partitioned record index: a row's key is looked for in the buckets of its own data partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.engine import TaskContext
+from hoodie.errors import CommitConflictError
+from hoodie.files.staged import StagedRun, StageReader, write_hits
+from hoodie.index.api import LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
+from hoodie.metadata.buckets import Bucket, RecordIndexState
+from hoodie.metadata.record_index import LookUp
+from hoodie.metadata.view import TableView
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.merge import RecordMerger
+from hoodie.storage import StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedRecordIndex:
+    """Tags by looking keys up in the buckets of their data partition; keys are unique in a partition.
+
+    Cost and memory: as `RecordIndex`, with one task for each data partition that the batch touches.
+    """
+
+    look_up: LookUp | None = None
+
+    @property
+    def name(self) -> str:
+        """`partitioned_record`."""
+        return "partitioned_record"
+
+    @property
+    def is_global(self) -> bool:
+        """Keys are unique in a partition only."""
+        return False
+
+    @property
+    def moves_records(self) -> bool:
+        """A row of another partition is another record."""
+        return False
+
+    @property
+    def needs_exchange(self) -> bool:
+        """No: rows of one key and partition meet in the task that writes their file."""
+        return False
+
+    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
+        """Nothing: staged rows lie by partition already."""
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """See `Index.tag`.
+
+        Raises:
+            CommitConflictError: the index was dropped since the write began.
+        """
+        if request.partitioned_index is None:
+            raise CommitConflictError(
+                f"the record index of {request.view.store.uri('')} was removed while this write ran; nothing was "
+                "committed, try again"
+            )
+        tasks = list(self._tasks(request, request.partitioned_index))
+        engine = request.engine_for(sum(bucket.size_bytes for task in tasks for bucket in task.buckets))
+        parts = engine.run(_tag_partition, tasks)
+        slices = tuple(request.view.slices({run.partition_path for run in request.runs}))
+        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
+        found = [hit for part in parts for hit in part.hits]
+        hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
+        return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
+
+    def _tasks(self, request: TagRequest, state: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
+        runs_of: dict[str, list[StagedRun]] = {}
+        for run in request.runs:
+            runs_of.setdefault(run.partition_path, []).append(run)
+        for number, (path, runs) in enumerate(sorted(runs_of.items())):
+            if path in state:
+                output = f"{request.stage_folder}/tagged-{number}"
+                yield _PartitionTask(request.store, path, state[path].buckets, tuple(runs), self.look_up, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionTask:
+    store: StoreSpec
+    partition_path: str
+    buckets: tuple[Bucket, ...]
+    runs: tuple[StagedRun, ...]
+    look_up: LookUp | None
+    output: str
+
+
+def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
+    """Look the staged keys of one data partition up. Memory: these keys."""
+    store = open_store(task.store)
+    with StageReader(store, [RECORD_KEY]) as reader:
+        keys = pa.concat_arrays([reader.read(run).column(RECORD_KEY) for run in task.runs])
+    ordinals = np.concatenate([np.arange(run.start, run.start + run.rows) for run in task.runs])
+    groups, codes, cost = locate(store, task.buckets, len(task.buckets), keys, look_up=task.look_up)
+    # An entry of another partition would be damage; nothing of this partition is there.
+    own = np.array([path == task.partition_path for path, _ in groups] or [True])
+    codes = np.where((codes >= 0) & own[np.maximum(codes, 0)], codes, -1)
+    routes = np.full(len(codes), np.int8(Route.UPDATE))
+    hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", by_file_group(groups, codes, ordinals, routes))
+    return TaggedGroup(tuple(hits), cost)
