@@ -133,6 +133,7 @@ class WriteSetup:
                     f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
                     "nothing was committed, try again"
                 )
+            write.engine_for = self.engine_for
             yield write
 
     def engine_for(self, work_bytes: int) -> Engine:

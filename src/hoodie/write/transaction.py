@@ -15,6 +15,7 @@ from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOpera
 from hoodie.index.record import WrittenEntries
 from hoodie.metadata import FileChanges, MetadataTable
 from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.service_context import EngineFor, local_engine
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.leftovers import Leftovers
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
@@ -51,6 +52,8 @@ class Transaction:
     """The state that the write was worked out on: `view`, or an earlier one if rows were read before it began."""
     is_settled: bool = False
     has_index_files: bool = False
+    engine_for: EngineFor = local_engine
+    """Which engine does the metadata table's services, when one is due: for work on so many bytes."""
     _record_index: list[RecordIndexState | None] = field(default_factory=list)
     _partitioned_index: list[Mapping[str, RecordIndexState] | None] = field(default_factory=list)
 
@@ -124,7 +127,7 @@ class Transaction:
         check_conflicts(self.baseline, now, metadata, is_global=is_global, indexed=indexed)
         content = metadata.to_bytes(now.config.version)
         self.is_settled = True
-        _commit_to_metadata_table(now, self.instant_time, metadata, index_stats)
+        _commit_to_metadata_table(now, self.instant_time, metadata, index_stats, self.engine_for)
         return create_completed(
             now.store,
             now.layout,
@@ -281,13 +284,22 @@ def _check_still_pending(now: TableView, instant: Instant) -> None:
 
 
 def _commit_to_metadata_table(
-    now: TableView, instant_time: str, metadata: CommitMetadata, index_stats: Sequence[WriteStat]
+    now: TableView,
+    instant_time: str,
+    metadata: CommitMetadata,
+    index_stats: Sequence[WriteStat],
+    engine_for: EngineFor,
 ) -> None:
     """Files and locations of this commit, under the same instant, before the commit itself completes."""
     changes = FileChanges(added=_sizes(metadata))
     with now.state.lock:
         _metadata_table(now).commit(
-            instant_time, changes, written=index_stats, data_timeline=now.timeline, clock=now.clock
+            instant_time,
+            changes,
+            written=index_stats,
+            data_timeline=now.timeline,
+            clock=now.clock,
+            engine_for=engine_for,
         )
 
 
