@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
+from hoodie.format.bloom import BloomFilter
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes, varint_to_bytes
 
@@ -96,12 +97,80 @@ def test_prefixes_reach_over_blocks() -> None:
         assert reader.get_prefix(prefix)[0].to_pylist() == expected
 
 
-def test_batches_give_block_after_block() -> None:
-    rows = {f"{number:06d}".encode(): bytes(50) for number in range(4000)}
-    reader = written(rows)
-    batches = list(reader.batches())
-    assert len(batches) == reader.block_count
+@pytest.mark.parametrize("codec", CODECS)
+def test_batches_are_bounded(codec: Compression) -> None:
+    rows = {f"{number:06d}".encode(): bytes(5000) for number in range(6000)}
+    batches = list(written(rows, codec).batches())
+    assert len(batches) > 3
+    assert max(values.nbytes for _, values in batches) < 8 * 1024 * 1024
     assert pa.concat_arrays([keys for keys, _ in batches]).to_pylist() == sorted(rows)
+
+
+@pytest.mark.parametrize("lengths", [(5,), (1, 2, 3), tuple(range(40)), tuple(range(0, 9000, 600))])
+def test_rows_of_any_number_of_lengths(lengths: tuple[int, ...]) -> None:
+    rows = {b"%06d" % number + b"r" * lengths[number % len(lengths)]: bytes(number % 7) for number in range(3000)}
+    reader = written(rows)
+    assert rows_in(reader) == sorted(rows.items())
+    keys, values = reader.entries()
+    assert reader.get_many(keys[::3]).equals(values.take(pa.array(range(0, 3000, 3))))
+
+
+def test_values_that_look_like_the_end_of_a_row() -> None:
+    fixed = b"\0\x7f" + b"\xff" * 7 + b"\x04"
+    patterns = [fixed, fixed * 3, b"\xff" * 40, fixed[1:], fixed[:-1], b"\xff" * 4, b"\xff" * 5 + b"\x04\xff\xff"]
+    rows = {b"key-%04d" % number: patterns[number % len(patterns)] for number in range(4000)}
+    rows |= {b"key-%04d" % number + fixed: b"" for number in range(0, 4000, 9)}
+    reader = written(rows, Compression.NONE)
+    assert rows_in(reader) == sorted(rows.items())
+    assert reader.get_many(pa.array(sorted(rows), pa.binary())).to_pylist() == [rows[key] for key in sorted(rows)]
+
+
+@given(
+    present=st.sets(st.text("ab\0é\U0001f600", max_size=24), max_size=60),
+    absent=st.lists(st.text("ab\0é\U0001f600", max_size=24), max_size=30),
+    shared=st.sampled_from(["", "a", "shared prefix that is longer than one word "]),
+)
+def test_look_ups_of_keys_that_share_words(present: set[str], absent: list[str], shared: str) -> None:
+    rows = {(shared + key).encode(): key.encode() for key in present}
+    wanted = [*present, *absent, *present]
+    found = written(rows).get_many(pa.array([shared + key for key in wanted], pa.string()))
+    assert found.to_pylist() == [rows.get((shared + key).encode()) for key in wanted]
+
+
+def test_look_ups_among_rows_whose_words_are_all_alike() -> None:
+    # Only the first and the last row keep the many in between from sharing their long beginning.
+    rows = {b"a": b"first", b"z": b"last"} | {b"m" * 50 + b"%05d" % number: b"%d" % number for number in range(9000)}
+    reader = written(rows)
+    wanted = [b"m" * 50 + b"%05d" % number for number in range(0, 9999, 7)] + [b"m", b"m" * 50, b"n", b"m" * 51]
+    assert reader.get_many(pa.array(wanted)).to_pylist() == [rows.get(key) for key in wanted]
+
+
+@given(
+    rows=st.sets(st.binary(max_size=3), max_size=30),
+    start=st.binary(max_size=3),
+    stop=st.none() | st.binary(max_size=3),
+)
+def test_ranges_and_prefixes(rows: set[bytes], start: bytes, stop: bytes | None) -> None:
+    reader = written({row: row[::-1] for row in rows})
+    inside = [row for row in sorted(rows) if start <= row and (stop is None or row < stop)]
+    keys, values = reader.get_range(start, stop)
+    assert (keys.to_pylist(), values.to_pylist()) == (inside, [row[::-1] for row in inside])
+    assert reader.get_prefix(start)[0].to_pylist() == [row for row in sorted(rows) if row.startswith(start)]
+
+
+def test_ranges_over_blocks() -> None:
+    rows = {b"%07d" % number: bytes(100) for number in range(3000)}
+    reader = written(rows)
+    for start, stop in [(0, 3000), (5, 6), (600, 2400), (2999, 3000), (7, 7), (9, 3)]:
+        expected = [b"%07d" % number for number in range(start, stop)]
+        assert reader.get_range(b"%07d" % start, b"%07d" % stop)[0].to_pylist() == expected
+    assert len(reader.get_range()[0]) == 3000
+    assert reader.get_prefix(b"\xff\xff")[0].to_pylist() == []
+
+
+def test_one_key() -> None:
+    reader = written({b"a": b"1", b"c": b""})
+    assert [reader.get(key) for key in (b"a", b"b", b"c", b"")] == [b"1", None, b"", None]
 
 
 def test_a_memoryview_is_read_in_place() -> None:
@@ -115,6 +184,24 @@ def test_file_info_holds_the_schema_and_what_is_added() -> None:
     info = HFileReader(data, path="f").file_info
     assert (info["schema"], info["more"], info["hfile.LASTKEY"]) == (b'{"x":1}', b"m", b"\x00\x01b")
     assert (info["KEY_VALUE_VERSION"], info["MAX_MEMSTORE_TS_KEY"]) == (b"\0\0\0\1", bytes(8))
+
+
+def test_bloom_filter_and_key_range_of_a_base_file() -> None:
+    keys, values = pa.array(["a", "b", "é"]), pa.array([b"1", b"2", b"3"])
+    bloom = BloomFilter.build(keys, entries=100, false_positive_rate=1e-3)
+    for codec in CODECS:
+        data = hfile_to_bytes(keys, values, schema_json="{}", codec=codec, bloom=bloom, key_range=True)
+        reader = HFileReader(data, path="f")
+        info = reader.file_info
+        stored = reader.meta_block("bloomFilter")
+        assert stored is not None
+        parsed = BloomFilter.parse(stored, info["bloomFilterTypeCode"].decode())
+        assert parsed.may_contain(pa.array(["a", "é", "x"])).tolist() == [True, True, False]
+        assert (info["minRecordKey"], info["maxRecordKey"]) == (b"a", "é".encode())
+        assert len(rows_in(reader)) == 3
+    empty = hfile_to_bytes(keys[:0], values[:0], schema_json="{}", key_range=True)
+    info = HFileReader(empty, path="f").file_info
+    assert (info["minRecordKey"], info["maxRecordKey"]) == (b"", b"")
 
 
 def test_the_same_entries_give_the_same_bytes() -> None:

@@ -1,28 +1,22 @@
-"""HFile blocks: the 33-byte header, the codec, and the (unused) checksums behind the payload.
+"""HFile blocks: the 33-byte header, the payload in its codec, and the checksums behind it.
 
-docs/format/metadata.md §1.2, §1.3, §1.9, §1.10.
+docs/format/metadata.md §1.2, §1.3, §1.9.
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
-from enum import IntEnum
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.hfile.checksum import CHECKSUM_BYTES, ChecksumType, checksums
+from hoodie.format.hfile.codec import Compression, gunzip, gzip_member
 
 _HEADER = struct.Struct(">8siiqBii")
 HEADER_BYTES = _HEADER.size
 _CHECKSUM_CHUNK_BYTES = 16384
-_CHECKSUM_BYTES = 4
-_CHECKSUM_TYPE_NONE = 0
 _NO_PREVIOUS_BLOCK = -1
-_GZIP_WINDOW = 31  # zlib: 15-bit window inside a gzip member
-_GZIP_LEVEL = 3
-_GZIP_HEADER_BYTES = 10
-_GZIP_FLAGS_OFFSET = 3
-_GZIP_HAS_COMMENT = 0x10
+_CHECKSUM_TYPES = frozenset(ChecksumType)
 
 # A block's uncompressed payload stays below this, so that a damaged length cannot ask for all the memory there is.
 _PAYLOAD_BYTES_MAX = 1 << 30
@@ -35,100 +29,72 @@ LEAF_INDEX = b"IDXLEAF2"
 INTERMEDIATE_INDEX = b"IDXINTE2"
 
 
-class Compression(IntEnum):
-    """Codec of every block of a file. On disk: do not change."""
-
-    GZIP = 1
-    NONE = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block, decompressed. `end` is the file offset behind its checksums, where the next block starts."""
+    """One block, decompressed: it fills `[start, end)` of the file, checksums and all."""
 
-    payload: memoryview
+    payload: bytes | memoryview
     start: int
     end: int
 
 
-def read_block(
-    buf: memoryview, start: int, *, limit: int, magics: tuple[bytes, ...], codec: Compression, path: str
-) -> Block:
-    """Read the block at `start`; it must carry one of `magics` and end at or before `limit`.
+def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec: Compression, path: str) -> Block:
+    """Read the block at the beginning of `view`, which stands at offset `start` of the file.
 
-    Checksums are skipped: Hudi writes none and no Hudi reader verifies those of HBase.
+    Its lengths must agree with each other and with the payload, and checksums, where there are any, must be right.
 
     Raises:
-        CorruptFileError: lengths that contradict each other, a wrong magic, or a payload that does not decompress.
+        CorruptFileError: one of these is not so, another magic, or a payload that does not decompress.
     """
-    if start < 0 or start + HEADER_BYTES > limit:
+    if len(view) < HEADER_BYTES:
         raise CorruptFileError("no room for a block header", path=path, offset=start)
-    magic, stored_bytes, payload_bytes, _, _, _, header_and_payload = _HEADER.unpack_from(buf, start)
+    magic, stored_bytes, payload_bytes, previous, kind, chunk_bytes, checked_bytes = _HEADER.unpack_from(view)
     if magic not in magics:
         expected = " or ".join(repr(m) for m in magics)
         raise CorruptFileError(f"expected block magic {expected}, found {magic!r}", path=path, offset=start)
-    end = start + HEADER_BYTES + stored_bytes
-    stop = start + header_and_payload
-    if stored_bytes < 0 or end > limit or not start + HEADER_BYTES <= stop <= end:
+    length = HEADER_BYTES + stored_bytes
+    if not HEADER_BYTES <= checked_bytes <= length <= len(view) or chunk_bytes <= 0 or not -1 <= previous <= start:
         raise CorruptFileError("the block's lengths contradict each other", path=path, offset=start)
     if not 0 <= payload_bytes <= _PAYLOAD_BYTES_MAX:
         raise CorruptFileError(f"impossible payload size {payload_bytes}", path=path, offset=start)
-    stored = buf[start + HEADER_BYTES : stop]
-    payload = stored if codec is Compression.NONE else _gunzip(stored, payload_bytes, path=path, offset=start)
-    if len(payload) != payload_bytes:
+    if length - checked_bytes != CHECKSUM_BYTES * -(-checked_bytes // chunk_bytes) or kind not in _CHECKSUM_TYPES:
+        raise CorruptFileError("the block's checksums have an unknown form", path=path, offset=start)
+    if checksums(view[:checked_bytes], ChecksumType(kind), chunk_bytes) != view[checked_bytes:length]:
+        raise CorruptFileError("a checksum of the block is wrong", path=path, offset=start)
+    payload: bytes | memoryview = view[HEADER_BYTES:checked_bytes]
+    if codec is Compression.GZIP:
+        payload = gunzip(view[HEADER_BYTES:checked_bytes], payload_bytes, path=path, offset=start)
+    elif len(payload) != payload_bytes:
         raise CorruptFileError(f"expected {payload_bytes} payload bytes, found {len(payload)}", path=path, offset=start)
-    return Block(payload, start, end)
+    return Block(payload, start, start + length)
 
 
-def _gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) -> memoryview:
-    """Decompress one gzip member (an empty payload may be stored as no bytes at all)."""
-    if payload_bytes == 0 and not stored:
-        return stored
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        payload = inflater.decompress(stored, payload_bytes + 1)
-        # The member's own checksum is verified only once its end has been read.
-        payload += inflater.decompress(inflater.unconsumed_tail, 1) if not inflater.eof else b""
-    except zlib.error as error:
-        raise CorruptFileError(f"the block does not decompress: {error}", path=path, offset=offset) from error
-    if not inflater.eof:
-        raise CorruptFileError("the compressed block has no end", path=path, offset=offset)
-    return memoryview(payload)
-
-
-def block_to_bytes(
+def block_parts(
     magic: bytes, payload: bytes | memoryview, *, codec: Compression, previous_offset: int = _NO_PREVIOUS_BLOCK
-) -> bytes:
-    """Encode one block: header, stored payload, and zeros where checksums would stand."""
-    stored = payload if codec is Compression.NONE else _gzip(payload)
-    header_and_payload = HEADER_BYTES + len(stored)
-    checksums = bytes(_CHECKSUM_BYTES * -(-header_and_payload // _CHECKSUM_CHUNK_BYTES))
+) -> tuple[bytes, bytes | memoryview, bytes]:
+    """Encode one block: header, stored payload (not copied without a codec), zeros where checksums would stand."""
+    stored = payload
+    if codec is Compression.GZIP:
+        stored = gzip_member(
+            payload,
+            length_before=HEADER_BYTES,
+            chunk_bytes=_CHECKSUM_CHUNK_BYTES,
+            checksum_bytes=CHECKSUM_BYTES,
+        )
+    checked_bytes = HEADER_BYTES + len(stored)
+    zeros = bytes(CHECKSUM_BYTES * -(-checked_bytes // _CHECKSUM_CHUNK_BYTES))
     header = _HEADER.pack(
         magic,
-        len(stored) + len(checksums),
+        len(stored) + len(zeros),
         len(payload),
         previous_offset,
-        _CHECKSUM_TYPE_NONE,
+        ChecksumType.NONE,
         _CHECKSUM_CHUNK_BYTES,
-        header_and_payload,
+        checked_bytes,
     )
-    return b"".join((header, stored, checksums))
+    return header, stored, zeros
 
 
-def _gzip(payload: bytes | memoryview) -> bytes:
-    """Compress to one gzip member whose stored length hudi-rs reads right.
-
-    hudi-rs counts the checksum chunks of the length that already holds the checksums, and so cuts the end off a
-    block whose length falls just below a multiple of the chunk (docs/format/metadata.md §1.14). A comment in the
-    member's header, which every reader skips, makes such a block longer.
-    """
-    deflater = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    stored = deflater.compress(payload) + deflater.flush()
-    length = HEADER_BYTES + len(stored)
-    chunks = -(-length // _CHECKSUM_CHUNK_BYTES)
-    missing = chunks * _CHECKSUM_CHUNK_BYTES - length
-    if missing >= _CHECKSUM_BYTES * chunks:
-        return stored
-    head, body = bytearray(stored[:_GZIP_HEADER_BYTES]), stored[_GZIP_HEADER_BYTES:]
-    head[_GZIP_FLAGS_OFFSET] |= _GZIP_HAS_COMMENT
-    return bytes(head) + b" " * missing + b"\0" + body
+def block_to_bytes(magic: bytes, payload: bytes | memoryview, *, codec: Compression) -> bytes:
+    """Encode a block that is no data block."""
+    return b"".join(block_parts(magic, payload, codec=codec))

@@ -1,12 +1,13 @@
-"""The payload of data blocks: keys and values as Arrow columns ⇄ concatenated entries, by whole blocks.
+"""Data blocks' payloads: concatenated entries, parsed and encoded by whole blocks (docs/format/metadata.md §1.4).
 
-docs/format/metadata.md §1.4. An entry is: key length, value length, row length, row, ten fixed bytes, value, MVCC byte.
+An entry is: key length, value length, row length, row, ten fixed bytes, value, MVCC byte.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,148 +16,299 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.format.hfile.block import Block
+from hoodie.format.hfile.search import Int64Array
+
+ROW_BYTES_MAX = 32767
+KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"  # no column family, greatest timestamp, type Put
 
 _LENGTHS = struct.Struct(">II")
 _ROW_OFFSET = 10  # behind key length, value length and row length
+_KEY_BYTES_BESIDE_ROW = 2 + len(KEY_SUFFIX)
 _MVCC_BYTES = 1
-ROW_BYTES_MAX = 32767
-KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"  # no column family, greatest timestamp, type Put
-_GROUP_BYTES_MAX = 4 * 1024 * 1024
+ENTRY_BYTES_BESIDE_ROW_AND_VALUE = _ROW_OFFSET + len(KEY_SUFFIX) + _MVCC_BYTES
+_NO_FAMILY = 0
+_PUT = 4
 
-Int64Array = npt.NDArray[np.int64]
+# Pieces of so many bytes are read at any entry's start and at any row's end: in one go, as each touches memory anew.
+_PIECE_BYTES = 16
+# So many bytes are free in front of the payloads and behind them.
+SLACK_BYTES = 16
+
+_SUFFIX_START = np.frombuffer(KEY_SUFFIX[:8], "<u8")[0]
+_FOUR_FF = np.uint32(0xFFFFFFFF)
+# With more lengths of rows than this the plain loop over entries is as fast.
+_ROW_LENGTHS_MAX = 12
+
+UInt8Array = npt.NDArray[np.uint8]
+UInt64Array = npt.NDArray[np.uint64]
 
 
-def parse_entries(blocks: Sequence[Block], *, path: str) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """Keys and values of the entries of all `blocks`, in file order.
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """The payloads of some blocks, none of them empty, one behind the other in `data[SLACK_BYTES:end]`.
 
-    Memory: the columns, and 4 MiB or the largest block. Python runs once per block where a block's entries have one
-    length, and otherwise once per entry for nothing but the next entry's offset.
-
-    Raises:
-        CorruptFileError: the lengths of an entry do not fit its block.
+    `starts` are the offsets in `data` at which they begin.
     """
-    pieces = [_parse_group(group, path=path) for group in _groups(blocks)]
-    if not pieces:
-        return pa.array([], pa.binary()), pa.array([], pa.binary())
-    if len(pieces) == 1:
-        return pieces[0]
-    return pa.concat_arrays([keys for keys, _ in pieces]), pa.concat_arrays([values for _, values in pieces])
+
+    data: UInt8Array
+    starts: Int64Array
+    end: int
+    blocks: Sequence[Block]
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], scratch: UInt8Array | None = None) -> Payloads:
+        """Copy the payloads to one place: to `scratch` if it is large enough, else to new memory."""
+        bounds = np.cumsum([SLACK_BYTES, *(len(block.payload) for block in blocks)], dtype=np.int64)
+        end = int(bounds[-1])
+        data = scratch
+        if data is None or len(data) < end + SLACK_BYTES:
+            data = np.empty(end + SLACK_BYTES, np.uint8)
+        for block, start in zip(blocks, bounds.tolist(), strict=False):
+            data[start : start + len(block.payload)] = np.frombuffer(block.payload, np.uint8)
+        data[:SLACK_BYTES] = 0
+        data[end : end + SLACK_BYTES] = 0
+        return cls(data, bounds[:-1], end, blocks)
 
 
-def _groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Blocks that are parsed together, as calls into numpy and Arrow cost more than a block of 64 KiB is worth."""
-    group: list[Block] = []
-    group_bytes = 0
-    for block in blocks:
-        if group and group_bytes + len(block.payload) > _GROUP_BYTES_MAX:
-            yield group
-            group, group_bytes = [], 0
-        if len(block.payload):
-            group.append(block)
-            group_bytes += len(block.payload)
-    if group:
-        yield group
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Where the rows and values of entries are in `data`.
+
+    `first_of_block[i]` is the number of the first entry of block i, and the number of entries at the end; all
+    offsets are less than 2**31.
+    """
+
+    data: UInt8Array
+    row_start: Int64Array
+    row_bytes: Int64Array
+    value_bytes: Int64Array
+    first_of_block: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.row_start)
+
+    @classmethod
+    def parse(cls, payloads: Payloads, *, path: str) -> Entries:
+        """Find the entries of blocks, in file order.
+
+        Proves that each entry ends where the next one, or its block, begins and ends, and that all fixed bytes are
+        what they must be.
+
+        Raises:
+            CorruptFileError: they are not.
+        """
+        row_ends = _suffixes(payloads)
+        for find in (_starts_of_one_length, _starts_of_some_lengths):
+            starts = find(payloads, row_ends)
+            entries = None if starts is None else cls._of_starts(payloads, starts)
+            if entries is not None:
+                return entries
+        entries = cls._of_starts(payloads, _starts_one_by_one(payloads, path=path))
+        if entries is None:
+            raise CorruptFileError(
+                "the entries of a block contradict each other", path=path, offset=payloads.blocks[0].start
+            )
+        return entries
+
+    @classmethod
+    def _of_starts(cls, payloads: Payloads, starts: Int64Array) -> Entries | None:
+        """Read the lengths of entries that are said to begin at `starts`; None if anything contradicts that."""
+        data, end = payloads.data, payloads.end
+        if int(starts[0]) != SLACK_BYTES or int(starts[-1]) + ENTRY_BYTES_BESIDE_ROW_AND_VALUE > end:
+            return None
+        # The byte before an entry is the last one of the entry before, which must be zero too.
+        heads = _pieces(data, starts - _MVCC_BYTES)
+        key_bytes, value_bytes = _big_endian(heads[:, 1:5]), _big_endian(heads[:, 5:9])
+        row_bytes = _big_endian(heads[:, 9:11])
+        row_start = starts + _ROW_OFFSET
+        following = row_start + row_bytes
+        following += value_bytes
+        following += len(KEY_SUFFIX) + _MVCC_BYTES
+        if (
+            int(following[-1]) != end
+            or not np.array_equal(following[:-1], starts[1:])
+            or (key_bytes - row_bytes != _KEY_BYTES_BESIDE_ROW).any()
+            or int(row_bytes.max()) > ROW_BYTES_MAX
+            or heads[:, 0].any()
+            or data[end - _MVCC_BYTES] != 0
+            or not _are_puts_of_one_time(data, row_start + row_bytes)
+        ):
+            return None
+        first_of_block = np.searchsorted(starts, payloads.starts)
+        if not np.array_equal(starts[first_of_block], payloads.starts):
+            return None
+        return cls(data, row_start, row_bytes, value_bytes, np.append(first_of_block, len(starts)))
+
+    def columns(self) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+        """Rows and values, copied."""
+        return self.rows(slice(None)), self.values(slice(None))
+
+    def rows(self, places: Int64Array | slice) -> pa.BinaryArray:
+        """The rows at ascending `places`, copied."""
+        start = self.row_start[places]
+        return _cut(self.data, start, start + self.row_bytes[places])
+
+    def values(self, places: Int64Array | slice) -> pa.BinaryArray:
+        """The values at ascending `places`, copied."""
+        start = self.row_start[places] + self.row_bytes[places] + len(KEY_SUFFIX)
+        return _cut(self.data, start, start + self.value_bytes[places])
+
+    def row_words(self, skipped_bytes: int) -> UInt64Array:
+        """Eight bytes of each row behind the first `skipped_bytes`, as numbers that sort as the bytes do."""
+        return words_of(self.data, self.row_start + skipped_bytes, self.row_bytes - skipped_bytes)
 
 
-def _parse_group(blocks: list[Block], *, path: str) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    payload = blocks[0].payload if len(blocks) == 1 else memoryview(b"".join(block.payload for block in blocks))
-    data = np.frombuffer(payload, dtype=np.uint8)
-    starts = _entry_starts(blocks, path=path)
-    lengths = data[starts[:, None] + np.arange(_ROW_OFFSET)]
-    key_bytes = _big_endian(lengths[:, 0:4])
-    row_bytes = _big_endian(lengths[:, 8:10])
-    row_start = starts + _ROW_OFFSET
-    value_start = starts + 8 + key_bytes
-    value_end = value_start + _big_endian(lengths[:, 4:8])
-    if (row_bytes + 2 > key_bytes).any():
-        raise CorruptFileError("an entry's row is longer than its key", path=path, offset=blocks[0].start)
-    # One binary array over the blocks' own bytes: row, rest of the key, value, rest of the entry, row, …
-    # Taking each fourth element copies the rows, or the values, in C++.
-    bounds = np.empty(4 * len(starts), dtype=np.int32)
-    bounds[0::4] = row_start
-    bounds[1::4] = row_start + row_bytes
-    bounds[2::4] = value_start
-    bounds[3::4] = value_end
-    cut = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(payload)])
-    every_fourth = np.arange(0, 4 * len(starts), 4, dtype=np.int64)
-    return cut.take(pa.array(every_fourth)), cut.take(pa.array(every_fourth + 2))
+def words_of(data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> UInt64Array:
+    """The first eight bytes of pieces of `data` as numbers; shorter pieces are filled up with zeros.
+
+    At least eight bytes of `data` follow each start.
+    """
+    view: UInt64Array = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
+    words = view[starts].byteswap(inplace=True)
+    if len(lengths) and int(lengths.min()) < 8:
+        missing = (8 * (8 - np.clip(lengths, 1, 8))).astype(np.uint64)
+        words = np.where(lengths > 0, words >> missing << missing, np.uint64(0))
+    return words
 
 
-def _entry_starts(blocks: list[Block], *, path: str) -> Int64Array:
-    """Offsets of all entries, counted from the first block's payload as if the payloads lay one behind the other."""
-    starts: list[Int64Array] = []
-    before = 0
-    for block in blocks:
-        found = _constant_stride(block.payload)
-        starts.append((_chained(block, path=path) if found is None else found) + before)
-        before += len(block.payload)
-    return starts[0] if len(starts) == 1 else np.concatenate(starts)
+def _cut(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> pa.BinaryArray:
+    """Pieces of `data` as a column: a column of the pieces and what lies between, of which each second is taken."""
+    if not len(starts):
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = ends
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
-def _constant_stride(payload: memoryview) -> Int64Array | None:
-    """Offsets of the entries if all have the lengths of the first one, else None."""
-    if len(payload) < _ROW_OFFSET + _MVCC_BYTES:
+def _pieces(data: UInt8Array, starts: Int64Array) -> UInt8Array:
+    """Sixteen bytes from each start on, copied: a row for each start."""
+    view = np.ndarray((len(data) - _PIECE_BYTES + 1,), f"V{_PIECE_BYTES}", data.data, strides=(1,))
+    pieces: UInt8Array = view[starts].view(np.uint8).reshape(-1, _PIECE_BYTES)
+    return pieces
+
+
+def _big_endian(columns: UInt8Array) -> Int64Array:
+    """The number that the bytes of each row make."""
+    numbers: Int64Array = columns.view(f">u{columns.shape[1]}")[:, 0].astype(np.int64)
+    return numbers
+
+
+def _are_puts_of_one_time(data: UInt8Array, row_ends: Int64Array) -> bool:
+    """Whether the ten bytes behind each row are those behind the first, and say: no column family, type Put."""
+    words = _pieces(data, row_ends).view("<u8")
+    same = bool((words[:, 0] == words[0, 0]).all()) and not ((words[:, 1] ^ words[0, 1]) & np.uint64(0xFFFF)).any()
+    first = data[row_ends[0] : row_ends[0] + len(KEY_SUFFIX)]
+    return same and bool(first[0] == _NO_FAMILY and first[-1] == _PUT)
+
+
+def _suffixes(payloads: Payloads) -> Int64Array:
+    """Where the ten fixed bytes seem to stand: behind each row, and perhaps inside of values.
+
+    Seven of them are FF, so that exactly one aligned word of four bytes is all FF; up to three come before it.
+    """
+    words = payloads.data[: payloads.end // 4 * 4 + 8].view("<u4")
+    places = np.flatnonzero(words[:-1] == _FOUR_FF)
+    behind = words[places + 1]
+    missing = (behind != np.uint32(0x04FFFFFF)).view(np.uint8)
+    missing += (behind & np.uint32(0xFFFF)) != np.uint32(0xFFFF)
+    missing += (behind & np.uint32(0xFF)) != np.uint32(0xFF)
+    places *= 4
+    places -= 2
+    places -= missing
+    return places
+
+
+def _starts_of_one_length(payloads: Payloads, row_ends: Int64Array) -> Int64Array | None:
+    """Offsets of the entries if all rows have the length of the first one: a guess, which the caller proves."""
+    if not len(row_ends):
         return None
-    key_bytes, value_bytes = _LENGTHS.unpack_from(payload, 0)
-    stride = 8 + key_bytes + value_bytes + _MVCC_BYTES
-    if len(payload) % stride:
-        return None
-    table = np.frombuffer(payload, dtype=np.uint8).reshape(-1, stride)
-    if not (table[:, :_ROW_OFFSET] == table[0, :_ROW_OFFSET]).all():
-        return None
-    return np.arange(0, len(payload), stride, dtype=np.int64)
+    starts: Int64Array = row_ends - (int(row_ends[0]) - SLACK_BYTES)
+    return starts
 
 
-def _chained(block: Block, *, path: str) -> Int64Array:
-    """Offsets of entries of different lengths: each is found from the one before."""
+def _starts_of_some_lengths(payloads: Payloads, row_ends: Int64Array) -> Int64Array | None:
+    """Offsets of the entries if their rows have a few lengths: a guess, which the caller proves.
+
+    The first entry that is not found yet starts where the one before it ends, which tells its row's length; all rows
+    of that length are found with it.
+    """
+    data = payloads.data
+    row_ends = row_ends[row_ends >= SLACK_BYTES]
+    row_ends = row_ends[_pieces(data, row_ends).view("<u8")[:, 0] == _SUFFIX_START]
+    starts = np.full(len(row_ends), -1, np.int64)
+    is_open = np.arange(len(row_ends))
+    for _ in range(_ROW_LENGTHS_MAX):
+        if not len(is_open):
+            break
+        start = SLACK_BYTES
+        if is_open[0]:
+            before = int(is_open[0]) - 1
+            value_bytes = int.from_bytes(data[starts[before] + 4 : starts[before] + 8].tobytes(), "big")
+            start = int(row_ends[before]) + len(KEY_SUFFIX) + value_bytes + _MVCC_BYTES
+        row_bytes = int(row_ends[is_open[0]]) - start - _ROW_OFFSET
+        if not 0 <= row_bytes <= ROW_BYTES_MAX:
+            return None
+        guess = row_ends[is_open] - (row_bytes + _ROW_OFFSET)
+        heads = _pieces(data, np.maximum(guess, 0))
+        fits = (guess >= SLACK_BYTES) & (_big_endian(heads[:, 8:10]) == row_bytes)
+        fits &= _big_endian(heads[:, 0:4]) == row_bytes + _KEY_BYTES_BESIDE_ROW
+        if not fits[0]:
+            return None
+        starts[is_open[fits]] = guess[fits]
+        is_open = is_open[~fits]
+    return starts if len(starts) and not len(is_open) else None
+
+
+def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
+    """Offsets of the entries, each found from the one before: for rows of many lengths."""
     starts: list[int] = []
-    append, unpack, payload = starts.append, _LENGTHS.unpack_from, block.payload
-    position, end = 0, len(payload)
-    last_header = end - _ROW_OFFSET - _MVCC_BYTES
-    while position <= last_header:
-        append(position)
-        key_bytes, value_bytes = unpack(payload, position)
-        position += 9 + key_bytes + value_bytes
-    if position != end:
-        raise CorruptFileError("the block's entries do not end where the block does", path=path, offset=block.start)
+    append, unpack = starts.append, _LENGTHS.unpack_from
+    data = payloads.data.data
+    ends = [*payloads.starts.tolist()[1:], payloads.end]
+    for block, position, end in zip(payloads.blocks, payloads.starts.tolist(), ends, strict=True):
+        last = end - ENTRY_BYTES_BESIDE_ROW_AND_VALUE
+        while position <= last:
+            append(position)
+            key_bytes, value_bytes = unpack(data, position)
+            if key_bytes < _KEY_BYTES_BESIDE_ROW:
+                break
+            position += _LENGTHS.size + key_bytes + value_bytes + _MVCC_BYTES
+        if position != end:
+            raise CorruptFileError("the block's entries do not end where the block does", path=path, offset=block.start)
     return np.array(starts, dtype=np.int64)
 
 
-def _big_endian(columns: npt.NDArray[np.uint8]) -> Int64Array:
-    value = np.zeros(len(columns), dtype=np.int64)
-    for index in range(columns.shape[1]):
-        value = value << 8 | columns[:, index]
-    return value
-
-
-def entries_to_bytes(keys: pa.Array, values: pa.Array) -> tuple[pa.Buffer, Int64Array]:
-    """Encode all entries; gives the bytes and the n + 1 offsets at which entries start and end.
+def entry_bounds(keys: pa.Array, values: pa.Array) -> Int64Array:
+    """The n + 1 offsets at which encoded entries start and end.
 
     Raises:
         InvalidConfigError: a key is longer than 32767 bytes.
     """
-    row_bytes = pc.binary_length(keys).to_numpy(zero_copy_only=False).astype(np.int64)
-    value_bytes = pc.binary_length(values).to_numpy(zero_copy_only=False).astype(np.int64)
+    row_bytes, value_bytes = _lengths(keys), _lengths(values)
     if len(row_bytes) and int(row_bytes.max()) > ROW_BYTES_MAX:
         raise InvalidConfigError(
             f"a key of {int(row_bytes.max())} UTF-8 bytes is longer than an HFile can hold ({ROW_BYTES_MAX})"
         )
+    bounds = np.zeros(len(row_bytes) + 1, np.int64)
+    np.cumsum(row_bytes + value_bytes + ENTRY_BYTES_BESIDE_ROW_AND_VALUE, out=bounds[1:])
+    return bounds
+
+
+def entries_to_bytes(keys: pa.BinaryArray, values: pa.BinaryArray) -> memoryview:
+    """Encode entries one behind the other; in all they must stay below 2 GiB."""
+    row_bytes, value_bytes = _lengths(keys), _lengths(values)
     heads = np.empty((len(row_bytes), _ROW_OFFSET), dtype=np.uint8)
-    heads[:, 0:4] = (row_bytes + 2 + len(KEY_SUFFIX)).astype(">u4").view(np.uint8).reshape(-1, 4)
+    heads[:, 0:4] = (row_bytes + _KEY_BYTES_BESIDE_ROW).astype(">u4").view(np.uint8).reshape(-1, 4)
     heads[:, 4:8] = value_bytes.astype(">u4").view(np.uint8).reshape(-1, 4)
     heads[:, 8:10] = row_bytes.astype(">u2").view(np.uint8).reshape(-1, 2)
-    offsets = np.arange(len(heads) + 1, dtype=np.int64) * _ROW_OFFSET
-    head = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(heads), [None, pa.py_buffer(offsets), pa.py_buffer(heads)]
-    )
-    large = pa.large_binary()
-    joined = pc.binary_join_element_wise(
-        head,
-        keys.cast(large),
-        pa.scalar(KEY_SUFFIX, large),
-        values.cast(large),
-        pa.scalar(b"\0", large),
-        pa.scalar(b"", large),
-    )
-    starts = np.frombuffer(joined.buffers()[1], dtype=np.int64)[: len(joined) + 1]
-    return joined.buffers()[2] or pa.py_buffer(b""), starts
+    offsets = np.arange(0, heads.size + 1, _ROW_OFFSET, dtype=np.int32)
+    head = pa.BinaryArray.from_buffers(pa.binary(), len(heads), [None, pa.py_buffer(offsets), pa.py_buffer(heads)])
+    suffix, mvcc, nothing = (pa.scalar(piece, pa.binary()) for piece in (KEY_SUFFIX, bytes(_MVCC_BYTES), b""))
+    joined = pc.binary_join_element_wise(head, keys, suffix, values, mvcc, nothing)
+    return memoryview(joined.buffers()[2])
+
+
+def _lengths(column: pa.Array) -> Int64Array:
+    return np.asarray(pc.binary_length(column)).astype(np.int64)

@@ -1,22 +1,32 @@
-"""Index blocks: the root index of data and meta blocks, and the inner levels that HBase writes.
+"""Index blocks: which data block may hold a key. A root, and the inner levels that HBase writes below it.
 
-docs/format/metadata.md §1.5.
+docs/format/metadata.md §1.5. Inner blocks are read when a look-up needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile.block import INTERMEDIATE_INDEX, LEAF_INDEX, Block, Compression, read_block
+from hoodie.format.hfile.block import HEADER_BYTES, Block
+from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes
+
+_PLACE = struct.Struct(">QI")
+_ROW_LENGTH_BYTES = 2
+_FAKE_KEY_TYPE = 0xFF
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """Where a block is, and its first key (for a data block: a row that is not greater than its first row)."""
+    """Where a block is, and its first key as it is stored."""
 
     offset: int
     size_bytes: int
@@ -24,60 +34,140 @@ class IndexEntry:
 
     def to_bytes(self) -> bytes:
         """Encode as an entry of a root index; `key` must be in its full stored form."""
-        head = self.offset.to_bytes(8, "big") + self.size_bytes.to_bytes(4, "big")
-        return head + hadoop_vint_to_bytes(len(self.key)) + self.key
+        return _PLACE.pack(self.offset, self.size_bytes) + hadoop_vint_to_bytes(len(self.key)) + self.key
 
 
-def parse_root_index(block: Block, count: int, *, path: str) -> list[IndexEntry]:
-    """The first `count` entries of a root index, keys as stored (what follows them is ignored, as HBase wants it)."""
-    cursor = Cursor(block.payload, path=path, origin=block.start)
-    return [
-        IndexEntry(cursor.unsigned(8), cursor.unsigned(4), bytes(cursor.take(cursor.hadoop_vint())))
-        for _ in range(count)
-    ]
+@dataclass(frozen=True, slots=True)
+class IndexLevel:
+    """Entries of one level, in file order, as columns.
 
+    `rows` are the first rows of the blocks; where `is_exact` is not set (HBase may store something shorter) they
+    are merely greater than all rows before the block and not greater than its first one.
+    """
 
-def parse_inner_index(block: Block, *, path: str) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block."""
-    cursor = Cursor(block.payload, path=path, origin=block.start)
-    count = cursor.unsigned(4)
-    if 4 * (count + 1) > len(block.payload):
-        raise cursor.error(f"an index of {count} entries does not fit its block")
-    bounds = [cursor.unsigned(4) for _ in range(count + 1)]
-    return [
-        IndexEntry(cursor.unsigned(8), cursor.unsigned(4), bytes(cursor.take(end - start - 12)))
-        for start, end in pairwise(bounds)
-    ]
+    offsets: Int64Array
+    size_bytes: Int64Array
+    rows: pa.BinaryArray
+    is_exact: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
+    def __len__(self) -> int:
+        return len(self.offsets)
 
-def row_of_key(key: bytes, *, path: str) -> bytes:
-    """The row of a stored key: two bytes of length, the row, and perhaps a suffix."""
-    end = 2 + int.from_bytes(key[:2], "big")
-    if len(key) < 2 or end > len(key):
-        raise CorruptFileError("an index key is shorter than its row", path=path)
-    return key[2:end]
+    @classmethod
+    def of_entries(cls, entries: Sequence[IndexEntry], *, limit: int, path: str) -> IndexLevel:
+        """Check that blocks ascend, do not overlap and end at or before `limit`, and that rows ascend.
 
-
-def descend(
-    buf: memoryview, root: Sequence[IndexEntry], levels: int, *, limit: int, codec: Compression, path: str
-) -> list[IndexEntry]:
-    """Follow the inner levels of a multi-level index down to the entries that name data blocks."""
-    entries = list(root)
-    for _ in range(levels - 1):
-        _check_ascending(entries, path=path)
-        below: list[IndexEntry] = []
+        A block that is named twice could make a small file look endless.
+        """
+        end = 0
         for entry in entries:
-            block = read_block(
-                buf, entry.offset, limit=limit, magics=(LEAF_INDEX, INTERMEDIATE_INDEX), codec=codec, path=path
-            )
-            below += parse_inner_index(block, path=path)
-        entries = below
-    _check_ascending(entries, path=path)
+            if entry.offset < end or entry.size_bytes < HEADER_BYTES:
+                raise CorruptFileError("the blocks of an index level do not ascend", path=path, offset=entry.offset)
+            end = entry.offset + entry.size_bytes
+        if end > limit:
+            raise CorruptFileError("an index points outside the file", path=path, offset=entries[-1].offset)
+        rows = pa.array([_row_of(entry, path=path) for entry in entries], pa.binary())
+        if len(rows) > 1 and not pc.all(pc.greater_equal(rows[1:], rows[:-1])).as_py():
+            raise CorruptFileError("the keys of an index level do not ascend", path=path, offset=entries[0].offset)
+        return cls(
+            np.array([entry.offset for entry in entries], np.int64),
+            np.array([entry.size_bytes for entry in entries], np.int64),
+            rows,
+            np.array([_is_exact(entry.key) for entry in entries], np.bool_),
+        )
+
+    def take(self, places: Int64Array) -> IndexLevel:
+        """The entries at `places`."""
+        return IndexLevel(
+            self.offsets[places], self.size_bytes[places], self.rows.take(pa.array(places)), self.is_exact[places]
+        )
+
+    def holding(self, sorted_keys: pa.BinaryArray) -> Int64Array:
+        """Places of the entries whose blocks may hold one of the keys; others hold none of them."""
+        starts = lower_bounds(sorted_keys, self.rows)
+        return np.flatnonzero(np.diff(starts, append=len(sorted_keys)))
+
+    def between(self, start: bytes, stop: bytes | None) -> Int64Array:
+        """Places of the entries whose blocks may hold a row in `[start, stop)`; None means no end."""
+        # The block before may end with rows that equal `start`, as HBase files can repeat a row.
+        first = max(0, first_not_less(self.rows, start) - 1)
+        return np.arange(first, len(self) if stop is None else first_not_less(self.rows, stop), dtype=np.int64)
+
+
+Select = Callable[[IndexLevel], Int64Array]
+ReadBlocks = Callable[[IndexLevel], Iterable[Block]]
+
+
+@dataclass(frozen=True, slots=True)
+class DataIndex:
+    """The way from a root index down to the data blocks that a look-up needs."""
+
+    root: IndexLevel
+    level_count: int
+    read_blocks: ReadBlocks
+    limit: int
+    path: str
+
+    def find(self, select: Select) -> IndexLevel:
+        """The data blocks that `select` wants, asked at each level which of its blocks to follow."""
+        level = self.root.take(select(self.root))
+        for _ in range(self.level_count - 1):
+            entries: list[IndexEntry] = []
+            for block in self.read_blocks(level):
+                entries += parse_inner_index(block, path=self.path)
+            below = IndexLevel.of_entries(entries, limit=self.limit, path=self.path)
+            level = below.take(select(below))
+        return level
+
+    def all(self) -> IndexLevel:
+        """Every data block."""
+        return self.find(lambda level: np.arange(len(level), dtype=np.int64))
+
+
+def parse_root_index(block: Block, count: int, *, is_only_level: bool, path: str) -> list[IndexEntry]:
+    """The first `count` entries of a root index, keys as stored; they fill the block if this is the only level.
+
+    With more levels, HBase lets a few numbers about the middle key follow.
+    """
+    cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
+    if count > len(block.payload) // (_PLACE.size + 1):
+        raise cursor.error(f"an index of {count} entries does not fit its block")
+    entries: list[IndexEntry] = []
+    for _ in range(count):
+        offset, size_bytes = _PLACE.unpack(cursor.take(_PLACE.size))
+        entries.append(IndexEntry(offset, size_bytes, bytes(cursor.take(cursor.hadoop_vint()))))
+    if is_only_level and not cursor.exhausted:
+        raise cursor.error(f"something follows the {count} entries of an index")
     return entries
 
 
-def _check_ascending(entries: Sequence[IndexEntry], *, path: str) -> None:
-    """Refuse an index that names a block twice: it could make a small file look endless."""
-    for before, after in pairwise(entries):
-        if after.offset <= before.offset:
-            raise CorruptFileError("the blocks of an index level do not ascend", path=path, offset=after.offset)
+def parse_inner_index(block: Block, *, path: str) -> list[IndexEntry]:
+    """The entries of a leaf or intermediate index block, which they fill; an inner block has at least one."""
+    cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
+    count = cursor.unsigned(4)
+    if not 0 < count < len(block.payload) // 4:
+        raise cursor.error(f"an index of {count} entries does not fit its block")
+    bounds = [cursor.unsigned(4) for _ in range(count + 1)]
+    if bounds[0] != 0:
+        raise cursor.error("the first entry of an index block is not its first bytes")
+    entries: list[IndexEntry] = []
+    for start, end in pairwise(bounds):
+        offset, size_bytes = _PLACE.unpack(cursor.take(_PLACE.size))
+        entries.append(IndexEntry(offset, size_bytes, bytes(cursor.take(end - start - _PLACE.size))))
+    if not cursor.exhausted:
+        raise cursor.error(f"something follows the {count} entries of an index")
+    return entries
+
+
+def _row_of(entry: IndexEntry, *, path: str) -> bytes:
+    """The row of a stored key: two bytes of length, the row, and perhaps a suffix."""
+    end = _ROW_LENGTH_BYTES + int.from_bytes(entry.key[:_ROW_LENGTH_BYTES], "big")
+    if len(entry.key) < _ROW_LENGTH_BYTES or end > len(entry.key):
+        raise CorruptFileError("an index key is shorter than its row", path=path, offset=entry.offset)
+    return entry.key[_ROW_LENGTH_BYTES:end]
+
+
+def _is_exact(key: bytes) -> bool:
+    """Whether the key is a block's true first key: a bare row, or one whose type is not that of a made-up key."""
+    end = _ROW_LENGTH_BYTES + int.from_bytes(key[:_ROW_LENGTH_BYTES], "big")
+    return end == len(key) or key[-1] != _FAKE_KEY_TYPE

@@ -1,46 +1,89 @@
-"""Read an HFile: all entries, or those of given keys, as Arrow columns (docs/format/metadata.md §1)."""
+"""Read an HFile: all entries, or those of given keys, prefixes and ranges, as Arrow columns (format/metadata.md §1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, META, Block, read_block
-from hoodie.format.hfile.entries import parse_entries
-from hoodie.format.hfile.index import IndexEntry, descend, parse_root_index, row_of_key
+from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX, META
+from hoodie.format.hfile.blocks import BlockReader
+from hoodie.format.hfile.entries import Entries, Payloads, UInt8Array
+from hoodie.format.hfile.file_info import LAST_KEY, parse_file_info
+from hoodie.format.hfile.index import DataIndex, IndexLevel, parse_root_index
+from hoodie.format.hfile.lookup import SortedKeys, find_rows
+from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
+from hoodie.format.hfile.source import ByteSource, open_source, read_exactly
 from hoodie.format.hfile.trailer import TRAILER_BYTES, Trailer
-from hoodie.format.hfile.wire import Cursor
 
-_FILE_INFO_MAGIC = b"PBUF"
+# What is read first: trailer and, unless the file is large, index and file info with it.
+_TAIL_BYTES = 128 * 1024
+
+Columns = tuple[pa.BinaryArray, pa.BinaryArray]
 
 
 class HFileReader:
-    """One HFile in memory. Opening parses trailer, index and file info; data blocks are decompressed on use.
+    """One HFile. Opening reads trailer, index and file info; data blocks are read and decompressed on use.
 
-    Memory: the given buffer (not copied), the index, and what the calls return.
+    `content` is the whole file (bytes, memoryview, mmap: not copied) or a `ByteSource`, of which only the ranges
+    that a call needs are read. Every method may be called again; nothing but the index is kept. Not thread-safe if
+    the source is not.
+
+    Memory: the index, about 16 MiB while blocks are parsed (more where one block is larger), and what a call returns.
+
+    What damage is found: a block's lengths, magic, codec and gzip checksum, CRC32 and CRC32C where the writer made
+    them; entries whose lengths and fixed bytes do not fit each other and their block; rows out of order within the
+    blocks that a call reads, and against the index; an index whose blocks overlap, leave the file, or whose numbers
+    of entries are wrong; after a whole scan also the number of entries and the last key. What cannot be found: bytes
+    of a value, of the file info, or of a row that stays in order, in files without codec and without checksums; an
+    index key of such a file that is wrong while the call reads no block beside it; the comparator's name and sizes
+    that no reader uses.
 
     Raises:
         CorruptFileError: from the constructor and every method, whatever is wrong with the bytes.
     """
 
-    def __init__(self, buf: bytes | memoryview, *, path: str) -> None:
-        self._buf = memoryview(buf).cast("B") if not isinstance(buf, bytes) else memoryview(buf)
+    def __init__(self, content: Any | ByteSource, *, path: str) -> None:
+        source = open_source(content)
         self._path = path
-        self._limit = len(self._buf) - TRAILER_BYTES
-        self._trailer = Trailer.parse(self._buf, path=path)
-        root = self._block(self._trailer.load_on_open_offset, INDEX)
-        entries = parse_root_index(root, self._trailer.data_index_count, path=path)
-        self._index = descend(
-            self._buf, entries, self._trailer.index_levels, limit=self._limit, codec=self._trailer.codec, path=path
+        tail_start = max(0, source.size - _TAIL_BYTES)
+        tail = read_exactly(source, tail_start, source.size - tail_start, path=path)
+        self._trailer = trailer = Trailer.parse(tail[-TRAILER_BYTES:], file_bytes=source.size, path=path)
+        limit = source.size - TRAILER_BYTES
+        self._blocks = BlockReader(source, trailer.codec, path)
+        start = trailer.load_on_open_offset
+        section = (
+            tail[start - tail_start : -TRAILER_BYTES]
+            if start >= tail_start
+            else read_exactly(source, start, limit - start, path=path)
         )
-        meta = self._block(root.end, INDEX)
-        self._meta_index = parse_root_index(meta, self._trailer.meta_index_count, path=path)
-        self._file_info = _parse_file_info(self._block(meta.end, FILE_INFO), path=path)
+        root = self._blocks.parse(section, start, (INDEX,))
+        meta = self._blocks.parse(section[root.end - start :], root.end, (INDEX,))
+        info = self._blocks.parse(section[meta.end - start :], meta.end, (FILE_INFO,))
+        self._file_info = parse_file_info(info, path=path)
+        is_only_level = trailer.index_levels == 1
+        entries = parse_root_index(root, trailer.data_index_count, is_only_level=is_only_level, path=path)
+        self._index = DataIndex(
+            IndexLevel.of_entries(entries, limit=start, path=path),
+            trailer.index_levels,
+            partial(self._blocks.read, magics=(LEAF_INDEX, INTERMEDIATE_INDEX)),
+            limit=start,
+            path=path,
+        )
+        self._meta_index = parse_root_index(meta, trailer.meta_index_count, is_only_level=True, path=path)
+        wrong = trailer.check(
+            file_info_start=info.start,
+            file_info_end=info.end,
+            last_block_offset=entries[-1].offset if is_only_level and entries else None,
+            file_bytes=source.size,
+        )
+        if wrong:
+            raise CorruptFileError(wrong, path=path, offset=limit)
 
     def __len__(self) -> int:
         """Number of entries, as the trailer says."""
@@ -53,100 +96,138 @@ class HFileReader:
 
     @property
     def block_count(self) -> int:
-        """Number of data blocks."""
-        return len(self._index)
+        """Number of data blocks. Reads the inner levels of the index, if there are any."""
+        return len(self._index.all())
 
     def meta_block(self, name: str) -> bytes | None:
         """Content of a meta block (`bloomFilter`), or None if the file has none of that name."""
         for entry in self._meta_index:
             if entry.key == name.encode():
-                return bytes(self._block(entry.offset, META).payload)
+                return bytes(self._blocks.read_one(entry.offset, entry.size_bytes, META).payload)
         return None
 
-    def entries(self) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-        """All keys and their values, ascending by key bytes."""
-        keys, values = parse_entries([self._data_block(entry) for entry in self._index], path=self._path)
-        if len(keys) != self._trailer.entry_count:
-            raise CorruptFileError(f"expected {self._trailer.entry_count} entries, found {len(keys)}", path=self._path)
-        return keys, values
+    def entries(self) -> Columns:
+        """All keys and their values, ascending by key bytes. Memory: the columns twice."""
+        return _joined(list(self.batches()))
 
-    def batches(self) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
-        """Keys and values block by block: bounded memory for files of any size."""
-        for entry in self._index:
-            yield parse_entries([self._data_block(entry)], path=self._path)
+    def batches(self) -> Iterator[Columns]:
+        """Keys and values some blocks at a time: bounded memory for files of any size.
+
+        A batch holds at most 8 MiB, or one block. The count of entries and the last key are checked at the end.
+        """
+        count = 0
+        last: bytes | None = None
+        level = self._index.all()
+        for blocks, entries in self._groups(level):
+            keys, values = entries.columns()
+            first = keys[0].as_py()
+            is_sorted = pc.all(pc.greater_equal(keys[1:], keys[:-1])).as_py() is not False
+            if not is_sorted or (last is not None and first < last):
+                offset = int(level.offsets[blocks.start])
+                raise CorruptFileError("the keys of a block do not ascend", path=self._path, offset=offset)
+            count += len(keys)
+            last = keys[-1].as_py()
+            yield keys, values
+        self._check_end(count, last)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of one key, or None if it is absent."""
+        value: bytes | None = self.get_many(pa.array([key], pa.binary()))[0].as_py()
+        return value
 
     def get_many(self, keys: pa.Array) -> pa.BinaryArray:
         """Values of `keys` (string or binary, not null, in any order), in their order; null where a key is absent.
 
-        Only blocks that can hold one of the keys are decompressed. Sorted keys are not required.
+        Only blocks that can hold one of the keys are read; sorted keys save a sort. Of a key that the file repeats,
+        one of the values. Memory: the keys, twice, and the values that were found, twice.
         """
-        wanted = keys.cast(pa.binary())
-        if not len(wanted) or not self._index:
-            return pa.nulls(len(wanted), pa.binary())
-        touched = np.unique(_floor(self._first_keys, wanted))
-        blocks = [self._data_block(self._index[number]) for number in touched[touched >= 0]]
-        found_keys, found_values = parse_entries(blocks, path=self._path)
-        return found_values.take(pc.index_in(wanted, value_set=found_keys))
+        wanted, places = _sorted_distinct(keys.cast(pa.binary()))
+        found = np.full(len(wanted), -1, np.int64)
+        pieces: list[pa.BinaryArray] = []
+        count = 0
+        if len(wanted) and len(self._index.root):
+            level = self._index.find(lambda level: level.holding(wanted))
+            bounds = np.append(lower_bounds(wanted, level.rows), len(wanted))
+            sorted_keys = SortedKeys.of(wanted)
+            for blocks, entries in self._groups(level):
+                first, stop = int(bounds[blocks.start]), int(bounds[blocks.stop])
+                offset = int(level.offsets[blocks.start])
+                numbers, rows = find_rows(entries, sorted_keys, first, stop, path=self._path, offset=offset)
+                found[numbers] = np.arange(count, count + len(numbers))
+                count += len(numbers)
+                if len(numbers):
+                    pieces.append(entries.values(rows))
+        values = pa.concat_arrays(pieces) if pieces else pa.array([], pa.binary())
+        if places is None and count == len(wanted):
+            return values
+        found = found if places is None else found[places]
+        return values.take(pa.array(found, mask=found < 0))
 
-    def get_prefix(self, prefix: bytes) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    def get_prefix(self, prefix: bytes) -> Columns:
         """Keys that start with `prefix`, and their values, ascending."""
-        if not self._index:
-            return pa.array([], pa.binary()), pa.array([], pa.binary())
-        first = max(0, int(_floor(self._first_keys, pa.array([prefix], pa.binary()))[0]))
-        # Equal first keys may repeat an entry that began in the block before (HBase files with duplicate keys).
-        while first and self._first_rows[first] >= prefix:
-            first -= 1
-        stop = first + 1
-        while stop < len(self._index) and self._first_rows[stop][: len(prefix)] <= prefix:
-            stop += 1
-        keys, values = parse_entries([self._data_block(entry) for entry in self._index[first:stop]], path=self._path)
-        matches = pc.starts_with(keys, pattern=prefix)
-        return keys.filter(matches), values.filter(matches)
+        bare = prefix.rstrip(b"\xff")
+        return self.get_range(prefix, bare[:-1] + bytes((bare[-1] + 1,)) if bare else None)
 
-    @cached_property
-    def _first_rows(self) -> list[bytes]:
-        return [row_of_key(entry.key, path=self._path) for entry in self._index]
+    def get_range(self, start: bytes = b"", stop: bytes | None = None) -> Columns:
+        """Keys in `[start, stop)` and their values, ascending by key bytes; `stop=None` means to the end."""
+        pieces: list[Columns] = []
+        for _, entries in self._groups(self._index.find(lambda level: level.between(start, stop))):
+            keys, values = entries.columns()
+            first = first_not_less(keys, start)
+            end = len(keys) if stop is None else first_not_less(keys, stop)
+            pieces.append((keys[first:end], values[first:end]))
+        return _joined(pieces)
 
-    @cached_property
-    def _first_keys(self) -> pa.BinaryArray:
-        return pa.array(self._first_rows, pa.binary())
+    def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
+        """Entries of neighbouring blocks of `level` together, and which blocks these are."""
+        scratch: UInt8Array | None = None
+        for numbers, blocks in self._blocks.groups(level, DATA):
+            # What was cut out of the group before is a copy, so that its memory can serve again.
+            payloads = Payloads.of(blocks, scratch)
+            scratch = payloads.data
+            entries = Entries.parse(payloads, path=self._path)
+            self._check_rows(level, numbers, entries)
+            yield numbers, entries
 
-    def _data_block(self, entry: IndexEntry) -> Block:
-        return self._block(entry.offset, DATA)
+    def _check_rows(self, level: IndexLevel, numbers: range, entries: Entries) -> None:
+        """The index must tell the first row of each block, and no block may hold a row that belongs to the next."""
+        here: Int64Array = np.arange(numbers.start, numbers.stop, dtype=np.int64)
+        told = level.rows[numbers.start : numbers.stop]
+        first = entries.rows(entries.first_of_block[:-1])
+        last = entries.rows(entries.first_of_block[1:] - 1)
+        is_wrong = np.asarray(pc.less(first, told)) | (np.asarray(pc.not_equal(first, told)) & level.is_exact[here])
+        following = level.rows[numbers.start + 1 : numbers.stop + 1]
+        is_wrong[: len(following)] |= np.asarray(pc.greater(last[: len(following)], following))
+        if is_wrong.any():
+            offset = int(level.offsets[here[is_wrong][0]])
+            raise CorruptFileError("a block's keys are not those that the index tells", path=self._path, offset=offset)
 
-    def _block(self, start: int, magic: bytes) -> Block:
-        return read_block(
-            self._buf, start, limit=self._limit, magics=(magic,), codec=self._trailer.codec, path=self._path
-        )
+    def _check_end(self, count: int, last: bytes | None) -> None:
+        told = self._file_info.get(LAST_KEY)
+        wrong = ""
+        if count != self._trailer.entry_count:
+            wrong = f"expected {self._trailer.entry_count} entries, found {count}"
+        elif told is not None and last is not None and told[2 : 2 + int.from_bytes(told[:2], "big")] != last:
+            wrong = "the last key is not the one that the file info tells"
+        if wrong:
+            raise CorruptFileError(wrong, path=self._path, offset=self._trailer.load_on_open_offset)
 
 
-def _floor(first_keys: pa.BinaryArray, wanted: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each wanted key the number of the last block whose first key is not greater, or -1.
-
-    One sort of both columns together: Arrow compares binary values byte by byte and keeps the order of equal ones,
-    so that first keys, which come first, stay in front of the wanted keys that equal them.
-    """
-    order = pc.sort_indices(pa.concat_arrays([first_keys, wanted])).to_numpy().astype(np.int64)
-    is_wanted = order >= len(first_keys)
-    floors = np.cumsum(~is_wanted) - 1
-    result = np.empty(len(wanted), dtype=np.int64)
-    result[order[is_wanted] - len(first_keys)] = floors[is_wanted]
-    return result
+def _joined(pieces: list[Columns]) -> Columns:
+    if not pieces:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    if len(pieces) == 1:
+        return pieces[0]
+    return pa.concat_arrays([keys for keys, _ in pieces]), pa.concat_arrays([values for _, values in pieces])
 
 
-def _parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:
-    """The name-value pairs of the file info block (docs/format/metadata.md §1.7)."""
-    cursor = Cursor(block.payload, path=path, origin=block.start)
-    if cursor.take(len(_FILE_INFO_MAGIC)) != _FILE_INFO_MAGIC:
-        raise cursor.error("the file info has an unknown form")
-    pairs: dict[str, bytes] = {}
-    message = Cursor(cursor.take(cursor.varint()), path=path, origin=block.start)
-    for _, pair in message.message():
-        if isinstance(pair, int):
-            raise message.error("a file info pair is a number")
-        fields = dict(Cursor(pair, path=path, origin=block.start).message())
-        name, value = fields.get(1, b""), fields.get(2, b"")
-        if isinstance(name, int) or isinstance(value, int):
-            raise message.error("a file info name or value is a number")
-        pairs[bytes(name).decode("utf-8", errors="replace")] = bytes(value)
-    return pairs
+def _sorted_distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Int64Array | None]:
+    """The distinct keys in the order of their bytes, and where each given key is among them (None: it is there)."""
+    if len(keys) < 2 or pc.all(pc.greater(keys[1:], keys[:-1])).as_py():
+        return keys, None
+    order = np.asarray(pc.sort_indices(keys)).astype(np.int64)
+    ordered = keys.take(pa.array(order))
+    is_new = np.concatenate([[True], np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))])
+    places = np.empty(len(keys), np.int64)
+    places[order] = np.cumsum(is_new) - 1
+    return ordered.filter(pa.array(is_new)), places

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile.block import Compression
+from hoodie.format.hfile.codec import Compression
 from hoodie.format.hfile.wire import Cursor, message_to_bytes, varint_to_bytes
 
 TRAILER_BYTES = 4096
@@ -48,22 +48,26 @@ class Trailer:
     last_block_offset: int | None = None
 
     @classmethod
-    def parse(cls, buf: memoryview, *, path: str) -> Trailer:
-        """Parse the trailer of a whole file.
+    def parse(cls, tail: memoryview, *, file_bytes: int, path: str) -> Trailer:
+        """Parse the last 4096 bytes (or all, if there are fewer) of a file of `file_bytes`.
 
         Raises:
             CorruptFileError: the file is too short, is no HFile of major version 3, or names an unknown codec.
         """
-        start = len(buf) - TRAILER_BYTES
+        start = file_bytes - TRAILER_BYTES
         if start < 0:
-            raise CorruptFileError(f"{len(buf)} bytes are too few for an HFile", path=path)
-        if buf[start : start + len(_MAGIC)] != _MAGIC:
+            raise CorruptFileError(f"{file_bytes} bytes are too few for an HFile", path=path)
+        if tail[: len(_MAGIC)] != _MAGIC:
             raise CorruptFileError("no HFile trailer", path=path, offset=start)
-        major = int.from_bytes(buf[-3:], "big")
+        major = int.from_bytes(tail[-3:], "big")
         if major != _MAJOR_VERSION:
-            raise CorruptFileError(f"HFile version {major}, expected {_MAJOR_VERSION}", path=path, offset=len(buf) - 4)
-        cursor = Cursor(buf[start + len(_MAGIC) : len(buf) - _VERSION_BYTES], path=path, origin=start + len(_MAGIC))
+            raise CorruptFileError(
+                f"HFile version {major}, expected {_MAJOR_VERSION}", path=path, offset=file_bytes - 4
+            )
+        cursor = Cursor(tail[len(_MAGIC) : -_VERSION_BYTES], path=path, origin=start + len(_MAGIC))
         message = cursor.take(cursor.varint())
+        if any(cursor.rest()):
+            raise cursor.error("something follows the trailer's fields")
         fields = {
             number: value
             for number, value in Cursor(message, path=path, origin=start).message()
@@ -94,6 +98,18 @@ class Trailer:
             payload_bytes=fields.get(_TOTAL_BYTES, 0),
             last_block_offset=fields.get(_LAST_BLOCK_OFFSET),
         )
+
+    def check(self, *, file_info_start: int, file_info_end: int, last_block_offset: int | None, file_bytes: int) -> str:
+        """What contradicts the blocks that were found; empty if nothing does. `last_block_offset` None: not known."""
+        if self.file_info_offset not in (0, file_info_start):
+            return f"the file info is not at byte {self.file_info_offset}"
+        if file_info_end != file_bytes - TRAILER_BYTES:
+            return "something stands between the file info and the trailer"
+        if (self.entry_count == 0) != (self.data_index_count == 0) or self.entry_count < self.data_index_count:
+            return f"{self.entry_count} entries cannot be in {self.data_index_count} blocks"
+        if last_block_offset is not None and self.last_block_offset not in (None, last_block_offset):
+            return f"the last block is not at byte {self.last_block_offset}"
+        return ""
 
     def to_bytes(self) -> bytes:
         """Encode all 4096 bytes."""

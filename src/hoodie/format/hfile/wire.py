@@ -46,6 +46,10 @@ class Cursor:
         self.position = end
         return piece
 
+    def rest(self) -> memoryview:
+        """All bytes that were not taken yet."""
+        return self._buf[self.position :]
+
     def unsigned(self, length: int) -> int:
         """A big-endian unsigned integer of `length` bytes."""
         return int.from_bytes(self.take(length), "big")

@@ -5,22 +5,26 @@ docs/format/metadata.md §1, above all §1.13 (what to emit) and §1.14 (why blo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, Compression, block_to_bytes
-from hoodie.format.hfile.entries import KEY_SUFFIX, Int64Array, entries_to_bytes
+from hoodie.format.bloom import BloomFilter
+from hoodie.format.hfile import file_info as info
+from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, META, block_parts, block_to_bytes
+from hoodie.format.hfile.codec import Compression
+from hoodie.format.hfile.entries import KEY_SUFFIX, entries_to_bytes, entry_bounds
 from hoodie.format.hfile.index import IndexEntry
+from hoodie.format.hfile.search import Int64Array
 from hoodie.format.hfile.trailer import Trailer
-from hoodie.format.hfile.wire import message_to_bytes, varint_to_bytes
 
 # Java readers up to 1.2.0 lose entries at the end of larger blocks: do not raise.
 BLOCK_BYTES_MAX = 65536
-_FILE_INFO_MAGIC = b"PBUF"
+# Entries are encoded so many bytes at a time, or one by one where they are larger.
+_GROUP_BYTES_MAX = 4 * 1024 * 1024
 
 
 def hfile_to_bytes(
@@ -30,62 +34,95 @@ def hfile_to_bytes(
     schema_json: str,
     codec: Compression = Compression.GZIP,
     file_info: Mapping[str, bytes] | None = None,
+    bloom: BloomFilter | None = None,
+    key_range: bool = False,
 ) -> bytes:
     """Encode keys (string or binary) and values (binary) as a whole HFile.
 
     Keys must ascend strictly by their UTF-8 bytes; an entry greater than 64 KiB gets a block of its own. Nulls are
-    not allowed. `file_info` adds pairs such as `minRecordKey`. Memory: about twice the content.
+    not allowed. `file_info` adds pairs; `bloom` (over the same keys) becomes the meta block that Hudi's base files
+    have, and `key_range` the first and last key in the file info. The same input gives the same bytes, on machines
+    of one kind and with one version of the compression library.
+
+    Memory: the file twice, and without a codec the entries once more.
 
     Raises:
         InvalidConfigError: keys out of order or repeated, a key over 32767 bytes, lengths that differ, nulls.
     """
     keys, values = keys.cast(pa.binary()), values.cast(pa.binary())
     _check(keys, values)
-    payload, offsets = entries_to_bytes(keys, values)
-    parts: list[bytes] = []
+    bounds = entry_bounds(keys, values)
+    parts: list[bytes | memoryview] = []
     index: list[IndexEntry] = []
     position = 0
-    whole = memoryview(payload)
-    for first, stop in _block_bounds(offsets):
-        block = block_to_bytes(
-            DATA, whole[offsets[first] : offsets[stop]], codec=codec, previous_offset=position if first else -1
-        )
-        index.append(IndexEntry(position, len(block), _full_key(keys[first].as_py())))
-        parts.append(block)
-        position += len(block)
-    root = block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec)
-    meta = block_to_bytes(INDEX, b"", codec=codec)
-    info = block_to_bytes(FILE_INFO, _file_info(keys, values, schema_json, file_info or {}), codec=codec)
+    for first, payload in _payloads(keys, values, bounds):
+        block = block_parts(DATA, payload, codec=codec, previous_offset=position if first else -1)
+        size_bytes = sum(map(len, block))
+        index.append(IndexEntry(position, size_bytes, _full_key(keys[first].as_py())))
+        parts += block
+        position += size_bytes
+    metas: list[IndexEntry] = []
+    pairs = _pairs(keys, values, bounds, schema_json) | dict(file_info or {})
+    if key_range:
+        ends = (keys[0].as_py(), keys[-1].as_py()) if len(keys) else (b"", b"")
+        pairs |= {info.MIN_RECORD_KEY: ends[0], info.MAX_RECORD_KEY: ends[1]}
+    if bloom is not None:
+        pairs[info.BLOOM_TYPE] = bloom.filter_type.value.encode()
+        parts.append(block_to_bytes(META, bloom.to_base64().encode(), codec=codec))
+        metas.append(IndexEntry(position, len(parts[-1]), info.BLOOM_META_BLOCK.encode()))
+        position += len(parts[-1])
+    parts += _load_on_open(index, metas, pairs, codec=codec)
     trailer = Trailer(
         load_on_open_offset=position,
         data_index_count=len(index),
         entry_count=len(keys),
+        meta_index_count=len(metas),
         codec=codec,
-        file_info_offset=position + len(root) + len(meta),
-        index_bytes=int(offsets[-1]) if len(keys) else 0,
-        payload_bytes=int(offsets[-1]) if len(keys) else 0,
+        file_info_offset=position + len(parts[-3]) + len(parts[-2]),
+        index_bytes=int(bounds[-1]),
+        payload_bytes=int(bounds[-1]),
         last_block_offset=index[-1].offset if index else None,
     )
-    return b"".join((*parts, root, meta, info, trailer.to_bytes()))
+    return b"".join((*parts, trailer.to_bytes()))
 
 
-def _check(keys: pa.Array, values: pa.Array) -> None:
+def _check(keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
     if len(keys) != len(values) or keys.null_count or values.null_count:
         raise InvalidConfigError("an HFile needs as many values as keys, and no nulls")
     if len(keys) > 1 and not pc.all(pc.greater(keys[1:], keys[:-1])).as_py():
         raise InvalidConfigError("keys of an HFile must ascend strictly by their UTF-8 bytes")
 
 
-def _block_bounds(offsets: Int64Array) -> list[tuple[int, int]]:
-    """Entry ranges `[first, stop)` of the data blocks: as many entries as fit, at least one."""
-    bounds: list[tuple[int, int]] = []
-    first, count = 0, len(offsets) - 1
+def _payloads(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array) -> Iterator[tuple[int, memoryview]]:
+    """For each data block its first entry and its payload; whole blocks are encoded together."""
+    blocks = list(_ranges(bounds, BLOCK_BYTES_MAX))
+    starts = np.array([0, *(stop for _, stop in blocks)], np.int64)
+    for first_block, stop_block in _ranges(bounds[starts], _GROUP_BYTES_MAX):
+        first, stop = int(starts[first_block]), int(starts[stop_block])
+        encoded = entries_to_bytes(keys[first:stop], values[first:stop])
+        for begin, end in blocks[first_block:stop_block]:
+            yield begin, encoded[bounds[begin] - bounds[first] : bounds[end] - bounds[first]]
+
+
+def _ranges(bounds: Int64Array, bytes_max: int) -> Iterator[tuple[int, int]]:
+    """Ranges `[first, stop)` of pieces between `bounds`: as many as fit `bytes_max`, at least one."""
+    first, count = 0, len(bounds) - 1
     while first < count:
-        fitting = int(np.searchsorted(offsets, offsets[first] + BLOCK_BYTES_MAX, side="right")) - 1
+        fitting = int(np.searchsorted(bounds, bounds[first] + bytes_max, side="right")) - 1
         stop = max(fitting, first + 1)
-        bounds.append((first, stop))
+        yield first, stop
         first = stop
-    return bounds
+
+
+def _load_on_open(
+    index: list[IndexEntry], metas: list[IndexEntry], pairs: Mapping[str, bytes], *, codec: Compression
+) -> list[bytes]:
+    """The three blocks that a reader wants at once: data index, meta index (even if empty), file info."""
+    return [
+        block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
+        block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in metas), codec=codec),
+        block_to_bytes(FILE_INFO, info.file_info_to_bytes(pairs), codec=codec),
+    ]
 
 
 def _bare_key(row: bytes) -> bytes:
@@ -98,18 +135,15 @@ def _full_key(row: bytes) -> bytes:
     return _bare_key(row) + KEY_SUFFIX
 
 
-def _file_info(keys: pa.Array, values: pa.Array, schema_json: str, more: Mapping[str, bytes]) -> bytes:
+def _pairs(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array, schema_json: str) -> dict[str, bytes]:
     count = max(1, len(keys))
-    key_bytes = int(pc.sum(pc.binary_length(keys)).as_py() or 0) + (2 + len(KEY_SUFFIX)) * len(keys)
     value_bytes = int(pc.sum(pc.binary_length(values)).as_py() or 0)
-    pairs = {
-        "KEY_VALUE_VERSION": (1).to_bytes(4, "big"),
-        "MAX_MEMSTORE_TS_KEY": bytes(8),
-        "hfile.AVG_KEY_LEN": (key_bytes // count).to_bytes(4, "big"),
-        "hfile.AVG_VALUE_LEN": (value_bytes // count).to_bytes(4, "big"),
-        "hfile.LASTKEY": _bare_key(keys[-1].as_py()) if len(keys) else b"",
-        "schema": schema_json.encode(),
-        **more,
+    key_bytes = int(bounds[-1]) - value_bytes - 9 * len(keys)
+    return {
+        info.ENTRY_VERSION: (1).to_bytes(4, "big"),
+        info.MVCC_MAX: bytes(8),
+        info.AVERAGE_KEY_BYTES: (key_bytes // count).to_bytes(4, "big"),
+        info.AVERAGE_VALUE_BYTES: (value_bytes // count).to_bytes(4, "big"),
+        info.LAST_KEY: _bare_key(keys[-1].as_py()) if len(keys) else b"",
+        info.SCHEMA: schema_json.encode(),
     }
-    message = message_to_bytes((1, message_to_bytes(((1, name.encode()), (2, pairs[name])))) for name in sorted(pairs))
-    return _FILE_INFO_MAGIC + varint_to_bytes(len(message)) + message

@@ -1,0 +1,56 @@
+"""The file info block: names and values about the whole file (docs/format/metadata.md §1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.format.hfile.block import Block
+from hoodie.format.hfile.wire import Cursor, message_to_bytes, varint_to_bytes
+
+_MAGIC = b"PBUF"
+_NAME = 1
+_VALUE = 2
+
+LAST_KEY = "hfile.LASTKEY"
+AVERAGE_KEY_BYTES = "hfile.AVG_KEY_LEN"
+AVERAGE_VALUE_BYTES = "hfile.AVG_VALUE_LEN"
+ENTRY_VERSION = "KEY_VALUE_VERSION"
+MVCC_MAX = "MAX_MEMSTORE_TS_KEY"
+SCHEMA = "schema"
+MIN_RECORD_KEY = "minRecordKey"
+MAX_RECORD_KEY = "maxRecordKey"
+BLOOM_TYPE = "bloomFilterTypeCode"
+
+BLOOM_META_BLOCK = "bloomFilter"
+
+
+def parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:
+    """The name-value pairs of the block, which they must fill.
+
+    Raises:
+        CorruptFileError: another form.
+    """
+    cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
+    if cursor.take(len(_MAGIC)) != _MAGIC:
+        raise cursor.error("the file info has an unknown form")
+    pairs: dict[str, bytes] = {}
+    message = Cursor(cursor.take(cursor.varint()), path=path, origin=block.start)
+    for number, pair in message.message():
+        if isinstance(pair, int) or number != 1:
+            raise message.error("the file info holds something else than pairs")
+        fields = dict(Cursor(pair, path=path, origin=block.start).message())
+        name, value = fields.get(_NAME, b""), fields.get(_VALUE, b"")
+        if isinstance(name, int) or isinstance(value, int) or not fields.keys() <= {_NAME, _VALUE}:
+            raise message.error("a file info pair has an unknown form")
+        pairs[bytes(name).decode("utf-8", errors="replace")] = bytes(value)
+    if not cursor.exhausted:
+        raise cursor.error("something follows the file info's pairs")
+    return pairs
+
+
+def file_info_to_bytes(pairs: Mapping[str, bytes]) -> bytes:
+    """Encode the block's payload, pairs sorted by name."""
+    message = message_to_bytes(
+        (1, message_to_bytes(((_NAME, name.encode()), (_VALUE, pairs[name])))) for name in sorted(pairs)
+    )
+    return _MAGIC + varint_to_bytes(len(message)) + message
