@@ -19,7 +19,14 @@ from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import IndexBuild, build_of, pending_indexing
 from hoodie.services.index_sizing import bucket_count, rows_of_files
-from hoodie.services.index_switch import cancel, differing, finish_dead, is_switched_on, on_properties
+from hoodie.services.index_switch import (
+    cancel,
+    differing,
+    finish_dead,
+    is_switched_on,
+    is_told_partitioned,
+    on_properties,
+)
 from hoodie.services.leftovers import Leftovers
 from hoodie.timeline import Action, Heartbeat, State, TableLock, create_inflight, create_requested, is_live
 
@@ -95,6 +102,12 @@ def check_buildable(view: TableView) -> None:
         )
     if config.bootstrap_base_path is not None or config.base_file_format is not BaseFileFormat.PARQUET:
         raise UnsupportedError(f"{where}: this release indexes Parquet base files of its own format only")
+    is_there = PARTITION in config.metadata_partitions and is_partitioned_record_index(view.store)
+    if is_there or is_told_partitioned(config):
+        raise UnsupportedError(
+            f"{where} has the record index with buckets for each data partition, which this release does not build; "
+            'drop it with t.index.drop("record") to build the one for the whole table'
+        )
     if any(instant.action is Action.RESTORE for instant in view.timeline.pending()):
         raise UnsupportedError(f"{where} is being restored: build the index when that is done")
 
@@ -127,7 +140,7 @@ def _with_metadata_table(view: TableView) -> TableView:
 
 def _stands(view: TableView, buckets: int | None) -> str | None:
     """What to say if the index is there as it was asked for; its properties are stored if they are not."""
-    if PARTITION not in view.config.metadata_partitions or is_partitioned_record_index(view.store):
+    if PARTITION not in view.config.metadata_partitions:
         return None
     state = view.record_index()
     if state is None or buckets not in (None, len(state.buckets)):

@@ -6,6 +6,7 @@ from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.metadata import drop_partitions
 from hoodie.metadata.buckets import list_buckets
+from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import pending_build, pending_indexing
@@ -40,7 +41,8 @@ def drop_record_index(state: TableState) -> ServiceResult:
         had_index = PARTITION in view.config.metadata_partitions
         files = len(list_buckets(state.store))
         if had_index or PARTITION in view.config.metadata_partitions_inflight:
-            update_table_config(state.store, off_properties(view.config))
+            is_partitioned = is_partitioned_record_index(state.store)
+            update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
         drop_partitions(state.store, {PARTITION})
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)

@@ -29,6 +29,8 @@ from hoodie.metadata.view import TableView
 from hoodie.services.index_plan import IndexBuild
 from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
 
+_PARTITIONED_TYPE = "record_level_index"
+_PARTITIONED_ENABLE = "hoodie.metadata.record.level.index.enable"
 _RECORD_INDEX_TYPES = frozenset({"record", "record_index", "global_record_level_index"})
 _ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 
@@ -134,11 +136,12 @@ def told_properties(config: TableConfig) -> dict[str, str | None]:
     return {**told}
 
 
-def off_properties(config: TableConfig) -> dict[str, str | None]:
-    """What the properties of a table say that lost its record index.
+def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict[str, str | None]:
+    """What the properties of a table say that lost its record index, or the one with buckets for each data partition.
 
     Its keys are unique in the table, so that they are looked for in all of it from now on: another partition's row of
     a key would else be left where it is. Whether records move stays as it was. Another index type that is stored stays.
+    After the partitioned index keys are unique in a partition, as before.
     """
     named = {*config.metadata_partitions} - {PARTITION}
     building = {*config.metadata_partitions_inflight} - {PARTITION}
@@ -147,12 +150,20 @@ def off_properties(config: TableConfig) -> dict[str, str | None]:
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
         options.RECORD_INDEX_ENABLE.key: None,
         options.RECORD_INDEX_ENABLE_NEW.key: None,
+        _PARTITIONED_ENABLE: None,
     }
-    if _finds_by_record_index(config):
+    if is_told_partitioned(config):
+        changes[options.INDEX_TYPE_KEY] = None
+    elif not is_partitioned and _finds_by_record_index(config):
         changes[options.INDEX_TYPE_KEY] = stored_index("global_simple", config.raw)[options.INDEX_TYPE_KEY]
         changes[options.UPDATE_PARTITION_PATH.key] = str(moves_records("record", config.raw)).lower()
         changes[options.RECORD_UPDATE_PARTITION_PATH.key] = None
     return changes
+
+
+def is_told_partitioned(config: TableConfig) -> bool:
+    """Whether the stored index type is the record index with buckets for each data partition."""
+    return config.raw.get(options.INDEX_TYPE_KEY, "").strip().lower() == _PARTITIONED_TYPE
 
 
 def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collection[str]:

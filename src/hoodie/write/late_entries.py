@@ -9,6 +9,7 @@ from hoodie.format.commit_metadata import CommitMetadata, WriteStat
 from hoodie.index.record import EntryStage, write_entries
 from hoodie.index.record.differences import changes_of, stage_changes
 from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import local_engine
 from hoodie.metadata.view import TableView
@@ -22,8 +23,10 @@ def index_was_exchanged(began: TableView, now: TableView) -> bool:
     """
     if (PARTITION in began.config.metadata_partitions) != (PARTITION in now.config.metadata_partitions):
         return True
-    ended = _builds(began.timeline.completed())
-    return bool(_builds(now.timeline) - ended)
+    if not _builds(now.timeline) - _builds(began.timeline.completed()):
+        return False
+    # One with buckets for each data partition is none that is built.
+    return PARTITION not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
 
 
 def index_was_taken_away(began: TableView, now: TableView) -> bool:
