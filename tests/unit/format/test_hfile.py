@@ -260,33 +260,63 @@ def test_both_writers_of_the_reference_say_the_same() -> None:
     assert rows_in(reader_of("hbase-generated.hfile")) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "suffix"),
-    [
-        ("hudi_1_0_hbase_2_4_9_512KB_GZ_20000.hfile", 20000, ""),
-        ("hudi_1_0_hbase_2_4_9_64KB_NONE_5000.hfile", 5000, ""),
-        ("hudi_1_0_hbase_2_4_13_16KB_GZ_20000_fake_first_key.hfile", 20000, "-abcdefghij"),
-    ],
-)
-def test_files_of_hbase(name: str, count: int, suffix: str) -> None:
-    reader = reader_of(name)
-    assert reader.block_count > 1
-    rows = rows_in(reader)
-    assert rows == [
-        (f"hudi-key-{number:09d}{suffix}".encode(), f"hudi-value-{number:09d}".encode()) for number in range(count)
-    ]
+GOLDEN_FILES = {
+    "hbase-generated": (1, 5),
+    "hudi-generated": (1, 5),
+    "hudi_0_10_hbase_1_2_3_bootstrap_index_partitions": (1, 4),
+    "hudi_0_10_hbase_1_2_3_complex": (1, 50),
+    "hudi_0_10_hbase_1_2_3_simple": (1, 50),
+    "hudi_0_11_hbase_2_4_9_bootstrap_index_partitions": (1, 4),
+    "hudi_0_11_hbase_2_4_9_complex": (1, 50),
+    "hudi_0_11_hbase_2_4_9_simple": (1, 50),
+    "hudi_0_9_hbase_1_2_3_bootstrap_index_partitions": (1, 4),
+    "hudi_0_9_hbase_1_2_3_complex": (1, 50),
+    "hudi_0_9_hbase_1_2_3_simple": (1, 50),
+    "hudi_1_0_hbase_2_4_13_16KB_GZ_20000_fake_first_key": (86, 20000),
+    "hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index": (1429, 10000),
+    "hudi_1_0_hbase_2_4_13_1KB_GZ_20000_large_keys": (2858, 20000),
+    "hudi_1_0_hbase_2_4_13_1KB_GZ_50000_large_keys_deep_index": (7143, 50000),
+    "hudi_1_0_hbase_2_4_9_16KB_GZ_20000": (72, 20000),
+    "hudi_1_0_hbase_2_4_9_16KB_GZ_200_20_non_unique": (16, 4200),
+    "hudi_1_0_hbase_2_4_9_16KB_NONE_5000": (18, 5000),
+    "hudi_1_0_hbase_2_4_9_512KB_GZ_20000": (3, 20000),
+    "hudi_1_0_hbase_2_4_9_64KB_NONE_5000": (5, 5000),
+    "hudi_1_0_hbase_2_4_9_no_entry": (0, 0),
+}
+
+
+def test_every_golden_file_is_named() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.hfile")} == GOLDEN_FILES.keys()
+
+
+@pytest.mark.parametrize("name", list(GOLDEN_FILES))
+def test_files_of_others(name: str) -> None:
+    reader = reader_of(f"{name}.hfile")
     keys, values = reader.entries()
-    assert reader.get_many(keys[::97]).equals(values[::97].take(pa.array(range(len(values[::97])))))
-    absent = pa.array([f"hudi-key-{number:09d}{suffix}x" for number in range(0, count, 501)])
+    assert (reader.block_count, len(keys), len(reader)) == (*GOLDEN_FILES[name], len(keys))
+    found = reader.get_many(keys[::7])
+    if "non_unique" in name:
+        # Of a repeated key any value is good.
+        pairs = set(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+        assert set(zip(keys[::7].to_pylist(), found.to_pylist(), strict=True)) <= pairs
+    else:
+        assert found.equals(values.take(pa.array(range(0, len(keys), 7), pa.int64())))
+    absent = pa.array([key + b"x" for key in keys[::99].to_pylist()], pa.binary())
     assert reader.get_many(absent).null_count == len(absent)
+    if len(keys):
+        start, stop = keys[len(keys) // 3].as_py(), keys[len(keys) // 2].as_py()
+        inside = [key for key in keys.to_pylist() if start <= key < stop]
+        assert reader.get_range(start, stop)[0].to_pylist() == inside
 
 
-def test_an_index_of_three_levels() -> None:
-    reader = reader_of("hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index.hfile")
-    keys, values = reader.entries()
-    assert (len(keys), reader.block_count) == (10000, 1429)
-    assert values[9999].as_py() == b"hudi-value-000009999"
-    assert reader.get_many(keys).equals(values)
+@pytest.mark.parametrize("name", [name for name, (_, count) in GOLDEN_FILES.items() if count >= 5000])
+def test_keys_and_values_of_others(name: str) -> None:
+    keys, values = reader_of(f"{name}.hfile").entries()
+    stem = "hudi-key-" + "a" * 100 + "-" if "large_keys" in name else "hudi-key-"
+    suffix = "-abcdefghij" if "fake_first_key" in name else ""
+    numbers = range(len(keys))
+    assert keys.to_pylist() == [f"{stem}{number:09d}{suffix}".encode() for number in numbers]
+    assert values.to_pylist() == [f"hudi-value-{number:09d}".encode() for number in numbers]
 
 
 def test_repeated_keys_give_one_of_their_values() -> None:
@@ -295,21 +325,6 @@ def test_repeated_keys_give_one_of_their_values() -> None:
     assert (len(keys), len(set(keys.to_pylist()))) == (4200, 200)
     assert reader.get_prefix(b"hudi-key-000000007")[0].to_pylist() == [b"hudi-key-000000007"] * 21
     assert reader.get_many(keys).null_count == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("hudi_0_9_hbase_1_2_3_simple.hfile", 50),
-        ("hudi_0_10_hbase_1_2_3_complex.hfile", 50),
-        ("hudi_0_11_hbase_2_4_9_complex.hfile", 50),
-        ("hudi_0_11_hbase_2_4_9_bootstrap_index_partitions.hfile", 4),
-        ("hudi_1_0_hbase_2_4_9_no_entry.hfile", 0),
-    ],
-)
-def test_files_of_old_releases(name: str, count: int) -> None:
-    reader = reader_of(name)
-    assert len(rows_in(reader)) == len(reader) == count
 
 
 def test_the_bloom_filter_of_a_base_file_is_a_meta_block() -> None:
