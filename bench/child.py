@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,19 @@ def figures_of(module: str, *arguments: object, version: str = "") -> Any:
     Raises: SystemExit with the child's output if it fails.
     """
     python = os.environ["HOODIE_BENCH_PYTHON_35"] if version == "3.5" else sys.executable
-    command = [python, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=_ROOT, check=False)
+    return figures_in([python, "-m", module, *arguments])
+
+
+def figures_in(command: Sequence[object]) -> Any:
+    """What a command printed as `print_figures` does.
+
+    Raises: SystemExit with the child's output if it fails.
+    """
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=_ROOT, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not lines:
-        raise SystemExit(f"{' '.join(command[1:])} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        raise SystemExit(f"{' '.join(arguments[1:])} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
     return json.loads(lines[-1].removeprefix(_MARK))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, stories, table, tagging
+from bench import commits, crossing, hfile, stories, table, tagging
 from bench.settings import MEASURED, README, Settings
 
 Result = dict[str, Any]
@@ -36,6 +36,7 @@ def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]
 PARTS = (
     Part("copy-on-write", 13, stories.copy_on_write, table.render, README, has_sizes=True),
     Part("record", 9, stories.record, table.render_record, README, has_sizes=True),
+    Part("hfile", 2, _one(hfile.run), hfile.render, MEASURED),
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),

@@ -42,6 +42,7 @@ class Settings:
     commits: int = 500
     commits_rows: int = 100_000
     hfile_entries: int = 1_000_000
+    hfile_repeats: int = 5
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Those of the lanes that are wanted."""
@@ -61,6 +62,7 @@ TINY: dict[str, Any] = {
     "commits": 30,
     "commits_rows": 2_000,
     "hfile_entries": 20_000,
+    "hfile_repeats": 1,
 }
 
 
