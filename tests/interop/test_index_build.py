@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 import hoodie
 from hoodie.files.table_properties import update_table_config
+from hoodie.services import index_build
 from hoodie.table import Table
+from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.rows import assert_same_rows
 
@@ -65,10 +68,11 @@ def test_the_jvm_goes_on_with_an_index_that_we_built(jvm: Jvm, spark: SparkSessi
     table = hoodie.open(path, spark=spark)
     # All work goes to Spark.
     update_table_config(table.view().store, {"hoodie.python.local.bytes.max": "0"})
-    assert table.index.build("record").counts["entries"] == 42
-    changes: Model = {"k007": (2, "sf"), "k013": (2, "la"), "é😀": (2, "nyc"), "new1": (1, "la")}
+    _die_before_the_switch(table, 10)
+    changes: Model = {"k007": (2, "nyc"), "k013": (2, "nyc"), "é😀": (2, "sf"), "new1": (1, "la")}
     model |= changes
     _jvm(jvm, path, changes)
+    assert table.index.build("record").counts["entries"] == 43
     _check(jvm, table, path, model, 10)
 
     assert table.index.build("record", buckets=3).counts["buckets"] == 3
@@ -79,9 +83,27 @@ def test_the_jvm_goes_on_with_an_index_that_we_built(jvm: Jvm, spark: SparkSessi
     table.upsert(_rows(ours))
     _check(jvm, table, path, model, 3)
 
-    assert table.index.build("record", buckets=5).counts["buckets"] == 5
+    _die_before_the_switch(table, 5)
     changes = {"k001": (5, "la"), "new2": (6, "sf"), "k020": (6, "la")}
+    model |= changes
+    _jvm(jvm, path, changes)
+    _check(jvm, table, path, model, 3)
+    assert table.index.build("record", buckets=5).counts["buckets"] == 5
+    changes = {"k001": (7, "sf"), "new4": (7, "la")}
     model |= changes
     _jvm(jvm, path, changes)
     _check(jvm, table, path, model, 5)
     assert_same_rows(jvm.read(path, SCHEMA.names), _rows(model), key="id")
+
+
+def _die_before_the_switch(table: Table, buckets: int) -> None:
+    """A build that wrote all its files, and is pending: neither writers nor readers of the JVM may mind."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def die(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(index_build, "switch_on", die)
+        with pytest.raises(KeyboardInterrupt):
+            table.index.build("record", buckets=buckets)
+    assert [instant.action for instant in table.timeline.pending()] == [Action.INDEXING]
