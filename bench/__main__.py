@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.child import tell
-from bench.markdown import put_section
+from bench.markdown import put_section, section
 from bench.parts import PARTS, Part
 from bench.settings import BENCH, TINY, Settings
 
@@ -25,6 +25,9 @@ def main() -> None:
     settings.work.mkdir(parents=True, exist_ok=True)
     settings.results.mkdir(parents=True, exist_ok=True)
     parts = [part for part in PARTS if not wanted.only or part.name in wanted.only]
+    if settings.docs:
+        for part in parts:
+            section(part.page, part.name)  # a page without its markers is told now, not after the measurements
     if not wanted.tiny:
         minutes = sum(part.minutes for part in parts)
         tell(f"{', '.join(part.name for part in parts)}: about {minutes} minutes on two cores")

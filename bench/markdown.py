@@ -27,16 +27,26 @@ def seconds_text(values: Sequence[float]) -> str:
     return text if len(ordered) == 1 else f"{text} ({_digits(ordered[0])}-{_digits(ordered[-1])})"
 
 
-def put_section(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the markers `bench:NAME:begin` and `bench:NAME:end` of a page.
+def section(path: Path, name: str) -> tuple[str, str, str]:
+    """The text of a page before, in and after a section: between its markers `bench:NAME:begin` and `bench:NAME:end`.
 
     Raises: ValueError if the page has no such markers.
     """
-    before, begin, rest = path.read_text("utf-8").partition(f"<!-- bench:{name}:begin -->\n")
-    _, end, after = rest.partition(f"<!-- bench:{name}:end -->")
-    if not begin or not end:
+    begin, end = f"<!-- bench:{name}:begin -->\n", f"<!-- bench:{name}:end -->"
+    before, found_begin, rest = path.read_text("utf-8").partition(begin)
+    inside, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
         raise ValueError(f"{path}: the markers bench:{name}:begin and bench:{name}:end are missing")
-    path.write_text(before + begin + text.rstrip() + "\n" + end + after, "utf-8")
+    return before + begin, inside, end + after
+
+
+def put_section(path: Path, name: str, text: str) -> None:
+    """Replace what a section of a page holds.
+
+    Raises: ValueError if the page has no such section.
+    """
+    before, _, after = section(path, name)
+    path.write_text(before + text.rstrip() + "\n" + after, "utf-8")
 
 
 def _digits(seconds: float) -> str:

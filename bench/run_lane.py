@@ -79,6 +79,7 @@ def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
         changed = figures.time("incremental", lane.incremental)
         assert changed == 100, f"{figures.lane}: the last commit changed {changed} rows, not 100"
     if type(lane).read_keys is not Lane.read_keys:
+        assert (lane.path / ".hoodie/metadata/record_index").is_dir(), f"{figures.lane}: the table has no record index"
         for _ in range(2):
             found = figures.time("keys_3", lambda: lane.read_keys(some_keys(data.rows)))
             assert found == 3, f"{figures.lane}: 3 keys were asked for, {found} rows came"

@@ -58,7 +58,7 @@ def test_tagging_has_a_column_for_each_size_and_their_ratio() -> None:
         return {
             "rows": rows,
             "build": {"seconds": {"total": 9.0, "index": 1.0}, "index_mib": 4.0},
-            "look_up": [{"cold": took, "warm": [took / 2, took / 4]}],
+            "look_up": [{"import": 0.5, "cold": took, "warm": [took / 2, took / 4]}],
             "tag": [{"cold": phases, "warm": phases}],
             "memory": memory | {"bound_mib": 261.0},
         }
