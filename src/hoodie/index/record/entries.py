@@ -7,6 +7,7 @@ Of one key that a write deletes and inserts, as when a record moves, the insert 
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +65,9 @@ class EntryWriter:
     def __init__(self, store: Store, stage: EntryStage, context: TaskContext) -> None:
         self._store = store
         self._stage = stage
-        self._path = f"{stage.folder}/entries-{context.partition}-{context.stage}-{context.attempt}.arrow"
+        # Several jobs of one write stage entries, and threads of this process number their tasks as a cluster does.
+        attempt = f"{context.partition}-{context.stage}-{context.attempt}-{uuid.uuid4().hex}"
+        self._path = f"{stage.folder}/entries-{attempt}.arrow"
         self._sink: pa.NativeFile | None = None
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._pending: dict[str, list[pa.RecordBatch]] = {}
