@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import HEADER_BYTES, Block
+from hoodie.format.hfile.order import ascends_somehow
 from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes
 
@@ -67,7 +67,7 @@ class IndexLevel:
         if end > limit:
             raise CorruptFileError("an index points outside the file", path=path, offset=entries[-1].offset)
         rows = pa.array([_row_of(entry, path=path) for entry in entries], pa.binary())
-        if len(rows) > 1 and not pc.all(pc.greater_equal(rows[1:], rows[:-1])).as_py():
+        if not ascends_somehow(rows):
             raise CorruptFileError("the keys of an index level do not ascend", path=path, offset=entries[0].offset)
         return cls(
             np.array([entry.offset for entry in entries], np.int64),

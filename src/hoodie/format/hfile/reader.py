@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -14,9 +15,10 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX, META
 from hoodie.format.hfile.blocks import BlockReader
 from hoodie.format.hfile.entries import Entries, Payloads, UInt8Array
-from hoodie.format.hfile.file_info import LAST_KEY, parse_file_info
+from hoodie.format.hfile.file_info import CREATED, LAST_KEY, parse_file_info
 from hoodie.format.hfile.index import DataIndex, IndexLevel, parse_root_index
 from hoodie.format.hfile.lookup import SortedKeys, find_rows
+from hoodie.format.hfile.order import as_java_sorts, ascends, ascends_somehow, is_less, is_plain
 from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
 from hoodie.format.hfile.source import ByteSource, open_source, read_exactly
 from hoodie.format.hfile.trailer import TRAILER_BYTES, Trailer
@@ -108,21 +110,27 @@ class HFileReader:
 
     def entries(self) -> Columns:
         """All keys and their values, ascending by key bytes. Memory: the columns twice."""
-        return _joined(list(self.batches()))
+        keys, values = _joined(list(self.batches()))
+        if ascends(keys):
+            return keys, values
+        if not ascends(as_java_sorts(keys)):
+            raise CorruptFileError("the keys of the file do not ascend", path=self._path, offset=0)
+        order = pc.sort_indices(keys)
+        return keys.take(order), values.take(order)
 
     def batches(self) -> Iterator[Columns]:
         """Keys and values some blocks at a time: bounded memory for files of any size.
 
-        A batch holds at most 8 MiB, or one block. The count of entries and the last key are checked at the end.
+        A batch holds at most 8 MiB, or one block. Keys ascend by their bytes, or in a file by Java as Java sorts. The
+        count of entries and the last key are checked at the end.
         """
         count = 0
         last: bytes | None = None
         level = self._index.all()
         for blocks, entries in self._groups(level):
             keys, values = entries.columns()
-            first = keys[0].as_py()
-            is_sorted = pc.all(pc.greater_equal(keys[1:], keys[:-1])).as_py() is not False
-            if not is_sorted or (last is not None and first < last):
+            first = keys.slice(0, 1)
+            if not ascends_somehow(keys) or (last is not None and is_less(first, pa.array([last], pa.binary()))[0]):
                 offset = int(level.offsets[blocks.start])
                 raise CorruptFileError("the keys of a block do not ascend", path=self._path, offset=offset)
             count += len(keys)
@@ -139,9 +147,22 @@ class HFileReader:
         """Values of `keys` (string or binary, not null, in any order), in their order; null where a key is absent.
 
         Only blocks that can hold one of the keys are read; sorted keys save a sort. Of a key that the file repeats,
-        one of the values. Memory: the keys, twice, and the values that were found, twice.
+        one of the values. Memory: the keys, twice, and the values that were found, twice. In a file by Java, keys
+        that Java sorts otherwise are looked for among all entries.
         """
-        wanted, places = _sorted_distinct(keys.cast(pa.binary()))
+        wanted = keys.cast(pa.binary())
+        if not self._is_by_java:
+            return self._sought(wanted)
+        if is_plain(wanted):
+            # Keys on which both orders agree are found by seeking, unless the blocks beside them are in Java's.
+            with contextlib.suppress(CorruptFileError):
+                return self._sought(wanted)
+        all_keys, values = self.entries()
+        return values.take(pc.index_in(wanted, value_set=all_keys))
+
+    def _sought(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """What `get_many` gives, of a file in the order of bytes as far as that shows."""
+        wanted, places = _sorted_distinct(keys)
         found = np.full(len(wanted), -1, np.int64)
         pieces: list[pa.BinaryArray] = []
         count = 0
@@ -176,7 +197,19 @@ class HFileReader:
             first = first_not_less(keys, start)
             end = len(keys) if stop is None else first_not_less(keys, stop)
             pieces.append((keys[first:end], values[first:end]))
-        return _joined(pieces)
+        found = _joined(pieces)
+        bounds = pa.array([start, stop or b""], pa.binary())
+        if not self._is_by_java or (is_plain(bounds) and ascends(found[0])):
+            return found
+        keys, values = self.entries()
+        first = first_not_less(keys, start)
+        end = len(keys) if stop is None else first_not_less(keys, stop)
+        return keys[first:end], values[first:end]
+
+    @property
+    def _is_by_java(self) -> bool:
+        """Whether the file may be in Java's order: our writer makes no such files."""
+        return CREATED in self._file_info
 
     def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
         """Entries of neighbouring blocks of `level` together, and which blocks these are."""
@@ -195,9 +228,9 @@ class HFileReader:
         told = level.rows[numbers.start : numbers.stop]
         first = entries.rows(entries.first_of_block[:-1])
         last = entries.rows(entries.first_of_block[1:] - 1)
-        is_wrong = np.asarray(pc.less(first, told)) | (np.asarray(pc.not_equal(first, told)) & level.is_exact[here])
+        is_wrong = is_less(first, told) | (np.asarray(pc.not_equal(first, told)) & level.is_exact[here])
         following = level.rows[numbers.start + 1 : numbers.stop + 1]
-        is_wrong[: len(following)] |= np.asarray(pc.greater(last[: len(following)], following))
+        is_wrong[: len(following)] |= is_less(following, last[: len(following)])
         if is_wrong.any():
             offset = int(level.offsets[here[is_wrong][0]])
             raise CorruptFileError("a block's keys are not those that the index tells", path=self._path, offset=offset)

@@ -1,0 +1,60 @@
+"""The two orders in which HFiles come: by bytes, and as Java sorts texts, by their UTF-16 units.
+
+They differ where characters beyond U+FFFF (emoji) meet such from U+E000 to U+FFFF (full-width letters): the former
+are the greater ones by bytes, the latter by units. JVM Hudi 1.2.0 writes and seeks by units, and so loses those keys
+or fails on them; this reader takes both orders (docs/format/metadata.md §1.11).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_FIRST_CONTESTED = 0xEE
+"""The first bytes of UTF-8 from which on the orders differ: EE and EF begin U+E000 to U+FFFF, F0 to F4 what follows."""
+
+_RANKS = np.arange(256, dtype=np.uint8)
+_RANKS[[0xEE, 0xEF, 0xF0, 0xF1, 0xF2, 0xF3, 0xF4]] = [0xF3, 0xF4, 0xEE, 0xEF, 0xF0, 0xF1, 0xF2]
+
+
+def is_plain(keys: pa.BinaryArray) -> bool:
+    """Whether both orders agree on where these keys stand, whatever other keys there are."""
+    data = _bytes_of(keys)
+    return not len(data) or int(data.max()) < _FIRST_CONTESTED
+
+
+def as_java_sorts(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Other keys that sort by bytes as these do in Java. Memory: the keys once more."""
+    _, offsets, data = keys.buffers()
+    if data is None:
+        return keys
+    ranked = _RANKS[np.frombuffer(data, np.uint8)]
+    return pa.BinaryArray.from_buffers(keys.type, len(keys), [None, offsets, pa.py_buffer(ranked)], 0, keys.offset)
+
+
+def ascends(keys: pa.BinaryArray) -> bool:
+    """Whether each key is not less than the one before it, by bytes."""
+    return len(keys) < 2 or bool(pc.all(pc.greater_equal(keys[1:], keys[:-1])).as_py())
+
+
+def ascends_somehow(keys: pa.BinaryArray) -> bool:
+    """Whether the keys ascend in one of the orders."""
+    return ascends(keys) or (not is_plain(keys) and ascends(as_java_sorts(keys)))
+
+
+def is_less(keys: pa.BinaryArray, others: pa.BinaryArray) -> npt.NDArray[np.bool_]:
+    """Where a key is less than the other one in both orders."""
+    found: npt.NDArray[np.bool_] = np.asarray(pc.less(keys, others))
+    if found.any() and not (is_plain(keys) and is_plain(others)):
+        found = found & np.asarray(pc.less(as_java_sorts(keys), as_java_sorts(others)))
+    return found
+
+
+def _bytes_of(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+    _, offsets, data = keys.buffers()
+    if data is None or not len(keys):
+        return np.zeros(0, np.uint8)
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
