@@ -12,7 +12,7 @@ import hoodie
 from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
-from tests.interop.judges import QUICK_OPTIONS, Jvm, read_with_hudi_rs
+from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -45,12 +45,16 @@ class Shared:
         )  # fmt: skip
 
     def agreed(self) -> pa.Table:
-        """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same."""
+        """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same.
+
+        And that the record index names the files in which they lie.
+        """
         rows = self.table.to_arrow()
         for metadata in ("true", "false"):
             theirs = self.jvm.read(self.path, options={"hoodie.metadata.enable": metadata})
             assert_same_rows(theirs, rows, meta=True)
         assert_same_rows(read_with_hudi_rs(self.path), rows, meta=True)
+        assert_index_is_data(self.jvm, self.path, rows=rows)
         return rows.select(SCHEMA.names)
 
     def assert_agreed(self, expected: pa.Table) -> None:
