@@ -113,15 +113,15 @@ def _routes(task: BucketTask, rows: pa.Table, groups: list[FileGroup], codes: Ro
         here = pa.array([path for path, _ in groups], pa.string()).take(pa.array(np.maximum(codes, 0)))
         elsewhere = np.asarray(pc.not_equal(rows[PARTITION_PATH].combine_chunks(), here))
         routes[(codes >= 0) & elsewhere & is_row] = Route.MOVE
-    routes[_outranked(task.merger, rows)] = Route.DROP
+    routes[_outranked(task.merger, rows, routes == Route.MOVE)] = Route.DROP
     return routes
 
 
-def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
+def _outranked(merger: RecordMerger, rows: pa.Table, moves: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Rows that lose against a row of their key that may go elsewhere: of another partition, or a delete.
 
-    A delete goes where the stored record is, and a row to its own partition. Other duplicates meet in the task that
-    writes the file, which has the whole rows.
+    A delete goes where the stored record is, and a row to its own partition. Of rows that move one is left too, as a
+    record moves once. Other duplicates meet in the task that writes the file, which has the whole rows.
     """
     dropped = np.zeros(rows.num_rows, np.bool_)
     codes = np.asarray(rows[RECORD_KEY].combine_chunks().dictionary_encode().indices)
@@ -130,7 +130,9 @@ def _outranked(merger: RecordMerger, rows: pa.Table) -> npt.NDArray[np.bool_]:
         return dropped
     paths = np.asarray(rows[PARTITION_PATH].combine_chunks().dictionary_encode().indices)
     kinds = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
-    contested = np.flatnonzero((_differs(codes, paths, count) | _differs(codes, kinds, count))[codes])
+    is_contested = _differs(codes, paths, count) | _differs(codes, kinds, count)
+    is_contested[codes[moves]] = True
+    contested = np.flatnonzero(is_contested[codes])
     if len(contested):
         # In the order of the caller's data, where the later of two equal rows counts.
         contested = contested[np.argsort(np.asarray(rows[PLACE].combine_chunks())[contested])]
@@ -153,12 +155,13 @@ def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int)
 def by_file_group(
     groups: list[FileGroup], codes: Rows, ordinals: Rows, routes: Routes
 ) -> Iterator[tuple[str, str, Rows, Routes]]:
-    """Rows that were found, by file group; and those that go nowhere though their key is new."""
-    told = (codes >= 0) | (routes == Route.DROP)
-    codes, ordinals, routes = codes[told], ordinals[told], routes[told]
-    order = np.lexsort((ordinals, codes))
-    codes, ordinals, routes = codes[order], ordinals[order], routes[order]
-    bounds = [*np.flatnonzero(np.diff(codes, prepend=-2)).tolist(), len(codes)]
+    """Rows that were found, by file group; and by themselves those that go nowhere, whose file group may be gone."""
+    dropped = np.sort(ordinals[routes == Route.DROP])
+    if len(dropped):
+        yield *_NOWHERE, dropped, np.full(len(dropped), np.int8(Route.DROP))
+    found = np.flatnonzero(codes >= 0)
+    found = found[np.lexsort((ordinals[found], codes[found]))]
+    codes, ordinals, routes = codes[found], ordinals[found], routes[found]
+    bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]
     for start, stop in itertools.pairwise(bounds):
-        path, file_id = groups[codes[start]] if codes[start] >= 0 else _NOWHERE
-        yield path, file_id, ordinals[start:stop], routes[start:stop]
+        yield *groups[codes[start]], ordinals[start:stop], routes[start:stop]
