@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
-from hoodie.files.staged_keys import KeyStage, StagedKeys
+from hoodie.files.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
 from hoodie.records.merge import RecordMerger
@@ -32,7 +32,7 @@ class Route(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """Everything an index needs to tag one write's rows. `keys` are there if the index asked for them."""
+    """Everything an index needs to tag one write's rows. `keys`, in `key_groups`, are there if the index asked."""
 
     view: TableView
     record_index: RecordIndexState | None
@@ -41,6 +41,7 @@ class TagRequest:
     merger: RecordMerger
     runs: tuple[StagedRun, ...]
     keys: tuple[StagedKeys, ...]
+    key_groups: KeyGroups | None
     stage_folder: str
     engine_for: Callable[[int], Engine]
     """The engine for work on so many bytes."""

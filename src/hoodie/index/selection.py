@@ -141,7 +141,7 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
     return RecordIndex(
         update_partition_path=moves_records(name, properties),
         look_up=way,
-        initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(properties),
+        initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(config.raw),
     )
 
 

@@ -95,6 +95,7 @@ def _located(setup: WriteSetup, staged: Staged, state: RecordIndexState, index: 
             merger=setup.merger,
             runs=staged.runs,
             keys=staged.keys,
+            key_groups=staged.key_groups,
             stage_folder=folder,
             engine_for=setup.engine_for,
         )

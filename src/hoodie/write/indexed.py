@@ -110,6 +110,7 @@ def _tag(setup: WriteSetup, write: Transaction, staged: Staged, folder: str) -> 
         merger=setup.merger,
         runs=staged.runs,
         keys=staged.keys,
+        key_groups=staged.key_groups,
         stage_folder=folder,
         engine_for=setup.engine_for,
     )

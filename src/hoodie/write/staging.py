@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Dataset, Engine, Exchange, TaskContext
 from hoodie.files.staged import StagedRun, StageWriter
-from hoodie.files.staged_keys import KeyStage, KeyWriter, StagedKeys
+from hoodie.files.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
 from hoodie.records.change import change_schema
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
@@ -23,7 +23,8 @@ class Staged:
     """What one write staged: its rows in runs, in the order of the input, and their keys, if an index wants them."""
 
     runs: tuple[StagedRun, ...]
-    keys: tuple[StagedKeys, ...] = ()
+    keys: tuple[StagedKeys, ...]
+    key_groups: KeyGroups | None
 
 
 def stage(
@@ -52,7 +53,7 @@ def stage(
         for run in file.runs:
             runs.append(dataclasses.replace(run, start=start))
             start += run.rows
-    return Staged(tuple(runs), tuple(keys))
+    return Staged(tuple(runs), tuple(keys), None if key_stage is None else key_stage.groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class RecordIndex:
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
         """One task for each group that has keys."""
         groups = KeyGroups(len(state.buckets))
-        if any(keys.group >= groups.count for keys in request.keys):
+        if request.key_groups != groups:
             raise CommitConflictError(
                 f"the record index of {request.view.store.uri('')} was built anew while this write ran; nothing was "
                 "committed, try again"
