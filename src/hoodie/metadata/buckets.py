@@ -76,6 +76,8 @@ class RecordIndexState:
             if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
                 missing = file_id_of(FILE_ID_PREFIX, number)
                 raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
+        if not found:
+            raise CorruptFileError("all buckets are missing: drop the record index and build it", path=folder)
         return cls(tuple(bucket_of(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property

@@ -157,7 +157,7 @@ def test_a_partitioned_index_has_buckets_for_each_partition() -> None:
         instant_ms=7,
         file_ids=known,
     )
-    found = {}
+    found: dict[tuple[str, str], bool] = {}
     for info in store.list(INDEX_FOLDER):
         for block in read_log(store, info.path).blocks:
             is_put = block.values is not None
