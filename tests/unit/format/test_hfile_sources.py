@@ -10,6 +10,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, WindowSource, hfile_to_bytes
+from hoodie.format.hfile.payloads import Payloads
 from hoodie.format.hfile.source import BufferSource
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hfile"
@@ -140,3 +141,36 @@ def test_a_source_that_gives_too_little_is_told() -> None:
 
     with pytest.raises(CorruptFileError, match="expected 4192 bytes, got 4191"):
         HFileReader(Short(bytes(4192)), path="short")
+
+
+@pytest.mark.parametrize("kind", ["one length", "some lengths", "many lengths", "values like row ends"])
+def test_uncompressed_blocks_are_parsed_where_they_lie(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = {"some lengths": 3, "many lengths": 40}.get(kind, 1)
+    row_end = b"\0\x7f" + b"\xff" * 7 + b"\x04"
+    value = row_end if kind == "values like row ends" else b"value"
+    keys = pa.array([f"{number:07d}" + "k" * (number * 7 % lengths) for number in range(70_000)])
+    values = pa.array([value * (number % 3) for number in range(70_000)], pa.binary())
+    content = hfile_to_bytes(keys, values, schema_json="{}", codec=Compression.NONE)
+    monkeypatch.setattr(Payloads, "copied", lambda *_: pytest.fail("copied"))
+    reader = HFileReader(content, path="big")
+    assert reader.block_count > 16
+    assert reader.entries()[0].equals(keys.cast(pa.binary()))
+    assert reader.get_many(keys).equals(values)
+
+
+@pytest.mark.parametrize(
+    "place", ["magic", "stored", "payload", "previous", "kind", "chunk", "checked", "zeros", "entry"]
+)
+def test_damage_of_blocks_that_are_parsed_where_they_lie(place: str) -> None:
+    keys = pa.array([f"{number:07d}" for number in range(60_000)])
+    content = bytearray(hfile_to_bytes(keys, keys.cast(pa.binary()), schema_json="{}", codec=Compression.NONE))
+    start = content.index(b"DATABLK*", 500_000)
+    end = content.index(b"DATABLK*", start + 1)
+    before = {"magic": 0, "stored": 8, "payload": 12, "previous": 16, "kind": 24, "chunk": 25, "checked": 29}
+    damaged = {**before, "zeros": end - start - 1, "entry": 33 + 40}[place]
+    content[start + damaged] ^= 0x40
+    for call in (HFileReader.entries, lambda reader: reader.get_many(keys[::9])):
+        with pytest.raises(CorruptFileError) as caught:
+            call(HFileReader(bytes(content), path="big"))
+        # An entry is told with the first block of those that were read together.
+        assert caught.value.offset == start

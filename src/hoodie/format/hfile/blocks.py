@@ -11,12 +11,15 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import Block, read_block
 from hoodie.format.hfile.codec import Compression
 from hoodie.format.hfile.index import IndexLevel
-from hoodie.format.hfile.source import ByteSource, read_exactly
+from hoodie.format.hfile.payloads import SLACK_BYTES, Payloads, UInt8Array
+from hoodie.format.hfile.source import BufferSource, ByteSource, read_exactly
 
 # A request to an object store costs about what so many bytes cost.
 _GAP_BYTES_MAX = 256 * 1024
 _REQUEST_BYTES_MAX = 8 * 1024 * 1024
 _GROUP_BYTES_MAX = 8 * 1024 * 1024
+# Fewer blocks are not worth a group of their own.
+_BLOCKS_IN_PLACE_MIN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +55,55 @@ class BlockReader:
             raise CorruptFileError(message, path=self.path, offset=start)
         return block
 
-    def groups(self, level: IndexLevel, magic: bytes) -> Iterator[tuple[range, list[Block]]]:
-        """Blocks, none of them empty, to be worked on together: 8 MiB of payload, or one larger block.
+    def groups(self, level: IndexLevel, magic: bytes) -> Iterator[tuple[range, Payloads]]:
+        """Payloads of blocks to be worked on together: 8 MiB, or one larger block; and which blocks these are.
 
-        Calls into numpy and Arrow cost more than a single block of 64 KiB is worth.
+        Calls into numpy and Arrow cost more than a single block of 64 KiB is worth. A group's memory serves again for
+        the next one. Uncompressed blocks that follow each other are not even copied.
         """
+        scratch: UInt8Array | None = None
+        first = 0
+        for blocks in self._parts(level, magic):
+            if isinstance(blocks, Payloads):
+                payloads = blocks
+            else:
+                payloads = Payloads.copied(blocks, scratch)
+                scratch = payloads.data
+            yield range(first, first + len(payloads.starts)), payloads
+            first += len(payloads.starts)
+
+    def _parts(self, level: IndexLevel, magic: bytes) -> Iterator[Payloads | list[Block]]:
+        """All blocks in their order: some where they lie, the others in lists of bounded size."""
         group: list[Block] = []
-        first = group_bytes = 0
-        for block in self.read(level, (magic,)):
-            if not len(block.payload):
-                raise CorruptFileError("a data block without entries", path=self.path, offset=block.start)
-            if group and group_bytes + len(block.payload) > _GROUP_BYTES_MAX:
-                yield range(first, first + len(group)), group
-                first, group, group_bytes = first + len(group), [], 0
-            group.append(block)
-            group_bytes += len(block.payload)
+        group_bytes = 0
+        for first, stop in _requests(level):
+            part = level.slice(first, stop)
+            in_place = self._in_place(part, magic) if stop - first >= _BLOCKS_IN_PLACE_MIN else None
+            if in_place is not None:
+                if group:
+                    yield group
+                    group, group_bytes = [], 0
+                yield in_place
+                continue
+            for block in self.read(part, (magic,)):
+                if not len(block.payload):
+                    raise CorruptFileError("a data block without entries", path=self.path, offset=block.start)
+                if group and group_bytes + len(block.payload) > _GROUP_BYTES_MAX:
+                    yield group
+                    group, group_bytes = [], 0
+                group.append(block)
+                group_bytes += len(block.payload)
         if group:
-            yield range(first, first + len(group)), group
+            yield group
+
+    def _in_place(self, part: IndexLevel, magic: bytes) -> Payloads | None:
+        ends = part.offsets + part.size_bytes
+        is_gap = self.codec is not Compression.NONE or (part.offsets[1:] != ends[:-1]).any()
+        if is_gap or not isinstance(self.source, BufferSource):
+            return None
+        origin, end = int(part.offsets[0]), int(ends[-1])
+        view = read_exactly(self.source, origin, end - origin + SLACK_BYTES, path=self.path)
+        return Payloads.in_place(view, part.offsets, np.append(part.offsets, end) - origin, magic)
 
 
 def _requests(level: IndexLevel) -> Iterator[tuple[int, int]]:

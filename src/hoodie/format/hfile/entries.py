@@ -6,7 +6,6 @@ An entry is: key length, value length, row length, row, ten fixed bytes, value, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, InvalidConfigError
-from hoodie.format.hfile.block import Block
+from hoodie.format.hfile.payloads import SLACK_BYTES, Payloads, UInt8Array
 from hoodie.format.hfile.search import Int64Array
 
 ROW_BYTES_MAX = 32767
@@ -31,43 +30,13 @@ _PUT = 4
 
 # Pieces of so many bytes are read at any entry's start and at any row's end: in one go, as each touches memory anew.
 _PIECE_BYTES = 16
-# So many bytes are free in front of the payloads and behind them.
-SLACK_BYTES = 16
 
 _SUFFIX_START = np.frombuffer(KEY_SUFFIX[:8], "<u8")[0]
 _FOUR_FF = np.uint32(0xFFFFFFFF)
 # With more lengths of rows than this the plain loop over entries is as fast.
 _ROW_LENGTHS_MAX = 12
 
-UInt8Array = npt.NDArray[np.uint8]
 UInt64Array = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """The payloads of some blocks, none of them empty, one behind the other in `data[SLACK_BYTES:end]`.
-
-    `starts` are the offsets in `data` at which they begin.
-    """
-
-    data: UInt8Array
-    starts: Int64Array
-    end: int
-    blocks: Sequence[Block]
-
-    @classmethod
-    def of(cls, blocks: Sequence[Block], scratch: UInt8Array | None = None) -> Payloads:
-        """Copy the payloads to one place: to `scratch` if it is large enough, else to new memory."""
-        bounds = np.cumsum([SLACK_BYTES, *(len(block.payload) for block in blocks)], dtype=np.int64)
-        end = int(bounds[-1])
-        data = scratch
-        if data is None or len(data) < end + SLACK_BYTES:
-            data = np.empty(end + SLACK_BYTES, np.uint8)
-        for block, start in zip(blocks, bounds.tolist(), strict=False):
-            data[start : start + len(block.payload)] = np.frombuffer(block.payload, np.uint8)
-        data[:SLACK_BYTES] = 0
-        data[end : end + SLACK_BYTES] = 0
-        return cls(data, bounds[:-1], end, blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +60,8 @@ class Entries:
     def parse(cls, payloads: Payloads, *, path: str) -> Entries:
         """Find the entries of blocks, in file order.
 
-        Proves that each entry ends where the next one, or its block, begins and ends, and that all fixed bytes are
-        what they must be.
+        Proves that each entry ends where the next one begins or its block ends, that both lengths of its key agree,
+        and that its last byte is zero. `check_suffixes` proves the rest.
 
         Raises:
             CorruptFileError: they are not.
@@ -106,38 +75,55 @@ class Entries:
         entries = cls._of_starts(payloads, _starts_one_by_one(payloads, path=path))
         if entries is None:
             raise CorruptFileError(
-                "the entries of a block contradict each other", path=path, offset=payloads.blocks[0].start
+                "the entries of a block contradict each other", path=path, offset=int(payloads.offsets[0])
             )
         return entries
 
     @classmethod
     def _of_starts(cls, payloads: Payloads, starts: Int64Array) -> Entries | None:
         """Read the lengths of entries that are said to begin at `starts`; None if anything contradicts that."""
-        data, end = payloads.data, payloads.end
-        if int(starts[0]) != SLACK_BYTES or int(starts[-1]) + ENTRY_BYTES_BESIDE_ROW_AND_VALUE > end:
+        data, end = payloads.data, int(payloads.ends[-1])
+        if int(starts[0]) != int(payloads.starts[0]) or int(starts[-1]) + ENTRY_BYTES_BESIDE_ROW_AND_VALUE > end:
+            return None
+        first_of_block = np.minimum(np.searchsorted(starts, payloads.starts), len(starts) - 1)
+        if not np.array_equal(starts[first_of_block], payloads.starts):
             return None
         # The byte before an entry is the last one of the entry before, which must be zero too.
         heads = _pieces(data, starts - _MVCC_BYTES)
+        heads[first_of_block, 0] = data[payloads.ends - _MVCC_BYTES]
         key_bytes, value_bytes = _big_endian(heads[:, 1:5]), _big_endian(heads[:, 5:9])
         row_bytes = _big_endian(heads[:, 9:11])
+        ends = np.empty_like(starts)
+        ends[:-1] = starts[1:]
+        ends[first_of_block[1:] - 1] = payloads.ends[:-1]
+        ends[-1] = end
         row_start = starts + _ROW_OFFSET
-        following = row_start + row_bytes
-        following += value_bytes
-        following += len(KEY_SUFFIX) + _MVCC_BYTES
+        ends -= row_start
+        ends -= row_bytes
+        ends -= value_bytes
         if (
-            int(following[-1]) != end
-            or not np.array_equal(following[:-1], starts[1:])
+            (ends != len(KEY_SUFFIX) + _MVCC_BYTES).any()
             or (key_bytes - row_bytes != _KEY_BYTES_BESIDE_ROW).any()
             or int(row_bytes.max()) > ROW_BYTES_MAX
             or heads[:, 0].any()
-            or data[end - _MVCC_BYTES] != 0
-            or not _are_puts_of_one_time(data, row_start + row_bytes)
         ):
             return None
-        first_of_block = np.searchsorted(starts, payloads.starts)
-        if not np.array_equal(starts[first_of_block], payloads.starts):
-            return None
         return cls(data, row_start, row_bytes, value_bytes, np.append(first_of_block, len(starts)))
+
+    def check_suffixes(self, places: Int64Array | slice, *, path: str, offset: int) -> None:
+        """Prove that the ten bytes behind the rows at `places` are alike, and say: no column family, type Put.
+
+        Raises:
+            CorruptFileError: they are not; `offset` is that of the first block.
+        """
+        row_ends = self.row_start[places] + self.row_bytes[places]
+        words = _pieces(self.data, row_ends).view("<u8")
+        same = (words[:, 0] == words[:1, 0]).all() and not ((words[:, 1] ^ words[:1, 1]) & np.uint64(0xFFFF)).any()
+        if len(row_ends):
+            first = self.data[row_ends[0] : row_ends[0] + len(KEY_SUFFIX)]
+            same = same and first[0] == _NO_FAMILY and first[-1] == _PUT
+        if not same:
+            raise CorruptFileError("an entry's key does not end as it must", path=path, offset=offset)
 
     def columns(self) -> tuple[pa.BinaryArray, pa.BinaryArray]:
         """Rows and values, copied."""
@@ -195,20 +181,13 @@ def _big_endian(columns: UInt8Array) -> Int64Array:
     return numbers
 
 
-def _are_puts_of_one_time(data: UInt8Array, row_ends: Int64Array) -> bool:
-    """Whether the ten bytes behind each row are those behind the first, and say: no column family, type Put."""
-    words = _pieces(data, row_ends).view("<u8")
-    same = bool((words[:, 0] == words[0, 0]).all()) and not ((words[:, 1] ^ words[0, 1]) & np.uint64(0xFFFF)).any()
-    first = data[row_ends[0] : row_ends[0] + len(KEY_SUFFIX)]
-    return same and bool(first[0] == _NO_FAMILY and first[-1] == _PUT)
-
-
 def _suffixes(payloads: Payloads) -> Int64Array:
     """Where the ten fixed bytes seem to stand: behind each row, and perhaps inside of values.
 
     Seven of them are FF, so that exactly one aligned word of four bytes is all FF; up to three come before it.
     """
-    words = payloads.data[: payloads.end // 4 * 4 + 8].view("<u4")
+    end = int(payloads.ends[-1]) + SLACK_BYTES
+    words = payloads.data[: end // 4 * 4].view("<u4")
     places = np.flatnonzero(words[:-1] == _FOUR_FF)
     behind = words[places + 1]
     missing = (behind != np.uint32(0x04FFFFFF)).view(np.uint8)
@@ -224,7 +203,7 @@ def _starts_of_one_length(payloads: Payloads, row_ends: Int64Array) -> Int64Arra
     """Offsets of the entries if all rows have the length of the first one: a guess, which the caller proves."""
     if not len(row_ends):
         return None
-    starts: Int64Array = row_ends - (int(row_ends[0]) - SLACK_BYTES)
+    starts: Int64Array = row_ends - (int(row_ends[0]) - int(payloads.starts[0]))
     return starts
 
 
@@ -235,24 +214,27 @@ def _starts_of_some_lengths(payloads: Payloads, row_ends: Int64Array) -> Int64Ar
     of that length are found with it.
     """
     data = payloads.data
-    row_ends = row_ends[row_ends >= SLACK_BYTES]
+    first = int(payloads.starts[0])
+    row_ends = row_ends[row_ends >= first]
     row_ends = row_ends[_pieces(data, row_ends).view("<u8")[:, 0] == _SUFFIX_START]
     starts = np.full(len(row_ends), -1, np.int64)
     is_open = np.arange(len(row_ends))
+    following = dict(zip(payloads.ends.tolist(), payloads.starts.tolist()[1:], strict=False))
     for _ in range(_ROW_LENGTHS_MAX):
         if not len(is_open):
             break
-        start = SLACK_BYTES
+        start = first
         if is_open[0]:
             before = int(is_open[0]) - 1
             value_bytes = int.from_bytes(data[starts[before] + 4 : starts[before] + 8].tobytes(), "big")
             start = int(row_ends[before]) + len(KEY_SUFFIX) + value_bytes + _MVCC_BYTES
+            start = following.get(start, start)
         row_bytes = int(row_ends[is_open[0]]) - start - _ROW_OFFSET
         if not 0 <= row_bytes <= ROW_BYTES_MAX:
             return None
         guess = row_ends[is_open] - (row_bytes + _ROW_OFFSET)
         heads = _pieces(data, np.maximum(guess, 0))
-        fits = (guess >= SLACK_BYTES) & (_big_endian(heads[:, 8:10]) == row_bytes)
+        fits = (guess >= first) & (_big_endian(heads[:, 8:10]) == row_bytes)
         fits &= _big_endian(heads[:, 0:4]) == row_bytes + _KEY_BYTES_BESIDE_ROW
         if not fits[0]:
             return None
@@ -266,8 +248,8 @@ def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
     starts: list[int] = []
     append, unpack = starts.append, _LENGTHS.unpack_from
     data = payloads.data.data
-    ends = [*payloads.starts.tolist()[1:], payloads.end]
-    for block, position, end in zip(payloads.blocks, payloads.starts.tolist(), ends, strict=True):
+    blocks = zip(payloads.starts.tolist(), payloads.ends.tolist(), payloads.offsets.tolist(), strict=True)
+    for position, end, offset in blocks:
         last = end - ENTRY_BYTES_BESIDE_ROW_AND_VALUE
         while position <= last:
             append(position)
@@ -276,7 +258,7 @@ def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
                 break
             position += _LENGTHS.size + key_bytes + value_bytes + _MVCC_BYTES
         if position != end:
-            raise CorruptFileError("the block's entries do not end where the block does", path=path, offset=block.start)
+            raise CorruptFileError("the block's entries do not end where the block does", path=path, offset=offset)
     return np.array(starts, dtype=np.int64)
 
 

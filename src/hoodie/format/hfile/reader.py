@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX, META
 from hoodie.format.hfile.blocks import BlockReader
-from hoodie.format.hfile.entries import Entries, Payloads, UInt8Array
+from hoodie.format.hfile.entries import Entries
 from hoodie.format.hfile.file_info import CREATED, LAST_KEY, parse_file_info
 from hoodie.format.hfile.index import DataIndex, IndexLevel, parse_root_index
 from hoodie.format.hfile.lookup import SortedKeys, find_rows
@@ -128,10 +128,11 @@ class HFileReader:
         last: bytes | None = None
         level = self._index.all()
         for blocks, entries in self._groups(level):
+            offset = int(level.offsets[blocks.start])
+            entries.check_suffixes(slice(None), path=self._path, offset=offset)
             keys, values = entries.columns()
             first = keys.slice(0, 1)
             if not ascends_somehow(keys) or (last is not None and is_less(first, pa.array([last], pa.binary()))[0]):
-                offset = int(level.offsets[blocks.start])
                 raise CorruptFileError("the keys of a block do not ascend", path=self._path, offset=offset)
             count += len(keys)
             last = keys[-1].as_py()
@@ -174,6 +175,7 @@ class HFileReader:
                 first, stop = int(bounds[blocks.start]), int(bounds[blocks.stop])
                 offset = int(level.offsets[blocks.start])
                 numbers, rows = find_rows(entries, sorted_keys, first, stop, path=self._path, offset=offset)
+                entries.check_suffixes(rows, path=self._path, offset=offset)
                 found[numbers] = np.arange(count, count + len(numbers))
                 count += len(numbers)
                 if len(numbers):
@@ -192,7 +194,9 @@ class HFileReader:
     def get_range(self, start: bytes = b"", stop: bytes | None = None) -> Columns:
         """Keys in `[start, stop)` and their values, ascending by key bytes; `stop=None` means to the end."""
         pieces: list[Columns] = []
-        for _, entries in self._groups(self._index.find(lambda level: level.between(start, stop))):
+        level = self._index.find(lambda level: level.between(start, stop))
+        for blocks, entries in self._groups(level):
+            entries.check_suffixes(slice(None), path=self._path, offset=int(level.offsets[blocks.start]))
             keys, values = entries.columns()
             first = first_not_less(keys, start)
             end = len(keys) if stop is None else first_not_less(keys, stop)
@@ -213,11 +217,8 @@ class HFileReader:
 
     def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
         """Entries of neighbouring blocks of `level` together, and which blocks these are."""
-        scratch: UInt8Array | None = None
-        for numbers, blocks in self._blocks.groups(level, DATA):
-            # What was cut out of the group before is a copy, so that its memory can serve again.
-            payloads = Payloads.of(blocks, scratch)
-            scratch = payloads.data
+        # Rows and values are cut out as copies before the next group takes the memory of this one.
+        for numbers, payloads in self._blocks.groups(level, DATA):
             entries = Entries.parse(payloads, path=self._path)
             self._check_rows(level, numbers, entries)
             yield numbers, entries
