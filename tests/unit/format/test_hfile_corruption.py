@@ -110,7 +110,7 @@ def test_noise_in_front_of_a_trailer() -> None:
         (25, b"\x00\x00\x00\x01", "checksums have an unknown form"),
         (33, b"\x7f\xff\xff\xff", "do not end where the block does"),
         (33, b"\x00\x00\x00\x00", "do not end where the block does"),
-        (41, b"\x7f\xff", "contradict each other"),
+        (41, b"\x7f\xff", "fixed bytes of an entry"),
     ],
 )
 def test_the_message_says_what_is_wrong(position: int, replacement: bytes, message: str) -> None:

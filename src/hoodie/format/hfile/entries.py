@@ -60,8 +60,7 @@ class Entries:
     def parse(cls, payloads: Payloads, *, path: str) -> Entries:
         """Find the entries of blocks, in file order.
 
-        Proves that each entry ends where the next one begins or its block ends, that both lengths of its key agree,
-        and that its last byte is zero. `check_suffixes` proves the rest.
+        Proves that each entry ends where the next one begins, or its block ends, by the lengths of key and value.
 
         Raises:
             CorruptFileError: they are not.
@@ -88,42 +87,45 @@ class Entries:
         first_of_block = np.minimum(np.searchsorted(starts, payloads.starts), len(starts) - 1)
         if not np.array_equal(starts[first_of_block], payloads.starts):
             return None
-        # The byte before an entry is the last one of the entry before, which must be zero too.
-        heads = _pieces(data, starts - _MVCC_BYTES)
-        heads[first_of_block, 0] = data[payloads.ends - _MVCC_BYTES]
-        key_bytes, value_bytes = _big_endian(heads[:, 1:5]), _big_endian(heads[:, 5:9])
-        row_bytes = _big_endian(heads[:, 9:11])
+        lengths = _words(data, starts)
+        row_bytes = (lengths >> np.uint64(32)).view(np.int64) - _KEY_BYTES_BESIDE_ROW
+        value_bytes = (lengths & np.uint64(0xFFFFFFFF)).view(np.int64)
         ends = np.empty_like(starts)
         ends[:-1] = starts[1:]
         ends[first_of_block[1:] - 1] = payloads.ends[:-1]
         ends[-1] = end
-        row_start = starts + _ROW_OFFSET
-        ends -= row_start
+        ends -= starts
         ends -= row_bytes
         ends -= value_bytes
-        if (
-            (ends != len(KEY_SUFFIX) + _MVCC_BYTES).any()
-            or (key_bytes - row_bytes != _KEY_BYTES_BESIDE_ROW).any()
-            or int(row_bytes.max()) > ROW_BYTES_MAX
-            or heads[:, 0].any()
-        ):
+        is_wrong = (ends != ENTRY_BYTES_BESIDE_ROW_AND_VALUE).any()
+        if is_wrong or int(row_bytes.min()) < 0 or int(row_bytes.max()) > ROW_BYTES_MAX:
             return None
-        return cls(data, row_start, row_bytes, value_bytes, np.append(first_of_block, len(starts)))
+        return cls(data, starts + _ROW_OFFSET, row_bytes, value_bytes, np.append(first_of_block, len(starts)))
 
-    def check_suffixes(self, places: Int64Array | slice, *, path: str, offset: int) -> None:
-        """Prove that the ten bytes behind the rows at `places` are alike, and say: no column family, type Put.
+    def check_fixed_bytes(self, places: Int64Array | slice, *, path: str, offset: int) -> None:
+        """Prove what `parse` leaves open of the entries at `places`, as nothing that is read depends on it.
+
+        The second length of each row must be the first one; the ten bytes behind the rows must be alike, and say: no
+        column family, type Put; the last byte must be zero.
 
         Raises:
-            CorruptFileError: they are not; `offset` is that of the first block.
+            CorruptFileError: something is not so; `offset` is that of the first block.
         """
-        row_ends = self.row_start[places] + self.row_bytes[places]
-        words = _pieces(self.data, row_ends).view("<u8")
-        same = (words[:, 0] == words[:1, 0]).all() and not ((words[:, 1] ^ words[:1, 1]) & np.uint64(0xFFFF)).any()
-        if len(row_ends):
-            first = self.data[row_ends[0] : row_ends[0] + len(KEY_SUFFIX)]
-            same = same and first[0] == _NO_FAMILY and first[-1] == _PUT
-        if not same:
-            raise CorruptFileError("an entry's key does not end as it must", path=path, offset=offset)
+        row_start, row_bytes = self.row_start[places], self.row_bytes[places]
+        if not len(row_start):
+            return
+        row_end = row_start + row_bytes
+        words = _pieces(self.data, row_end).view("<u8")
+        first = self.data[row_end[0] : row_end[0] + len(KEY_SUFFIX)]
+        if (
+            first[0] != _NO_FAMILY
+            or first[-1] != _PUT
+            or (words[:, 0] != words[0, 0]).any()
+            or ((words[:, 1] ^ words[0, 1]) & np.uint64(0xFFFF)).any()
+            or (_row_lengths(self.data, row_start) != row_bytes).any()
+            or self.data[row_end + self.value_bytes[places] + len(KEY_SUFFIX)].any()
+        ):
+            raise CorruptFileError("the fixed bytes of an entry are not what they must be", path=path, offset=offset)
 
     def columns(self) -> tuple[pa.BinaryArray, pa.BinaryArray]:
         """Rows and values, copied."""
@@ -149,8 +151,7 @@ def words_of(data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> UInt6
 
     At least eight bytes of `data` follow each start.
     """
-    view: UInt64Array = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
-    words = view[starts].byteswap(inplace=True)
+    words = _words(data, starts)
     if len(lengths) and int(lengths.min()) < 8:
         missing = (8 * (8 - np.clip(lengths, 1, 8))).astype(np.uint64)
         words = np.where(lengths > 0, words >> missing << missing, np.uint64(0))
@@ -166,6 +167,18 @@ def _cut(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> pa.BinaryArr
     bounds[1::2] = ends
     pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
     return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
+
+
+def _words(data: UInt8Array, starts: Int64Array) -> UInt64Array:
+    """Numbers of eight bytes, at any offsets."""
+    view: UInt64Array = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
+    return view[starts].byteswap(inplace=True)
+
+
+def _row_lengths(data: UInt8Array, row_starts: Int64Array) -> Int64Array:
+    """What the two bytes before each row say."""
+    view = np.ndarray((len(data) - 1,), ">u2", data.data, strides=(1,))
+    return view[row_starts - 2].astype(np.int64)
 
 
 def _pieces(data: UInt8Array, starts: Int64Array) -> UInt8Array:

@@ -39,8 +39,8 @@ class HFileReader:
     Memory: the index, about 16 MiB while blocks are parsed (more where one block is larger), and what a call returns.
 
     What damage is found: a block's lengths, magic, codec and gzip checksum, CRC32 and CRC32C where the writer made
-    them; entries whose lengths and fixed bytes do not fit each other and their block; rows out of order within the
-    blocks that a call reads, and against the index; an index whose blocks overlap, leave the file, or whose numbers
+    them; entries whose lengths do not fit each other and their block, and wrong fixed bytes in those that are given
+    back; rows out of order within the blocks that a call reads, and against the index; an index whose blocks overlap, leave the file, or whose numbers
     of entries are wrong; after a whole scan also the number of entries and the last key. What cannot be found: bytes
     of a value, of the file info, or of a row that stays in order, in files without codec and without checksums; an
     index key of such a file that is wrong while the call reads no block beside it; the comparator's name and sizes
@@ -129,7 +129,7 @@ class HFileReader:
         level = self._index.all()
         for blocks, entries in self._groups(level):
             offset = int(level.offsets[blocks.start])
-            entries.check_suffixes(slice(None), path=self._path, offset=offset)
+            entries.check_fixed_bytes(slice(None), path=self._path, offset=offset)
             keys, values = entries.columns()
             first = keys.slice(0, 1)
             if not ascends_somehow(keys) or (last is not None and is_less(first, pa.array([last], pa.binary()))[0]):
@@ -175,7 +175,7 @@ class HFileReader:
                 first, stop = int(bounds[blocks.start]), int(bounds[blocks.stop])
                 offset = int(level.offsets[blocks.start])
                 numbers, rows = find_rows(entries, sorted_keys, first, stop, path=self._path, offset=offset)
-                entries.check_suffixes(rows, path=self._path, offset=offset)
+                entries.check_fixed_bytes(rows, path=self._path, offset=offset)
                 found[numbers] = np.arange(count, count + len(numbers))
                 count += len(numbers)
                 if len(numbers):
@@ -196,7 +196,7 @@ class HFileReader:
         pieces: list[Columns] = []
         level = self._index.find(lambda level: level.between(start, stop))
         for blocks, entries in self._groups(level):
-            entries.check_suffixes(slice(None), path=self._path, offset=int(level.offsets[blocks.start]))
+            entries.check_fixed_bytes(slice(None), path=self._path, offset=int(level.offsets[blocks.start]))
             keys, values = entries.columns()
             first = first_not_less(keys, start)
             end = len(keys) if stop is None else first_not_less(keys, stop)
