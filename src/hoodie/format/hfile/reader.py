@@ -40,11 +40,11 @@ class HFileReader:
 
     What damage is found: a block's lengths, magic, codec and gzip checksum, CRC32 and CRC32C where the writer made
     them; entries whose lengths do not fit each other and their block, and wrong fixed bytes in those that are given
-    back; rows out of order within the blocks that a call reads, and against the index; an index whose blocks overlap, leave the file, or whose numbers
-    of entries are wrong; after a whole scan also the number of entries and the last key. What cannot be found: bytes
-    of a value, of the file info, or of a row that stays in order, in files without codec and without checksums; an
-    index key of such a file that is wrong while the call reads no block beside it; the comparator's name and sizes
-    that no reader uses.
+    back; rows out of order within the blocks that a call reads, and against the index; an index whose blocks overlap
+    or leave the file, or that does not have as many entries as the trailer says; after a whole scan also the number
+    of entries and the last key. What cannot be found: bytes of a value, of the file info, or of a row that stays in
+    order, in files without codec and without checksums; an index key of such a file that is wrong while the call
+    reads no block beside it; the comparator's name and sizes that no reader uses.
 
     Raises:
         CorruptFileError: from the constructor and every method, whatever is wrong with the bytes.
