@@ -79,6 +79,7 @@ def check_conflicts(
 
     `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
     index: anywhere) may hold the same new key, which neither could see in the other; `indexed` tells whether they do.
+    Whatever the two did, no entry of the one that completed first may count in the record index.
 
     Raises: CommitConflictError.
     """
@@ -123,6 +124,11 @@ def _check_against(
         raise CommitConflictError(
             f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
             f"partitions: {where[:3]}; nothing was committed, try again"
+        )
+    if indexed is not None and indexed.would_lose_to(instant):
+        raise CommitConflictError(
+            f"{instant} completed while this write ran and may have changed records with the same keys; nothing was "
+            "committed, try again"
         )
 
 

@@ -9,7 +9,9 @@ from hoodie.format.commit_metadata import CommitMetadata, WriteStat
 from hoodie.index.record import EntryStage, write_entries
 from hoodie.index.record.differences import changes_of, stage_changes
 from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.definitions import is_partitioned_record_index
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import local_engine
 from hoodie.metadata.view import TableView
@@ -27,6 +29,19 @@ def index_was_exchanged(began: TableView, now: TableView) -> bool:
         return False
     # One with buckets for each data partition is none that is built.
     return PARTITION not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
+
+
+def index_was_switched(began: TableView, now: TableView) -> bool:
+    """Whether the index that the table has now was not the one that it had when a write began."""
+    if PARTITION not in now.config.metadata_partitions:
+        return False
+    if PARTITION not in began.config.metadata_partitions:
+        return True
+    builds = _builds(now.timeline) - _builds(began.timeline.completed())
+    if not builds:
+        return False
+    completed = MetadataFolder(now.store, now.config).timeline().completed()
+    return any(completed.get(build_time(requested_time)) is not None for requested_time in builds)
 
 
 def index_was_taken_away(began: TableView, now: TableView) -> bool:

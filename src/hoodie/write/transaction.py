@@ -15,6 +15,7 @@ from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOpera
 from hoodie.index.record import WrittenEntries
 from hoodie.metadata import FileChanges, MetadataTable
 from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import EngineFor, local_engine
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.leftovers import Leftovers
@@ -32,7 +33,7 @@ from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
 from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
 from hoodie.write.key_conflicts import IndexedWrite
-from hoodie.write.late_entries import index_was_exchanged, index_was_taken_away, late_entries
+from hoodie.write.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
 from hoodie.write.metadata_ready import ready_metadata_table
 
 
@@ -120,10 +121,16 @@ class Transaction:
         self.heartbeat.ensure_fresh()
         _check_still_pending(now, self.instant)
         check_no_exclusive_service(now)
-        state = now.record_index()
         if index_was_exchanged(self.view, now):
-            index_stats = self._made_again(now, state, metadata)
-        indexed = None if state is None else IndexedWrite(now.store, state, index_stats)
+            index_stats = self._made_again(now, metadata)
+        indexed = None
+        if PARTITION in now.config.metadata_partitions:
+            indexed = IndexedWrite(
+                now=now,
+                instant_time=self.instant_time,
+                stats=index_stats,
+                was_switched=index_was_switched(self.view, now),
+            )
         check_conflicts(self.baseline, now, metadata, is_global=is_global, indexed=indexed)
         content = metadata.to_bytes(now.config.version)
         self.is_settled = True
@@ -137,12 +144,16 @@ class Transaction:
             completion_time=now.clock.next_time(now.timeline),
         )
 
-    def _made_again(
-        self, now: TableView, state: RecordIndexState | None, metadata: CommitMetadata
-    ) -> Sequence[WriteStat]:
+    def _made_again(self, now: TableView, metadata: CommitMetadata) -> Sequence[WriteStat]:
         """The entries of this write for the index as it is now; what was written for the one before goes."""
         if self.has_index_files:
             _metadata_table(now).discard(self.instant_time)
+        if now.has_partitioned_index():
+            raise CommitConflictError(
+                f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
+                "nothing was committed, try again"
+            )
+        state = now.record_index()
         if state is None:
             return ()
         self.announce_index_files()
