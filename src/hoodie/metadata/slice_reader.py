@@ -24,10 +24,14 @@ from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 
+_SMALL_BLOCK_ROWS = 4096
+"""Rows up to which a block is parsed at once and kept: seeking in it costs more, time and again."""
+
+
 class RowBlock:
     """Rows that a log block adds (`values` set) or keys that it deletes (`values` None).
 
-    Rows given as the `reader` of their block are parsed once somebody asks for all of them; `find` seeks.
+    Rows of a large block are given as its `reader`, and parsed once somebody asks for all of them; `find` seeks.
     """
 
     __slots__ = ("_entries", "_reader", "instant_time", "replaces", "schema_json")
@@ -214,6 +218,8 @@ def _row_block(block: LogBlock, path: str) -> RowBlock | None:
     if block.block_type is BlockType.HFILE_DATA:
         reader = HFileReader(memoryview(block.content), path=path)
         schema = block.headers.get(HeaderKey.SCHEMA) or reader.file_info.get("schema", b"").decode()
+        if len(reader) <= _SMALL_BLOCK_ROWS:
+            return RowBlock(*reader.entries(), schema, instant_time, replaces)
         return RowBlock(None, None, schema, instant_time, replaces, reader=reader)
     if block.block_type is BlockType.DELETE:
         deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
