@@ -117,10 +117,16 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
 
     A table whose record index is not there (a JVM writer may have dropped it) is searched file by file.
 
-    Raises: as `index_name`; InvalidConfigError if a write asks for a record index that the table does not have.
+    Raises: as `index_name`; InvalidConfigError if a write asks for a record index that the table does not have, or for
+    an index other than the table's, with which keys would not stay unique.
     """
     config, stored = view.config, index_of_view(view)
     name = index_name(properties[options.INDEX_TYPE_KEY]) if options.INDEX_TYPE_KEY in properties else stored
+    if name != stored and (options.INDEX_TYPE_KEY in config.raw or stored in GLOBAL_INDEXES):
+        raise InvalidConfigError(
+            f"{options.INDEX_TYPE_KEY}={properties[options.INDEX_TYPE_KEY]}: the table finds records by the index "
+            f"{stored!r}, and so must every write to it, or keys would not stay unique; leave the option out"
+        )
     if name == "simple":
         return SimpleIndex()
     if name == "global_simple":
