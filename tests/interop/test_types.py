@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -198,6 +199,15 @@ def _wide(*keys: str, old: tuple[str, ...] = ()) -> pa.Table:
     return pa.Table.from_pylist([*rows, *kept], schema=WIDE)
 
 
+@pytest.fixture
+def row_by_row(jvm: Jvm) -> Iterator[None]:
+    """The JVM reads a nested field that became wider row by row only, and says so in its error."""
+    jvm.spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    yield
+    jvm.spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+
+@pytest.mark.usefixtures("row_by_row")
 @pytest.mark.parametrize("widened_by", ["us", "the JVM"])
 def test_a_schema_that_one_side_widens_is_continued_by_the_other(jvm: Jvm, tmp_path: Path, widened_by: str) -> None:
     """A third partition keeps its narrow file to the end, so that every reader has to widen it."""
