@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.metadata.places import METADATA_HISTORY
+from hoodie.metadata.places import METADATA_HISTORY, RECORD_INDEX_PREFIX
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import Timeline, TimelineArchive
 
@@ -22,8 +22,9 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str])
     """The metadata table's timeline, with completion times of the archived instants that `names` leave in doubt.
 
     `names` are the files of one partition. In doubt is a log file older than a base file of its file group: its
-    instant may have completed before or after that was begun. Reads the archive only if there is such a log file, and
-    this process has not met it before.
+    instant may have completed before or after that was begun. So is every one of the record index, whose log files are
+    written before their instants are: the JVM that rolls back a dead write of ours leaves them, and archives what is
+    around them. Reads the archive only if there is such a log file, and this process has not met it before.
 
     Raises:
         CorruptFileError: the archive does not parse.
@@ -34,11 +35,11 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str])
     known = dict(_known.get(store.spec, {}))
     unknown = in_doubt - known.keys()
     if unknown:
-        found = TimelineArchive(store, METADATA_HISTORY).completion_times(unknown)
-        # An instant that is in no archive counts as completed when it was requested.
-        known |= {time: found.get(time, time) for time in unknown}
+        known |= TimelineArchive(store, METADATA_HISTORY).completion_times(unknown)
         _known[store.spec] = known
-    return replace(timeline, archived={**timeline.archived, **{time: known[time] for time in in_doubt}})
+    completed = {time: known[time] for time in in_doubt & known.keys()}
+    never = frozenset(in_doubt - known.keys())
+    return replace(timeline, archived={**timeline.archived, **completed}, never_completed=never)
 
 
 def _in_doubt(timeline: Timeline, names: Collection[str]) -> set[str]:
@@ -54,4 +55,8 @@ def _in_doubt(timeline: Timeline, names: Collection[str]) -> set[str]:
         base = BaseFileName.parse(name)
         if base is not None:
             newest[base.file_id] = max(newest.get(base.file_id, ""), base.instant_time)
-    return {log.instant_time for log in logs if log.instant_time < newest.get(log.file_id, "")}
+    return {
+        log.instant_time
+        for log in logs
+        if log.file_id.startswith(RECORD_INDEX_PREFIX) or log.instant_time < newest.get(log.file_id, "")
+    }

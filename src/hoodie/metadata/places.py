@@ -14,6 +14,9 @@ INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 METADATA_TIMELINE_PATH: Final = "timeline"
 METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/history"
 
+RECORD_INDEX_PREFIX: Final = "record-index-"
+"""What file ids of the record index begin with."""
+
 
 def partition_folder(partition: str) -> str:
     """Folder of a partition of the metadata table, relative to the data table's base path."""

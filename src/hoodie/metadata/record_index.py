@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.record_location import LocationColumn, RecordLocation
+from hoodie.metadata.places import RECORD_INDEX_PREFIX
 from hoodie.metadata.slice_reader import RowBlock, SliceContent
 
 PARTITION = "record_index"
-FILE_ID_PREFIX = "record-index-"
+FILE_ID_PREFIX = RECORD_INDEX_PREFIX
 
 
 class LookUp(StrEnum):

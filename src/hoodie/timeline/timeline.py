@@ -26,12 +26,14 @@ class Timeline:
     active timeline; filtered timelines keep it. What is older was archived, and only completed instants are. (A
     savepoint can hold its commit in the active timeline while later ones are archived.)
 
-    `archived` are completion times of archived write instants by requested time, as far as somebody looked them up.
+    `archived` are completion times of archived write instants by requested time, as far as somebody looked them up;
+    `never_completed` are times before `start` that turned out to be in no archive.
     """
 
     instants: tuple[Instant, ...] = ()
     start: str | None = None
     archived: Mapping[str, str] = field(default_factory=dict, hash=False)
+    never_completed: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Timeline:
@@ -93,7 +95,7 @@ class Timeline:
     def contains_or_before_start(self, requested_time: str) -> bool:
         """Whether readers may believe what the instant wrote: it is completed here, or archived (before `start`)."""
         if self.start is not None and requested_time < self.start:
-            return True
+            return requested_time not in self.never_completed
         instant = self.get(requested_time)
         return instant is not None and instant.is_completed
 
