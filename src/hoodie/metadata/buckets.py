@@ -29,6 +29,8 @@ from hoodie.timeline import Timeline
 
 _GLOBAL_FILE_ID = re.compile(rf"{FILE_ID_PREFIX}\d{{4,}}-0")
 
+WHOLE_BYTES_MAX = 8 * 1024 * 1024
+"""Size up to which a base file is read whole: one request costs an object store more than these bytes."""
 CACHE_BYTES_MAX = 256 * 1024 * 1024
 """Bytes of parsed files that a worker keeps between tasks."""
 
@@ -114,9 +116,32 @@ def read_bucket(store: Store, bucket: Bucket) -> SliceContent:
     files = list(bucket.files)
     base: HFileReader | None = None
     if bucket.file_slice.base_file is not None:
-        base = _kept.get(store, files.pop(0), read_base)
-    logs: Sequence[LogContent] = [_kept.get(store, info, read_log) for info in files]
+        base = _kept.get(store, files.pop(0), _open_base)
+    logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in files]
     return assembled(bucket.file_slice, base, logs)
+
+
+def _open_base(store: Store, info: FileInfo) -> HFileReader:
+    """A small base file is held whole; of a large one each look-up reads the blocks that it needs."""
+    if info.size_bytes <= WHOLE_BYTES_MAX:
+        return read_base(store, info.path)
+    return HFileReader(_StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
+
+
+def _parse_log(store: Store, info: FileInfo) -> LogContent:
+    return read_log(store, info.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFile:
+    """A file of a store, read in ranges."""
+
+    store: Store
+    path: str
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.store.read_range(self.path, offset, length)
 
 
 class _ParsedFiles:
@@ -127,14 +152,14 @@ class _ParsedFiles:
         self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, str], Any]) -> Any:
+    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
         """The parsed file."""
         key = (store.spec, info)
         with self._lock:
             if key in self._files:
                 self._files.move_to_end(key)
                 return self._files[key][0]
-        parsed = parse(store, info.path)
+        parsed = parse(store, info)
         with self._lock:
             if key not in self._files:
                 self._files[key] = parsed, _held_bytes(parsed, info)
@@ -146,9 +171,9 @@ class _ParsedFiles:
 
 
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
-    """The file as it is on storage, and of log files the columns that were parsed of it so far."""
+    """The file as it is on storage unless it is large, and of log files the columns that were parsed of it so far."""
     if isinstance(parsed, HFileReader):
-        return info.size_bytes
+        return min(info.size_bytes, WHOLE_BYTES_MAX)
     return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
 
 

@@ -23,7 +23,6 @@ from hoodie.metadata.places import partition_folder
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
-
 _SMALL_BLOCK_ROWS = 4096
 """Rows up to which a block is parsed at once and kept: seeking in it costs more, time and again."""
 
