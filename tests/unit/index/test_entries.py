@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -185,3 +187,23 @@ def test_settled_leaves_one_entry_of_each_key(entries: list[tuple[str, int]]) ->
     assert dict(zip(settled_keys.to_pylist(), settled_codes.tolist(), strict=True)) == expected
     puts = sum(code != DELETED for _, code in entries)
     assert lost == puts - sum(code != DELETED for code in expected.values())
+
+
+def test_tasks_do_not_grow_with_the_file_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they share travels once, with the function: 64 groups of buckets would carry it 64 times."""
+    store = MemoryStore()
+    entries = staged(
+        store, [(f"k{number}", "sf", f"{number:08}-0000-0000-0000-000000000000-0") for number in range(500)]
+    )
+    sizes: list[int] = []
+    run = LocalEngine.run
+
+    def watched(engine: LocalEngine, function: Callable[..., Any], tasks: list[Any]) -> list[Any]:
+        sizes.extend(len(pickle.dumps(task)) for task in tasks)
+        return run(engine, pickle.loads(pickle.dumps(function)), tasks)
+
+    monkeypatch.setattr(LocalEngine, "run", watched)
+    assert write(store, entries) == 0
+    assert len(sizes) == BUCKETS
+    assert max(sizes) < 1_000
+    assert len(entries_of(store)) == 500

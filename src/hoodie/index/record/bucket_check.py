@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,6 @@ class BucketDiffers:
 class _Task:
     store: StoreSpec
     entries: BucketEntries
-    locations: tuple[FileGroup, ...]
     bucket: Bucket
 
 
@@ -68,27 +68,29 @@ def check_buckets(
     engine: Engine, store: StoreSpec, staged: StagedBuckets, buckets: Sequence[Bucket]
 ) -> list[BucketDiffers]:
     """Compare all entries of all buckets with all staged keys. Memory of a task: a bucket's keys and its entries."""
-    return engine.run(_check_all, _tasks(store, staged, buckets))
+    # The function has what tasks share, as they travel one by one.
+    return engine.run(partial(_check_all, locations=staged.locations), _tasks(store, staged, buckets))
 
 
 def check_entries(
     engine: Engine, store: StoreSpec, staged: StagedBuckets, buckets: Sequence[Bucket]
 ) -> list[BucketDiffers]:
     """Look the staged keys up: those that were put must be found there, those that were deleted must not be found."""
-    return engine.run(_check_some, [task for task in _tasks(store, staged, buckets) if task.entries.batches])
+    tasks = [task for task in _tasks(store, staged, buckets) if task.entries.batches]
+    return engine.run(partial(_check_some, locations=staged.locations), tasks)
 
 
 def _tasks(store: StoreSpec, staged: StagedBuckets, buckets: Sequence[Bucket]) -> list[_Task]:
-    return [_Task(store, staged.buckets[bucket.number], staged.locations, bucket) for bucket in buckets]
+    return [_Task(store, staged.buckets[bucket.number], bucket) for bucket in buckets]
 
 
-def _check_all(task: _Task, _context: TaskContext) -> BucketDiffers:
+def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup, ...]) -> BucketDiffers:
     store = open_store(task.store)
     keys, codes = task.entries.read(store)
     content = read_bucket(store, task.bucket)
     entry_keys, _ = RecordIndexPartition().compact(content, file_name="")
     entries = find(content, entry_keys, look_up=LookUp.SCAN)
-    places, groups = _in_one_list(task.locations, entries)
+    places, groups = _in_one_list(locations, entries)
     found = _Findings(groups)
     numbers = file_group_index(entry_keys, task.entries.bucket_count)
     misplaced = np.flatnonzero(numbers != task.bucket.number)
@@ -115,12 +117,12 @@ def _check_all(task: _Task, _context: TaskContext) -> BucketDiffers:
     return found.result(len(keys), len(entry_keys))
 
 
-def _check_some(task: _Task, _context: TaskContext) -> BucketDiffers:
+def _check_some(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup, ...]) -> BucketDiffers:
     store = open_store(task.store)
     keys, codes, _ = settled(*task.entries.read(store))
     content = read_bucket(store, task.bucket)
     entries = find(content, keys, look_up=way_of(len(keys), content))
-    places, groups = _in_one_list(task.locations, entries)
+    places, groups = _in_one_list(locations, entries)
     found = _Findings(groups)
     is_put, is_there = codes != DELETED, places >= 0
     expected = codes.astype(np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,6 @@ class WrittenBucket:
 class _BaseTask:
     store: StoreSpec
     entries: BucketEntries
-    locations: tuple[RecordLocation, ...]
     instant_time: str
 
 
@@ -69,14 +69,12 @@ def write_base_files(
     Memory of a task: a bucket's keys, a few times. A bucket without keys gets no base file. Each gets the empty log
     file by which it exists.
     """
-    tasks = [
-        _BaseTask(store=store, entries=staged.buckets[number], locations=tuple(locations), instant_time=instant_time)
-        for number in numbers
-    ]
-    return engine.run(_write_base, tasks)
+    tasks = [_BaseTask(store=store, entries=staged.buckets[number], instant_time=instant_time) for number in numbers]
+    # The function has what tasks share, as they travel one by one.
+    return engine.run(partial(_write_base, locations=tuple(locations)), tasks)
 
 
-def _write_base(task: _BaseTask, _context: TaskContext) -> WrittenBucket:
+def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenBucket:
     store = open_store(task.store)
     number = task.entries.number
     file_id = file_id_of(FILE_ID_PREFIX, number)
@@ -92,7 +90,7 @@ def _write_base(task: _BaseTask, _context: TaskContext) -> WrittenBucket:
         return WrittenBucket(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
     if not len(keys):
         return WrittenBucket(number, 0, None)
-    content = base_file_to_bytes(keys, _values(task.locations, codes))
+    content = base_file_to_bytes(keys, _values(locations, codes))
     name = base_name(file_id, task.instant_time)
     store.replace(f"{partition_folder(PARTITION)}/{name}", content)
     return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
@@ -135,7 +133,6 @@ def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> Writ
 class _LogTask:
     store: StoreSpec
     entries: BucketEntries
-    locations: tuple[RecordLocation, ...]
     bucket: Bucket | None
     instant_time: str
     version: int
@@ -159,7 +156,6 @@ def write_bucket_logs(
         _LogTask(
             store=store,
             entries=entries,
-            locations=tuple(locations),
             bucket=buckets[entries.number],
             instant_time=instant_time,
             version=version,
@@ -167,10 +163,10 @@ def write_bucket_logs(
         for entries in staged.buckets
         if entries.batches
     ]
-    return engine.run(_write_log, tasks)
+    return engine.run(partial(_write_log, locations=tuple(locations)), tasks)
 
 
-def _write_log(task: _LogTask, _context: TaskContext) -> WrittenBucket:
+def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenBucket:
     store = open_store(task.store)
     keys, codes, _ = settled(*task.entries.read(store))
     number = task.entries.number
@@ -185,7 +181,7 @@ def _write_log(task: _LogTask, _context: TaskContext) -> WrittenBucket:
         partition=PARTITION,
         file_id=file_id_of(FILE_ID_PREFIX, number),
         keys=keys.filter(pa.array(is_live)),
-        values=_values(task.locations, codes[is_live]),
+        values=_values(locations, codes[is_live]),
         deleted_keys=keys.filter(pa.array(~is_live)),
     )
     stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)

@@ -147,14 +147,10 @@ class WrittenEntries:
 class _LogTask:
     """The entries of one group of buckets: record batches by path, and where the codes of a file begin."""
 
-    store: StoreSpec
-    instant_time: str
-    instant_ms: int
     file_ids: tuple[str, ...]
     numbers: tuple[int, ...]
     """The buckets of the group."""
     batches: tuple[tuple[str, int, int], ...]
-    locations: tuple[tuple[str, str], ...]
 
 
 def write_entries(
@@ -177,13 +173,13 @@ def write_entries(
         for batch, group in enumerate(entries.groups):
             batches.setdefault(group, []).append((entries.path, batch, len(locations)))
         locations += entries.locations
-    facts = (store, instant_time, instant_ms, tuple(file_ids))
     count = KeyGroups(len(file_ids)).count
     tasks = [
-        _LogTask(*facts, tuple(range(group, len(file_ids), count)), tuple(found), tuple(locations))
+        _LogTask(tuple(file_ids), tuple(range(group, len(file_ids), count)), tuple(found))
         for group, found in sorted(batches.items())
     ]
-    return WrittenEntries.together(engine.run(_write_group, tasks))
+    write = _WriteGroup(store, instant_time, instant_ms, tuple(locations))
+    return WrittenEntries.together(engine.run(write, tasks))
 
 
 def write_partitioned_entries(
@@ -210,39 +206,51 @@ def write_partitioned_entries(
     tasks: list[_LogTask] = []
     for partition_path, found in sorted(batches.items()):
         own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
-        facts = (store, instant_time, instant_ms, own, tuple(range(len(own))))
-        tasks.append(_LogTask(*facts, tuple(found), tuple(locations)))
-    return WrittenEntries.together(engine.run(_write_group, tasks))
+        tasks.append(_LogTask(own, tuple(range(len(own))), tuple(found)))
+    write = _WriteGroup(store, instant_time, instant_ms, tuple(locations))
+    return WrittenEntries.together(engine.run(write, tasks))
 
 
-def _write_group(task: _LogTask, _context: TaskContext) -> WrittenEntries:
-    store = open_store(task.store)
-    keys, codes = _entries_of(store, task)
-    values = [RecordLocation(path, file_id, task.instant_ms) for path, file_id in task.locations]
-    numbers = file_group_index(keys, len(task.file_ids))
-    stats: list[WriteStat] = []
-    duplicates = 0
-    for number in task.numbers:
-        mine = np.flatnonzero(numbers == number)
-        if not len(mine):
-            continue
-        own_keys, own_codes, doubled = settled(keys.take(pa.array(mine)), codes[mine])
-        duplicates += doubled
-        is_live = own_codes != DELETED
-        used, places = np.unique(own_codes[is_live], return_inverse=True)
-        delta = FileGroupDelta(
-            partition=PARTITION,
-            file_id=task.file_ids[number],
-            keys=own_keys.filter(pa.array(is_live)),
-            values=location_values([values[code] for code in used.tolist()], places),
-            deleted_keys=own_keys.filter(pa.array(~is_live)),
-        )
-        stats.append(write_log(store, task.instant_time, delta, overwrite=True))
-    return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
+@dataclass(frozen=True, slots=True)
+class _WriteGroup:
+    """Callable for `Engine.run`: writes the log files of a group. It has what tasks share: they travel one by one."""
+
+    store: StoreSpec
+    instant_time: str
+    instant_ms: int
+    locations: tuple[tuple[str, str], ...]
+
+    def __call__(self, task: _LogTask, _context: TaskContext) -> WrittenEntries:
+        store = open_store(self.store)
+        keys, codes = _entries_of(store, task)
+        numbers = file_group_index(keys, len(task.file_ids))
+        stats: list[WriteStat] = []
+        duplicates = 0
+        for number in task.numbers:
+            mine = np.flatnonzero(numbers == number)
+            if not len(mine):
+                continue
+            own_keys, own_codes, doubled = settled(keys.take(pa.array(mine)), codes[mine])
+            duplicates += doubled
+            is_live = own_codes != DELETED
+            delta = FileGroupDelta(
+                partition=PARTITION,
+                file_id=task.file_ids[number],
+                keys=own_keys.filter(pa.array(is_live)),
+                values=self._values(own_codes[is_live]),
+                deleted_keys=own_keys.filter(pa.array(~is_live)),
+            )
+            stats.append(write_log(store, self.instant_time, delta, overwrite=True))
+        return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
+
+    def _values(self, codes: Codes) -> pa.BinaryArray:
+        used, places = np.unique(codes, return_inverse=True)
+        named = (self.locations[code] for code in used.tolist())
+        return location_values([RecordLocation(path, file_id, self.instant_ms) for path, file_id in named], places)
 
 
 def _entries_of(store: Store, task: _LogTask) -> tuple[pa.StringArray, Codes]:
-    """Keys, and places in `task.locations`."""
+    """Keys, and the places of their locations."""
     keys: list[pa.StringArray] = []
     codes: list[Codes] = []
     with StageReader(store) as reader:

@@ -26,12 +26,8 @@ from hoodie.storage import Store, StoreSpec, open_store
 
 @dataclass(frozen=True, slots=True)
 class _MoveTask:
-    store: StoreSpec
-    schema: pa.Schema
-    merger: RecordMerger
     base_file: BaseFile
     hits: tuple[StagedHits, ...]
-    runs: tuple[StagedRun, ...]
     output: str
 
 
@@ -52,51 +48,57 @@ def settle_moves(request: TagRequest, hits: Sequence[StagedHits], slices: Sequen
             settled += found
             continue
         output = f"{request.stage_folder}/moves-{number}"
-        facts = (request.store, request.schema, request.merger)
-        tasks.append(_MoveTask(*facts, base_file, tuple(found), request.runs, output))
+        tasks.append(_MoveTask(base_file, tuple(found), output))
     engine = request.engine_for(sum(task.base_file.size_bytes for task in tasks))
-    return settled + [hit for found in engine.run(_settle, tasks) for hit in found]
+    settle = _Settle(request.store, request.schema, request.merger, request.runs)
+    return settled + [hit for found in engine.run(settle, tasks) for hit in found]
 
 
-def _settle(task: _MoveTask, context: TaskContext) -> list[StagedHits]:
-    """Rewrite the hits of one file group. Memory: its candidates, and one row group of the base file."""
-    store = open_store(task.store)
-    with StageReader(store) as reader:
-        batches = [reader.read(hit) for hit in task.hits]
-    ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in batches])
-    routes = np.concatenate([np.asarray(batch.column("route")) for batch in batches])
-    order = np.argsort(ordinals)
-    ordinals, routes = ordinals[order], routes[order].copy()
-    moving = np.flatnonzero(routes == Route.MOVE)
-    candidates = _staged(store, task, ordinals[moving])
-    routes[moving[_is_older(store, task, candidates)]] = Route.DROP
-    path, file_id = task.base_file.partition_path, task.base_file.file_id
-    return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
+@dataclass(frozen=True, slots=True)
+class _Settle:
+    """Callable for `Engine.run`. It has what tasks share, as they travel one by one."""
 
+    store: StoreSpec
+    schema: pa.Schema
+    merger: RecordMerger
+    runs: tuple[StagedRun, ...]
 
-def _staged(store: Store, task: _MoveTask, ordinals: npt.NDArray[np.int64]) -> pa.Table:
-    """Key and ordering values of staged rows, in the order of the ordinals (ascending)."""
-    columns = [RECORD_KEY, *task.merger.ordering_columns]
-    parts: list[pa.Table] = []
-    with StageReader(store, columns) as reader:
-        for run in task.runs:
-            first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
-            if first < last:
-                rows = pa.Table.from_batches([reader.read(run)]).select(columns)
-                parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
-    return pa.concat_tables(parts)
+    def __call__(self, task: _MoveTask, context: TaskContext) -> list[StagedHits]:
+        """Rewrite the hits of one file group. Memory: its candidates, and one row group of the base file."""
+        store = open_store(self.store)
+        with StageReader(store) as reader:
+            batches = [reader.read(hit) for hit in task.hits]
+        ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in batches])
+        routes = np.concatenate([np.asarray(batch.column("route")) for batch in batches])
+        order = np.argsort(ordinals)
+        ordinals, routes = ordinals[order], routes[order].copy()
+        moving = np.flatnonzero(routes == Route.MOVE)
+        candidates = self._staged(store, ordinals[moving])
+        routes[moving[self._is_older(store, task.base_file, candidates)]] = Route.DROP
+        path, file_id = task.base_file.partition_path, task.base_file.file_id
+        return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
 
+    def _staged(self, store: Store, ordinals: npt.NDArray[np.int64]) -> pa.Table:
+        """Key and ordering values of staged rows, in the order of the ordinals (ascending)."""
+        columns = [RECORD_KEY, *self.merger.ordering_columns]
+        parts: list[pa.Table] = []
+        with StageReader(store, columns) as reader:
+            for run in self.runs:
+                first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
+                if first < last:
+                    rows = pa.Table.from_batches([reader.read(run)]).select(columns)
+                    parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
+        return pa.concat_tables(parts)
 
-def _is_older(store: Store, task: _MoveTask, candidates: pa.Table) -> npt.NDArray[np.bool_]:
-    """Where the stored record outranks the candidate. Those that the file does not hold are older than nothing."""
-    older = np.zeros(candidates.num_rows, np.bool_)
-    keys = candidates[RECORD_KEY].combine_chunks()
-    columns = [RECORD_KEY, *task.merger.ordering_columns]
-    schema = with_meta_fields(task.schema)
-    for stored in read_base_file(store, task.base_file.path, schema, columns=columns):
-        places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
-        met = np.flatnonzero(np.asarray(pc.is_valid(places)))
-        if len(met):
-            versions = stored.take(places.drop_null())
-            older[met] = ~task.merger.newer_wins(versions, candidates.take(pa.array(met)))
-    return older
+    def _is_older(self, store: Store, base_file: BaseFile, candidates: pa.Table) -> npt.NDArray[np.bool_]:
+        """Where the stored record outranks the candidate. Those that the file does not hold are older than nothing."""
+        older = np.zeros(candidates.num_rows, np.bool_)
+        keys = candidates[RECORD_KEY].combine_chunks()
+        columns = [RECORD_KEY, *self.merger.ordering_columns]
+        for stored in read_base_file(store, base_file.path, with_meta_fields(self.schema), columns=columns):
+            places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
+            met = np.flatnonzero(np.asarray(pc.is_valid(places)))
+            if len(met):
+                versions = stored.take(places.drop_null())
+                older[met] = ~self.merger.newer_wins(versions, candidates.take(pa.array(met)))
+        return older
