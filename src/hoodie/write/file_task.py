@@ -23,7 +23,7 @@ from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.storage import open_store
 from hoodie.write.context import WriteContext
-from hoodie.write.plan import FileTask
+from hoodie.write.plan import FileTask, TaggedRows
 from hoodie.write.stamping import SequenceNumbers, Stamper
 from hoodie.write.task_changes import changes_of
 from hoodie.write.written import Written
@@ -31,19 +31,20 @@ from hoodie.write.written import Written
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
-    """Callable for `Engine.run`: writes the file group of a task.
+    """Callable for `Engine.run`: writes the file group of a task, whose changes are among `rows`.
 
     Memory: the task's updates and 64 MiB of its inserts, one row group of the base file and one of the new file;
     neither the base file nor all the inserts.
     """
 
     context: WriteContext
+    rows: TaggedRows
 
     def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
         """Write the new base file and say what it holds; nothing if there was nothing to write."""
         started = time.monotonic()
         store = open_store(self.context.store)
-        parts = changes_of(store, self.context, task)
+        parts = changes_of(store, self.context, self.rows, task)
         changes = next(parts, None)
         if changes is None:
             return Written()

@@ -11,7 +11,7 @@ from hoodie.timeline import Action
 from hoodie.write.conflicts import groups_being_clustered, refuse_clustered
 from hoodie.write.file_task import WriteFile
 from hoodie.write.outcome import result_of
-from hoodie.write.plan import FileTask, plan_files
+from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_locations import entry_stage, write_record_locations
 from hoodie.write.record_size import record_bytes
 from hoodie.write.result import Stopwatch, WriteResult
@@ -64,11 +64,11 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
                 sizing=setup.sizing,
                 record_bytes=record_bytes(write.view, staged.runs, setup.options),
-                is_global=is_global,
                 deletes_only=operation is WriteOperation.DELETE,
             )
             with watch.phase("write"):
-                written = _write_files(setup, write, tasks, folder, is_indexed=is_indexed)
+                rows = TaggedRows(staged.runs, tagged.hits, is_global)
+                written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
             with watch.phase("index"):
                 index = write_record_locations(setup, write, written.entries)
             with watch.phase("commit"):
@@ -123,11 +123,11 @@ def _untagged(write: Transaction, staged: Staged) -> Tagged:
 
 
 def _write_files(
-    setup: WriteSetup, write: Transaction, tasks: list[FileTask], folder: str, *, is_indexed: bool
+    setup: WriteSetup, write: Transaction, tasks: list[FileTask], rows: TaggedRows, folder: str, *, is_indexed: bool
 ) -> Written:
     combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
     entries = entry_stage(write, folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
-    work = {run.path + str(run.batch): run.size_bytes for task in tasks for run in task.runs}
-    work_bytes = sum(work.values()) + sum(task.base_file.size_bytes for task in tasks if task.base_file)
-    return Written.together(setup.engine_for(work_bytes).run(WriteFile(context), tasks))
+    work_bytes = sum(run.size_bytes for run in rows.runs)
+    work_bytes += sum(task.base_file.size_bytes for task in tasks if task.base_file)
+    return Written.together(setup.engine_for(work_bytes).run(WriteFile(context, rows), tasks))

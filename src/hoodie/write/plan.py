@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
@@ -23,12 +24,39 @@ class HashRange:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class TaggedRows:
+    """All staged rows of a write, and what the index said of them. Its tasks share it: they travel one by one.
+
+    `is_global`: a row may hit a file of another partition.
+    """
+
+    runs: tuple[StagedRun, ...]
+    hits: tuple[StagedHits, ...]
+    is_global: bool = False
+
+    def runs_for(self, partition_path: str) -> tuple[StagedRun, ...]:
+        """Runs in which rows for the files of a partition may be."""
+        return self.runs if self.is_global else _of_partition(self.runs, partition_path)
+
+    def hits_for(self, partition_path: str) -> tuple[StagedHits, ...]:
+        """Hits in which rows with this partition path may be."""
+        return self.hits if self.is_global else _of_partition(self.hits, partition_path)
+
+
+_Part = TypeVar("_Part", StagedRun, StagedHits)
+
+
+def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, ...]:
+    return tuple(part for part in found if part.partition_path == partition_path)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
     """Everything that happens to one file group in one write.
 
-    `base_file` None opens a new file group. `hits` are its updates, found among `runs`; `inserts` is its share of the
-    partition's inserts: the rows of `runs` with this partition path that are in none of `all_hits`.
+    `base_file` None opens a new file group. `hits` are its updates; `inserts` is its share of the partition's inserts:
+    the staged rows with this partition path that no index found.
     """
 
     partition_path: str
@@ -36,8 +64,6 @@ class FileTask:
     hits: tuple[StagedHits, ...]
     inserts: HashRange | None
     insert_rows: int
-    runs: tuple[StagedRun, ...]
-    all_hits: tuple[StagedHits, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +82,23 @@ def plan_files(
     *,
     sizing: FileSizing,
     record_bytes: float,
-    is_global: bool = False,
     deletes_only: bool = False,
 ) -> list[FileTask]:
     """One task per file group that changes, sorted by partition path.
 
     `slices` are the latest ones of every partition that runs or hits name; `record_bytes` is the expected size of a
-    record in a base file. `is_global`: a row may hit a file of another partition. `deletes_only`: rows without a hit
-    have nothing to delete and go nowhere.
+    record in a base file. `deletes_only`: rows without a hit have nothing to delete and go nowhere.
     """
     files_of: dict[str, list[BaseFile]] = {}
     for found in slices:
         if found.base_file is not None:
             files_of.setdefault(found.partition_path, []).append(found.base_file)
     tasks: list[FileTask] = []
-    everything = _Partition("", tuple(runs), tuple(hits))
     for partition in _partitions(runs, hits):
         files = files_of.get(partition.path, [])
         expected = 0 if deletes_only else partition.inserts_expected()
         shares = list(_place(expected, files, sizing, record_bytes))
-        tasks += _tasks(partition, everything if is_global else partition, files, shares)
+        tasks += _tasks(partition, files, shares)
     return tasks
 
 
@@ -105,10 +128,8 @@ def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterat
         yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
 
 
-def _tasks(
-    partition: _Partition, search: _Partition, files: list[BaseFile], shares: list[_Share]
-) -> Iterator[FileTask]:
-    """Join updates and insert shares by file group; `search` has the runs and hits in which its rows may be."""
+def _tasks(partition: _Partition, files: list[BaseFile], shares: list[_Share]) -> Iterator[FileTask]:
+    """Join updates and insert shares by file group."""
     share_of = {share.base_file.file_id: share for share in shares if share.base_file is not None}
     hits_of: dict[str, list[StagedHits]] = {}
     for hit in partition.hits:
@@ -123,8 +144,6 @@ def _tasks(
             hits=hits,
             inserts=share.hash_range if share else None,
             insert_rows=share.rows if share else 0,
-            runs=search.runs,
-            all_hits=search.hits if share else (),
         )
     for share in shares:
         if share.base_file is None:
@@ -134,8 +153,6 @@ def _tasks(
                 hits=(),
                 inserts=share.hash_range,
                 insert_rows=share.rows,
-                runs=partition.runs,
-                all_hits=search.hits,
             )
 
 

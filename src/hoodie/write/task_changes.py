@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.files.staged import StageReader
+from hoodie.files.staged import StagedHits, StagedRun, StageReader
 from hoodie.index import Route
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.key_hash import spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
-from hoodie.write.plan import FileTask, HashRange
+from hoodie.write.plan import FileTask, HashRange, TaggedRows
 
 Rows = npt.NDArray[np.int64]
 _PART_BYTES = 64 * 1024 * 1024
 
 
-def changes_of(store: Store, context: WriteContext, task: FileTask) -> Iterator[pa.Table]:
+def changes_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
     """The task's changes in parts that share no key; one per key where the write combines duplicates.
 
     All updates are in the first part. A part without a row to write does not come, so nothing comes where nothing is to
     do. Memory: the updates, and about 64 MiB of inserts.
     """
+    runs = rows.runs_for(task.partition_path)
     with StageReader(store) as reader:
-        parts = _parts(task)
-        taken = _taken(reader, task) if parts else np.zeros(0, np.int64)
+        own = [run for run in runs if run.partition_path == task.partition_path]
+        parts = _parts(task, own)
+        taken = _taken(reader, rows.hits_for(task.partition_path)) if parts else np.zeros(0, np.int64)
         for number, hashes in enumerate(parts or [None]):
-            found = list(_updates(reader, task)) if number == 0 else []
-            found += list(_inserts(reader, task, hashes, taken)) if hashes is not None else []
+            found = list(_updates(reader, task, runs)) if number == 0 else []
+            found += list(_inserts(reader, own, hashes, taken)) if hashes is not None else []
             if not found:
                 continue
             changes = pa.concat_tables(found).combine_chunks()
@@ -44,22 +46,21 @@ def changes_of(store: Store, context: WriteContext, task: FileTask) -> Iterator[
                 yield changes
 
 
-def _parts(task: FileTask) -> list[HashRange]:
+def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
     """The share of the inserts, cut so that each part is about as large as may be held."""
     if task.inserts is None:
         return []
     start, end = task.inserts.start, task.inserts.end
     size_bytes = sum(
         run.size_bytes * max(min(run.hash_end, end) - max(run.hash_start, start), 0) / (run.hash_end - run.hash_start)
-        for run in task.runs
-        if run.partition_path == task.partition_path
+        for run in runs
     )
     count = min(max(-(-int(size_bytes) // _PART_BYTES), 1), end - start)
     bounds = [start + (end - start) * number // count for number in range(count + 1)]
     return [HashRange(first, last) for first, last in itertools.pairwise(bounds)]
 
 
-def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
+def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> Iterator[pa.Table]:
     """Rows that the index found in this file group; a row that moves away is here a delete."""
     if not task.hits:
         return
@@ -69,7 +70,7 @@ def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
     order = np.flatnonzero(routes != Route.DROP)
     order = order[np.argsort(ordinals[order], kind="stable")]
     ordinals, routes = ordinals[order], routes[order]
-    for run in task.runs:
+    for run in runs:
         first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
         if first == last:
             continue
@@ -81,10 +82,10 @@ def _updates(reader: StageReader, task: FileTask) -> Iterator[pa.Table]:
         yield rows
 
 
-def _inserts(reader: StageReader, task: FileTask, hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
-    """Rows of the partition in a range of key hashes that the index found nowhere, or that move here."""
-    for run in task.runs:
-        if run.partition_path != task.partition_path or run.hash_end <= hashes.start or run.hash_start >= hashes.end:
+def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
+    """Rows of the partition's runs in a range of key hashes that the index found nowhere, or that move here."""
+    for run in runs:
+        if run.hash_end <= hashes.start or run.hash_start >= hashes.end:
             continue
         batch = reader.read(run)
         mine = np.ones(run.rows, np.bool_)
@@ -97,10 +98,10 @@ def _inserts(reader: StageReader, task: FileTask, hashes: HashRange, taken: Rows
             yield pa.Table.from_batches([batch]).filter(pa.array(mine))
 
 
-def _taken(reader: StageReader, task: FileTask) -> Rows:
+def _taken(reader: StageReader, all_hits: Sequence[StagedHits]) -> Rows:
     """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped."""
     found = [np.zeros(0, np.int64)]
-    for hits in task.all_hits:
+    for hits in all_hits:
         batch = reader.read(hits)
         found.append(np.asarray(batch.column("row"))[np.asarray(batch.column("route")) != Route.MOVE])
     return np.unique(np.concatenate(found))

@@ -10,7 +10,7 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
 from hoodie.records.key_hash import HASH_END
 from hoodie.write.context import FileSizing
-from hoodie.write.plan import FileTask, plan_files
+from hoodie.write.plan import FileTask, TaggedRows, plan_files
 
 SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
 
@@ -92,7 +92,7 @@ def test_updates_and_inserts_meet_in_a_small_file() -> None:
     (task,) = plan_files(
         [run("p", 10)], [hits("p", "f", 4)], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10
     )
-    assert (task.insert_rows, bool(task.hits), len(task.all_hits)) == (6, True, 1)
+    assert (task.insert_rows, bool(task.hits)) == (6, True)
     check_ranges([task])
 
 
@@ -107,22 +107,27 @@ def test_partitions_are_planned_by_themselves() -> None:
     runs = [run("q", 5), run("p", 5, 5), run("q", 5, 10)]
     tasks = plan_files(runs, [], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10)
     assert [(task.partition_path, task.insert_rows) for task in tasks] == [("p", 5), ("q", 10)]
-    assert [len(task.runs) for task in tasks] == [1, 2]
+    rows = TaggedRows(tuple(runs), (hits("q", "h", 1),))
+    assert [len(rows.runs_for(task.partition_path)) for task in tasks] == [1, 2]
+    assert [len(rows.hits_for(task.partition_path)) for task in tasks] == [0, 1]
 
 
 def test_a_move_is_a_delete_there_and_an_insert_here() -> None:
     slices = [file_slice("p", "f", 100)]
-    tasks = plan_files([run("q", 3)], [hits("p", "f", 0, 2)], slices, sizing=SIZING, record_bytes=10, is_global=True)
+    runs, found = [run("q", 3)], [hits("p", "f", 0, 2)]
+    tasks = plan_files(runs, found, slices, sizing=SIZING, record_bytes=10)
     assert [(task.partition_path, bool(task.hits), task.insert_rows) for task in tasks] == [
         ("p", True, 0),
         ("q", False, 3),
     ]
-    assert all(len(task.runs) == 1 for task in tasks)
+    rows = TaggedRows(tuple(runs), tuple(found), is_global=True)
+    assert all(rows.runs_for(task.partition_path) == tuple(runs) for task in tasks)
+    assert all(rows.hits_for(task.partition_path) == tuple(found) for task in tasks)
 
 
 def test_a_global_plan_leaves_room_for_inserts_it_cannot_count() -> None:
     """Updates of other partitions' rows may hide the partition's own inserts."""
     slices = [file_slice("p", "f", 1200)]
     found = [hits("p", "f", 5)]
-    tasks = plan_files([run("p", 5)], found, slices, sizing=SIZING, record_bytes=10, is_global=True)
+    tasks = plan_files([run("p", 5)], found, slices, sizing=SIZING, record_bytes=10)
     assert [task.inserts is not None for task in tasks] == [False, True]
