@@ -18,7 +18,7 @@ def test_an_upsert_reports_its_phases_in_order_and_every_file() -> None:
     with listening(reports.append):
         table.upsert(ROWS)
         table.upsert(ROWS)
-    assert list(dict.fromkeys(report.phase for report in reports)) == ["stage", "tag", "write", "commit"]
+    assert list(dict.fromkeys(report.phase for report in reports)) == ["stage", "tag", "write", "index", "commit"]
     written = [report for report in reports if report.phase == "write" and report.tasks_total]
     assert all(0 < report.tasks_done <= report.tasks_total for report in written)
 
