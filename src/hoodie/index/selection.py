@@ -49,12 +49,12 @@ def index_name(name: str) -> str:
     return known
 
 
-def table_index(config: TableConfig, properties: Mapping[str, str] | None = None) -> str:
+def table_index(config: TableConfig) -> str:
     """Name of the index by which the table finds records: as stored, else the record index if it has one.
 
     Raises: as `index_name`.
     """
-    given = (config.raw if properties is None else properties).get(options.INDEX_TYPE_KEY)
+    given = config.raw.get(options.INDEX_TYPE_KEY)
     if given is not None:
         return index_name(given)
     return "record" if record_index.PARTITION in config.metadata_partitions else options.INDEX_TYPE.default
