@@ -39,7 +39,7 @@ def listening(listener: Listener) -> Iterator[None]:
     >>> with listening(lambda report: phases.append(report.phase)):
     ...     inserted = t.upsert(rows).inserted
     >>> sorted(set(phases))
-    ['commit', 'stage', 'tag', 'write']
+    ['commit', 'index', 'stage', 'tag', 'write']
     """
     token = _listener.set(listener)
     try:
