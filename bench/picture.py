@@ -16,7 +16,7 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    settings = {"svg.hashsalt": "hoodie", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
+    settings: Any = {"svg.hashsalt": "hoodie", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(7, 4), layout="constrained", facecolor="white")
         axes = figure.subplots()
