@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
 from hoodie.files.base_file import open_parquet, read_base_file
+from hoodie.files.chunks import chunks
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
@@ -84,7 +85,7 @@ class SimpleIndex:
                 by_partition.setdefault(found.partition_path, []).append(found.base_file)
         for partition_path, base_files in by_partition.items():
             runs = request.runs if self.is_global else tuple(runs_of[partition_path])
-            for files in _chunks(base_files, limit):
+            for files in chunks(base_files, limit):
                 output = f"{request.stage_folder}/hits-{number}"
                 facts = ProbeFacts(request.store, request.schema, request.merger)
                 yield _ProbeTask(facts, self, partition_path, files, runs, output)
@@ -193,17 +194,3 @@ class _Incoming:
             return False  # Beyond ASCII the JVM's order of keys is not byte order.
         bounds = pc.min_max(self.unique_keys)
         return bool(bounds["max"].as_py().encode() < low or bounds["min"].as_py().encode() > high)
-
-
-def _chunks(files: list[BaseFile], limit_bytes: int) -> Iterator[tuple[BaseFile, ...]]:
-    """The files in groups of about so many bytes, at least one in each."""
-    group: list[BaseFile] = []
-    size_bytes = 0
-    for file in files:
-        if group and size_bytes + file.size_bytes > limit_bytes:
-            yield tuple(group)
-            group, size_bytes = [], 0
-        group.append(file)
-        size_bytes += file.size_bytes
-    if group:
-        yield tuple(group)

@@ -13,7 +13,6 @@ from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index.record import WrittenEntries
-from hoodie.metadata import FileChanges, MetadataTable
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import EngineFor, local_engine
@@ -31,6 +30,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
+from hoodie.write.commit_content import commit_metadata, commit_to_metadata_table, open_metadata_table
 from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
 from hoodie.write.key_conflicts import IndexedWrite
 from hoodie.write.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
@@ -99,7 +99,7 @@ class Transaction:
         Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as
         after every other error here, nothing is committed.
         """
-        metadata = _commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
+        metadata = commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
         _delete_unreported(self.view, self.instant_time, metadata)
         completed: Instant | None = None
         try:
@@ -134,7 +134,7 @@ class Transaction:
         check_conflicts(self.baseline, now, metadata, is_global=is_global, indexed=indexed)
         content = metadata.to_bytes(now.config.version)
         self.is_settled = True
-        _commit_to_metadata_table(now, self.instant_time, metadata, index_stats, self.engine_for)
+        commit_to_metadata_table(now, self.instant_time, metadata, index_stats, self.engine_for)
         return create_completed(
             now.store,
             now.layout,
@@ -147,7 +147,7 @@ class Transaction:
     def _made_again(self, now: TableView, metadata: CommitMetadata) -> Sequence[WriteStat]:
         """The entries of this write for the index as it is now; what was written for the one before goes."""
         if self.has_index_files:
-            _metadata_table(now).discard(self.instant_time)
+            open_metadata_table(now).discard(self.instant_time)
         if now.has_partitioned_index():
             raise CommitConflictError(
                 f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
@@ -176,7 +176,7 @@ class Transaction:
         for marker in read_markers(store, self.instant_time) or []:
             store.delete(marker.path)
         if self.has_index_files:
-            _metadata_table(self.view).discard(self.instant_time)
+            open_metadata_table(self.view).discard(self.instant_time)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(store, layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
@@ -258,25 +258,6 @@ def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     return ready_metadata_table(view), rolled_back
 
 
-def _commit_metadata(
-    stats: Iterable[WriteStat],
-    operation: WriteOperation,
-    extra_metadata: Mapping[str, str],
-    replaced: Mapping[str, Sequence[str]] | None,
-) -> CommitMetadata:
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition_path or "", []).append(stat)
-    return CommitMetadata(
-        partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
-        operation_type=operation.value,
-        extra_metadata=dict(extra_metadata),
-        partition_to_replace_file_ids=(
-            None if replaced is None else {path: tuple(file_ids) for path, file_ids in replaced.items()}
-        ),
-    )
-
-
 def _delete_unreported(view: TableView, instant_time: str, metadata: CommitMetadata) -> None:
     """Delete files of attempts that did not make it: announced by a marker, named by no result."""
     reported = {stat.path for stat in metadata.write_stats()}
@@ -292,43 +273,3 @@ def _check_still_pending(now: TableView, instant: Instant) -> None:
             f"{instant} is no longer pending on the timeline of {now.store.uri('')}: another writer took this "
             "one for dead and rolled it back; nothing was committed, try again"
         )
-
-
-def _commit_to_metadata_table(
-    now: TableView,
-    instant_time: str,
-    metadata: CommitMetadata,
-    index_stats: Sequence[WriteStat],
-    engine_for: EngineFor,
-) -> None:
-    """Files and locations of this commit, under the same instant, before the commit itself completes."""
-    changes = FileChanges(added=_sizes(metadata))
-    with now.state.lock:
-        _metadata_table(now).commit(
-            instant_time,
-            changes,
-            written=index_stats,
-            data_timeline=now.timeline,
-            clock=now.clock,
-            engine_for=engine_for,
-        )
-
-
-def _metadata_table(now: TableView) -> MetadataTable:
-    table = now.state.metadata_table or MetadataTable.open(now.store, now.config)
-    if table is None:
-        raise CommitConflictError(
-            f"the metadata table of {now.store.uri('')} was removed while this write ran; nothing was "
-            "committed, try again"
-        )
-    now.state.metadata_table = table
-    return table
-
-
-def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
-    """Size in bytes of each written file, by partition path and name."""
-    added: dict[str, dict[str, int]] = {}
-    for stat in metadata.write_stats():
-        name = (stat.path or "").rpartition("/")[2]
-        added.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
-    return added

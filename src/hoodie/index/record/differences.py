@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import read_base_file
+from hoodie.files.chunks import chunks
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.filenames import BaseFileName
@@ -77,7 +78,7 @@ def stage_changes(
     total_bytes = sum(change.size_bytes for change in changes)
     engine = engine_for(total_bytes)
     limit = max(total_bytes // (engine.parallelism * _TASKS_PER_SLOT), _TASK_BYTES_MIN)
-    tasks = [_Task(store, stage, found) for found in _chunks(changes, limit)]
+    tasks = [_Task(store, stage, found) for found in chunks(changes, limit)]
     return [staged for staged in engine.run(_stage, tasks) if staged is not None]
 
 
@@ -133,17 +134,3 @@ def _base_file(partition_path: str, name: str, size_bytes: int) -> BaseFile:
     if parsed is None:
         raise UnsupportedError(f"{partition_path}/{name} is no base file: its keys cannot be compared")
     return BaseFile(partition_path, name, parsed.file_id, parsed.instant_time, size_bytes)
-
-
-def _chunks(changes: Sequence[FileGroupChange], limit_bytes: int) -> Iterator[tuple[FileGroupChange, ...]]:
-    """The changes in groups of about so many bytes, at least one in each."""
-    group: list[FileGroupChange] = []
-    size_bytes = 0
-    for change in changes:
-        if group and size_bytes + change.size_bytes > limit_bytes:
-            yield tuple(group)
-            group, size_bytes = [], 0
-        group.append(change)
-        size_bytes += change.size_bytes
-    if group:
-        yield tuple(group)
