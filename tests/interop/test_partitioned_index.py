@@ -1,0 +1,52 @@
+"""A plain JVM writer goes on with our partitioned record index, a new data partition among its rows; then we do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+import hoodie
+from tests.index_check import check_index
+from tests.interop.judges import Jvm
+from tests.rows import assert_same_rows
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+
+
+def _rows(*rows: tuple[str, int, str]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    columns = {"record_key": "id", "partition_by": "city", "ordering": "ts"}
+    table = hoodie.create(path, SCHEMA, index="partitioned_record", name="trips", spark=False, **columns)
+    table.upsert(_rows(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "sf"), ("a", 1, "n_y"), ("d", 1, "n_y")))
+    jvm.write(
+        _rows(("a", 2, "sf"), ("e", 2, "sf"), ("d", 2, "n_y"), ("z", 2, "new")),
+        path,
+        table_name="trips",
+        key="id",
+        partition="city",
+        ordering="ts",
+        operation="upsert",
+        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+    )
+    assert table.view().has_partitioned_index()
+    check_index(table.view())
+    again = table.upsert(_rows(("e", 3, "sf"), ("f", 3, "sf"), ("z", 3, "new")))
+    assert (again.inserted, again.updated) == (1, 2)
+    assert table.delete(pa.table({"id": ["b"], "city": ["sf"]})).deleted == 1
+    check_index(table.view())
+    expected = _rows(
+        ("a", 2, "sf"),
+        ("c", 1, "sf"),
+        ("e", 3, "sf"),
+        ("f", 3, "sf"),
+        ("a", 1, "n_y"),
+        ("d", 2, "n_y"),
+        ("z", 3, "new"),
+    )
+    assert_same_rows(table.to_arrow(SCHEMA.names), expected, key=["id", "city"])
+    assert_same_rows(jvm.read(path).select(SCHEMA.names), expected, key=["id", "city"])
