@@ -20,8 +20,16 @@ def _rows(*rows: tuple[str, int, str]) -> pa.Table:
 
 def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    columns = {"record_key": "id", "partition_by": "city", "ordering": "ts"}
-    table = hoodie.create(path, SCHEMA, index="partitioned_record", name="trips", spark=False, **columns)
+    table = hoodie.create(
+        path,
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        index="partitioned_record",
+        name="trips",
+        spark=False,
+    )
     table.upsert(_rows(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "sf"), ("a", 1, "n_y"), ("d", 1, "n_y")))
     jvm.write(
         _rows(("a", 2, "sf"), ("e", 2, "sf"), ("d", 2, "n_y"), ("z", 2, "new")),
