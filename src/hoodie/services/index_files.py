@@ -12,7 +12,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.record_location import RecordLocation
 from hoodie.index.record.bucket_files import WrittenBucket, count_entries, write_base_files, write_bucket_logs
 from hoodie.index.record.differences import FileGroupChange, changes_between, stage_changes
-from hoodie.index.record.entries import EntryStage
+from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.staged_buckets import StagedBuckets
 from hoodie.metadata.buckets import Bucket, RecordIndexState, list_buckets
 from hoodie.metadata.places import file_id_of
@@ -24,7 +24,6 @@ from hoodie.services.index_sizing import rows_of_files
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineZone, parse_instant_time
 
-_ENTRY_BYTES = 64
 _EXAMPLES_MAX = 5
 
 
@@ -58,7 +57,7 @@ class IndexFiles:
         self.files_read += len(changes)
         staged = self._staged(changes, folder)
         written = write_base_files(
-            self._engine_for(self._rows_of_slices() * _ENTRY_BYTES),
+            self._engine_for(self._rows_of_slices() * ENTRY_BYTES),
             self._state.store.spec,
             staged,
             missing,

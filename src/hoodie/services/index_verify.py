@@ -13,7 +13,7 @@ from hoodie.files.staged import stage_folder
 from hoodie.files.staged_keys import KeyGroups
 from hoodie.index.record.bucket_check import BucketDiffers, BucketProblem, check_buckets, check_entries
 from hoodie.index.record.differences import changes_between, stage_changes
-from hoodie.index.record.entries import EntryStage
+from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.staged_buckets import StagedBuckets
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.service_context import EngineFor, local_engine
@@ -22,7 +22,6 @@ from hoodie.services.report import Finding, Report, few_of_each_kind
 from hoodie.timeline import TableLock
 
 _TRIES = 3
-_ENTRY_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
         staged = stage_changes(engine_for, state.store.spec, changes, stage)
         by_bucket = StagedBuckets.of(staged, len(found.index.buckets))
         size_bytes = sum(bucket.size_bytes for bucket in found.index.buckets)
-        work_bytes = size_bytes + sum(entries.rows for entries in staged) * _ENTRY_BYTES
+        work_bytes = size_bytes + sum(entries.rows for entries in staged) * ENTRY_BYTES
         parts = check_buckets(engine_for(work_bytes), state.store.spec, by_bucket, found.index.buckets)
     return report_of(
         f"record index of {state.store.uri('')}",

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
 from hoodie.format.commit_metadata import RuntimeStats, WriteStat
-from hoodie.format.record_location import RecordLocation, location_values
-from hoodie.index.record.entries import DELETED, settled
+from hoodie.format.record_location import RecordLocation
+from hoodie.index.record.entries import DELETED, delta_of, settled, values_of
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
 from hoodie.metadata.buckets import Bucket, read_bucket
-from hoodie.metadata.delta_commit import FileGroupDelta, write_log
+from hoodie.metadata.delta_commit import write_log
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.places import file_id_of, partition_folder
@@ -30,8 +29,6 @@ from hoodie.metadata.slice_reader import read_base
 from hoodie.storage import FileInfo, StoreSpec, open_store
 
 EXAMPLES_MAX = 3
-
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
         return WrittenBucket(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
     if not len(keys):
         return WrittenBucket(number, 0, None)
-    content = base_file_to_bytes(keys, _values(locations, codes))
+    content = base_file_to_bytes(keys, values_of(locations, codes))
     name = base_name(file_id, task.instant_time)
     store.replace(f"{partition_folder(PARTITION)}/{name}", content)
     return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
@@ -177,18 +174,6 @@ def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[Record
     if task.bucket is not None:
         content = read_bucket(store, task.bucket)
         was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
-    delta = FileGroupDelta(
-        partition=PARTITION,
-        file_id=file_id_of(FILE_ID_PREFIX, number),
-        keys=keys.filter(pa.array(is_live)),
-        values=_values(locations, codes[is_live]),
-        deleted_keys=keys.filter(pa.array(~is_live)),
-    )
+    delta = delta_of(file_id_of(FILE_ID_PREFIX, number), keys, codes, locations)
     stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)
     return WrittenBucket(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)
-
-
-def _values(locations: Sequence[RecordLocation], codes: Codes) -> pa.BinaryArray:
-    """Values of the codes; only locations that occur are encoded."""
-    used, places = np.unique(codes, return_inverse=True)
-    return location_values([locations[code] for code in used.tolist()], places)

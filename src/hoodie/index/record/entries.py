@@ -6,10 +6,10 @@ Of one key that a write deletes and inserts, as when a record moves, the insert 
 
 from __future__ import annotations
 
-import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,12 @@ DELETED = -1
 """Code of an entry that says that its key lies nowhere."""
 _SCHEMA = pa.schema([pa.field(RECORD_KEY, pa.string(), False), pa.field("location", pa.int32(), False)])
 
+ENTRY_BYTES = 64
+"""About what a staged entry takes, to tell how much work there is."""
+
 Codes = npt.NDArray[np.int32]
+Batches = tuple[tuple[str, int, int], ...]
+"""Staged record batches: path, number, and where the codes of their file begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class _LogTask:
     file_ids: tuple[str, ...]
     numbers: tuple[int, ...]
     """The buckets of the group."""
-    batches: tuple[tuple[str, int, int], ...]
+    batches: Batches
 
 
 def write_entries(
@@ -167,19 +172,13 @@ def write_entries(
     One task for each group of buckets; memory of a task: its entries, twice. Safe to repeat: the files have the same
     names and bytes.
     """
-    batches: dict[int, list[tuple[str, int, int]]] = {}
-    locations: list[tuple[str, str]] = []
-    for entries in staged:
-        for batch, group in enumerate(entries.groups):
-            batches.setdefault(group, []).append((entries.path, batch, len(locations)))
-        locations += entries.locations
+    batches, locations = gathered(staged)
     count = KeyGroups(len(file_ids)).count
     tasks = [
-        _LogTask(tuple(file_ids), tuple(range(group, len(file_ids), count)), tuple(found))
+        _LogTask(tuple(file_ids), tuple(range(group, len(file_ids), count)), found)
         for group, found in sorted(batches.items())
     ]
-    write = _WriteGroup(store, instant_time, instant_ms, tuple(locations))
-    return WrittenEntries.together(engine.run(write, tasks))
+    return _write_groups(engine, store, tasks, locations, instant_time, instant_ms)
 
 
 def write_partitioned_entries(
@@ -197,18 +196,24 @@ def write_partitioned_entries(
 
     Raises: PartitionPathError for a data partition that cannot have buckets.
     """
-    batches: dict[str, list[tuple[str, int, int]]] = {}
-    locations: list[tuple[str, str]] = []
-    for entries in staged:
-        for batch, group in enumerate(entries.groups):
-            batches.setdefault(entries.partitions[group], []).append((entries.path, batch, len(locations)))
-        locations += entries.locations
+    batches, locations = gathered(staged)
     tasks: list[_LogTask] = []
     for partition_path, found in sorted(batches.items()):
         own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
-        tasks.append(_LogTask(own, tuple(range(len(own))), tuple(found)))
-    write = _WriteGroup(store, instant_time, instant_ms, tuple(locations))
-    return WrittenEntries.together(engine.run(write, tasks))
+        tasks.append(_LogTask(own, tuple(range(len(own))), found))
+    return _write_groups(engine, store, tasks, locations, instant_time, instant_ms)
+
+
+def _write_groups(
+    engine: Engine,
+    store: StoreSpec,
+    tasks: Sequence[_LogTask],
+    locations: Sequence[tuple[str, str]],
+    instant_time: str,
+    instant_ms: int,
+) -> WrittenEntries:
+    told = tuple(RecordLocation(path, file_id, instant_ms) for path, file_id in locations)
+    return WrittenEntries.together(engine.run(_WriteGroup(store, instant_time, told), tasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +222,11 @@ class _WriteGroup:
 
     store: StoreSpec
     instant_time: str
-    instant_ms: int
-    locations: tuple[tuple[str, str], ...]
+    locations: tuple[RecordLocation, ...]
 
     def __call__(self, task: _LogTask, _context: TaskContext) -> WrittenEntries:
         store = open_store(self.store)
-        keys, codes = _entries_of(store, task)
+        keys, codes = read_entries(store, task.batches)
         numbers = file_group_index(keys, len(task.file_ids))
         stats: list[WriteStat] = []
         duplicates = 0
@@ -232,35 +236,56 @@ class _WriteGroup:
                 continue
             own_keys, own_codes, doubled = settled(keys.take(pa.array(mine)), codes[mine])
             duplicates += doubled
-            is_live = own_codes != DELETED
-            delta = FileGroupDelta(
-                partition=PARTITION,
-                file_id=task.file_ids[number],
-                keys=own_keys.filter(pa.array(is_live)),
-                values=self._values(own_codes[is_live]),
-                deleted_keys=own_keys.filter(pa.array(~is_live)),
-            )
+            delta = delta_of(task.file_ids[number], own_keys, own_codes, self.locations)
             stats.append(write_log(store, self.instant_time, delta, overwrite=True))
         return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
 
-    def _values(self, codes: Codes) -> pa.BinaryArray:
-        used, places = np.unique(codes, return_inverse=True)
-        named = (self.locations[code] for code in used.tolist())
-        return location_values([RecordLocation(path, file_id, self.instant_ms) for path, file_id in named], places)
+
+def gathered(staged: Sequence[StagedEntries]) -> tuple[dict[Any, Batches], tuple[tuple[str, str], ...]]:
+    """Where the entries of each group are, by its number or data partition; and the locations that their codes name."""
+    batches: dict[Any, list[tuple[str, int, int]]] = {}
+    locations: list[tuple[str, str]] = []
+    for entries in staged:
+        for batch, group in enumerate(entries.groups):
+            name = entries.partitions[group] if entries.partitions else group
+            batches.setdefault(name, []).append((entries.path, batch, len(locations)))
+        locations += entries.locations
+    return {name: tuple(found) for name, found in batches.items()}, tuple(locations)
 
 
-def _entries_of(store: Store, task: _LogTask) -> tuple[pa.StringArray, Codes]:
-    """Keys, and the places of their locations."""
-    keys: list[pa.StringArray] = []
-    codes: list[Codes] = []
+def read_entries(
+    store: Store, batches: Batches, wanted: Callable[[pa.StringArray], npt.NDArray[np.bool_]] | None = None
+) -> tuple[pa.StringArray, Codes]:
+    """Keys, and for each the place of its location, or `DELETED`; of `wanted` keys only, if that is given."""
+    keys: list[pa.StringArray] = [pa.array([], pa.string())]
+    codes: list[Codes] = [np.zeros(0, np.int32)]
     with StageReader(store) as reader:
-        for path, found in itertools.groupby(task.batches, key=lambda batch: batch[0]):
-            for _, batch, first in found:
-                rows = reader.read_batch(path, batch)
-                keys.append(rows.column(RECORD_KEY))
-                local = np.asarray(rows.column("location"))
-                codes.append(np.where(local == DELETED, local, local + np.int32(first)))
+        for path, batch, first in batches:
+            rows = reader.read_batch(path, batch)
+            if wanted is not None:
+                rows = rows.filter(pa.array(wanted(rows.column(RECORD_KEY))))
+            keys.append(rows.column(RECORD_KEY))
+            local = np.asarray(rows.column("location"))
+            codes.append(np.where(local == DELETED, local, local + np.int32(first)))
     return pa.concat_arrays(keys), np.concatenate(codes)
+
+
+def delta_of(file_id: str, keys: pa.StringArray, codes: Codes, locations: Sequence[RecordLocation]) -> FileGroupDelta:
+    """What settled entries, ascending by key, say to a bucket."""
+    is_live = codes != DELETED
+    return FileGroupDelta(
+        partition=PARTITION,
+        file_id=file_id,
+        keys=keys.filter(pa.array(is_live)),
+        values=values_of(locations, codes[is_live]),
+        deleted_keys=keys.filter(pa.array(~is_live)),
+    )
+
+
+def values_of(locations: Sequence[RecordLocation], codes: Codes) -> pa.BinaryArray:
+    """Values of the codes; only locations that occur are encoded."""
+    used, places = np.unique(codes, return_inverse=True)
+    return location_values([locations[code] for code in used.tolist()], places)
 
 
 def settled(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:

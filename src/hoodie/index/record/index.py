@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from hoodie.errors import CommitConflictError
 from hoodie.files.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import LookUpCost, Tagged, TagRequest
+from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.moves import settle_moves
 from hoodie.index.record.tag import BucketTask, tag_buckets
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.record_index import LookUp
 from hoodie.metadata.view import TableView
 from hoodie.records.merge import RecordMerger
-
-_BYTES_OF_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class RecordIndex:
                 "committed, try again"
             )
         tasks = list(self._tasks(request, state))
-        work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * _BYTES_OF_KEY
+        work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * ENTRY_BYTES
         parts = request.engine_for(work_bytes).run(tag_buckets, tasks)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
