@@ -15,6 +15,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
 from hoodie.files.staged import split_by_partition
+from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.table_schema import with_meta_fields
@@ -23,7 +24,6 @@ from hoodie.records.change import RECORD_KEY, change_schema
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.prepare import without_deletes
-from hoodie.write.stamping import SequenceNumbers, Stamper
 from hoodie.write.written import Written
 
 _GATHER_BYTES = 16 * 1024 * 1024

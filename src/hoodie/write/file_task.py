@@ -16,6 +16,7 @@ from hoodie.files.base_file import BaseFileWriter, read_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
+from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.table_schema import with_meta_fields
@@ -24,7 +25,6 @@ from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.storage import open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.plan import FileTask, TaggedRows
-from hoodie.write.stamping import SequenceNumbers, Stamper
 from hoodie.write.task_changes import changes_of
 from hoodie.write.written import Written
 
