@@ -6,15 +6,13 @@ more with every commit before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from hoodie.engine import Engine, LocalEngine, TaskContext
-from hoodie.errors import CorruptFileError
-from hoodie.files.slices import BaseFile, FileSlice, LogFile
+from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
 from hoodie.format.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
-from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.service_metadata import CompactionOperation, CompactionPlan
 from hoodie.metadata.delta_log import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
@@ -27,9 +25,6 @@ from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 DELTA_COMMITS_MAX = ServiceLimits().delta_commits_to_compact
-_MIB = 1024 * 1024
-_LOGS_BYTES = "TOTAL_LOG_FILES_SIZE"
-_READ_MIB = "TOTAL_IO_READ_MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +127,6 @@ def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: 
     return CompactionPlan(operations=operations)
 
 
-def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
-    """What a plan says of one file slice."""
-    base = file_slice.base_file
-    logs_bytes = sum(log.size_bytes for log in file_slice.log_files)
-    read_mb = float((logs_bytes + (base.size_bytes if base else 0)) // _MIB)
-    write_mb = float((base.size_bytes if base else 0) // _MIB)
-    return CompactionOperation(
-        base_instant_time=file_slice.base_instant_time,
-        delta_file_paths=tuple(log.name.name for log in file_slice.log_files),
-        data_file_path=base.name if base else None,
-        file_id=file_slice.file_id,
-        partition_path=partition,
-        metrics={
-            "TOTAL_LOG_FILES": float(len(file_slice.log_files)),
-            _LOGS_BYTES: float(logs_bytes),
-            _READ_MIB: read_mb,
-            "TOTAL_IO_WRITE_MB": write_mb,
-            "TOTAL_IO_MB": read_mb + write_mb,
-        },
-    )
-
-
 def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
     """Compact every file group of the plan, then complete the instant."""
     folder = context.folder
@@ -165,7 +138,7 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
         for operation in plan.operations
         if operation.partition_path in kinds
     ]
-    engine = context.engine_for(sum(map(_work_bytes, plan.operations)))
+    engine = context.engine_for(sum(map(work_bytes, plan.operations)))
     stats = engine.run(_task_on(engine, folder.store), tasks)
     done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
     folder.complete(
@@ -189,7 +162,7 @@ def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Sto
     store = store or open_store(task.store)
     operation = task.operation
     partition = operation.partition_path
-    content = SliceReader(store).read_once(slice_of(operation))
+    content = SliceReader(store).read_once(slice_of(operation, partition_folder(operation.partition_path)))
     name = base_name(operation.file_id, task.requested_time)
     keys, values = task.kind.compact(content, file_name=name)
     data = base_file_to_bytes(keys, values)
@@ -211,34 +184,5 @@ def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Sto
         total_log_blocks=content.log_block_count,
         total_updated_records_compacted=len(keys),
         total_log_files_compacted=len(operation.delta_file_paths),
-        total_log_size_compacted=int((operation.metrics or {}).get(_LOGS_BYTES, 0)),
+        total_log_size_compacted=int((operation.metrics or {}).get(LOG_BYTES, 0)),
     )
-
-
-def _work_bytes(operation: CompactionOperation) -> int:
-    metrics = operation.metrics or {}
-    return int(metrics.get(_LOGS_BYTES, 0.0) + metrics.get(_READ_MIB, 0.0) * _MIB)
-
-
-def slice_of(operation: CompactionOperation) -> FileSlice:
-    """The file slice that a plan names; sizes are not in a plan and stay 0.
-
-    Raises:
-        CorruptFileError: the plan names files that are none of a file slice.
-    """
-    folder = partition_folder(operation.partition_path)
-    base: BaseFile | None = None
-    if operation.data_file_path:
-        parsed = BaseFileName.parse(operation.data_file_path)
-        if parsed is None:
-            raise CorruptFileError("a compaction plan names no base file", path=operation.data_file_path)
-        base = BaseFile(folder, operation.data_file_path, parsed.file_id, parsed.instant_time, 0)
-    return FileSlice(folder, operation.file_id, operation.base_instant_time, base, tuple(_logs(operation, folder)))
-
-
-def _logs(operation: CompactionOperation, folder: str) -> Sequence[LogFile]:
-    parsed = [LogFileName.parse(name) for name in operation.delta_file_paths]
-    logs = [LogFile(folder, name, 0) for name in parsed if name is not None]
-    if len(logs) != len(operation.delta_file_paths):
-        raise CorruptFileError("a compaction plan names files that are no log files", path=operation.file_id)
-    return sorted(logs, key=lambda log: log.name.sort_key)

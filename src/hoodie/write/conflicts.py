@@ -9,14 +9,11 @@ from collections.abc import Set as AbstractSet
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
-from hoodie.format.service_metadata import RequestedReplaceMetadata
 from hoodie.metadata.view import TableView
+from hoodie.services.busy_groups import FileGroup, groups_being_clustered
 from hoodie.services.index_plan import build_of
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline import Action, Instant
 from hoodie.write.key_conflicts import IndexedWrite
-
-FileGroup = tuple[str, str]
-"""Partition path and file id."""
 
 _KEYS_STAY_UNIQUE = frozenset(
     {
@@ -42,19 +39,6 @@ def check_no_exclusive_service(view: TableView) -> None:
                 f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}): writes wait until it "
                 "is done; let the engine that began it finish it"
             )
-
-
-def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
-    """File groups that a pending clustering will replace: an update of one would be lost with it."""
-    groups: set[FileGroup] = set()
-    for instant in view.timeline.pending().instants:
-        if instant.action is not Action.CLUSTERING:
-            continue
-        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-        plan = RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan
-        for group in plan.input_groups if plan else ():
-            groups |= {(piece.partition_path, piece.file_id) for piece in group.slices}
-    return frozenset(groups)
 
 
 def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:

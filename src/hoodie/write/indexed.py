@@ -7,8 +7,9 @@ from hoodie.engine import Dataset
 from hoodie.files.staged import stage_folder
 from hoodie.format.commit_metadata import WriteOperation
 from hoodie.index import Tagged, TagRequest
+from hoodie.services.busy_groups import groups_being_clustered
 from hoodie.timeline import Action
-from hoodie.write.conflicts import groups_being_clustered, refuse_clustered
+from hoodie.write.conflicts import refuse_clustered
 from hoodie.write.file_task import WriteFile
 from hoodie.write.outcome import result_of
 from hoodie.write.plan import FileTask, TaggedRows, plan_files

@@ -14,10 +14,12 @@ from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index.record import WrittenEntries
 from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.commit_content import commit_metadata, commit_to_metadata_table, open_metadata_table
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import EngineFor, local_engine
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.leftovers import Leftovers
+from hoodie.services.metadata_ready import ready_metadata_table
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
 from hoodie.timeline import (
     Action,
@@ -30,11 +32,9 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
-from hoodie.write.commit_content import commit_metadata, commit_to_metadata_table, open_metadata_table
 from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
 from hoodie.write.key_conflicts import IndexedWrite
 from hoodie.write.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
-from hoodie.write.metadata_ready import ready_metadata_table
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.commit_metadata import CommitMetadata, WriteOperation, WriteStat
-from hoodie.metadata import FileChanges, MetadataTable
+from hoodie.metadata.files_partition import FileChanges
 from hoodie.metadata.service_context import EngineFor
+from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.view import TableView
 
 
@@ -15,7 +16,9 @@ def commit_metadata(
     stats: Iterable[WriteStat],
     operation: WriteOperation,
     extra_metadata: Mapping[str, str],
-    replaced: Mapping[str, Sequence[str]] | None,
+    replaced: Mapping[str, Sequence[str]] | None = None,
+    *,
+    compacted: bool = False,
 ) -> CommitMetadata:
     """The content of a completed write; `replaced` are file ids that it takes out, by partition path."""
     by_partition: dict[str, list[WriteStat]] = {}
@@ -23,6 +26,7 @@ def commit_metadata(
         by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
         partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
+        compacted=compacted,
         operation_type=operation.value,
         extra_metadata=dict(extra_metadata),
         partition_to_replace_file_ids=(

@@ -1,0 +1,74 @@
+"""Compaction operations and the file slices they stand for, both ways.
+
+docs/format/table.md §2.5 (`HoodieCompactionOperation`). Plans name files without their folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hoodie.errors import CorruptFileError
+from hoodie.files.slices import BaseFile, FileSlice, LogFile
+from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.service_metadata import CompactionOperation
+
+LOG_FILES = "TOTAL_LOG_FILES"
+LOG_BYTES = "TOTAL_LOG_FILES_SIZE"
+READ_MIB = "TOTAL_IO_READ_MB"
+WRITE_MIB = "TOTAL_IO_WRITE_MB"
+TOTAL_MIB = "TOTAL_IO_MB"
+_MIB = 1024 * 1024
+
+
+def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
+    """What a plan says of one file slice; `partition` as the plan's table calls it."""
+    base = file_slice.base_file
+    logs_bytes = sum(log.size_bytes for log in file_slice.log_files)
+    read_mib = float((logs_bytes + (base.size_bytes if base else 0)) // _MIB)
+    write_mib = float((base.size_bytes if base else 0) // _MIB)
+    return CompactionOperation(
+        base_instant_time=file_slice.base_instant_time,
+        delta_file_paths=tuple(log.name.name for log in file_slice.log_files),
+        data_file_path=base.name if base else None,
+        file_id=file_slice.file_id,
+        partition_path=partition,
+        metrics={
+            LOG_FILES: float(len(file_slice.log_files)),
+            LOG_BYTES: float(logs_bytes),
+            READ_MIB: read_mib,
+            WRITE_MIB: write_mib,
+            TOTAL_MIB: read_mib + write_mib,
+        },
+    )
+
+
+def slice_of(operation: CompactionOperation, folder: str, sizes: Mapping[str, int] | None = None) -> FileSlice:
+    """The file slice that a plan names, in `folder`; sizes by file name are not in a plan, unknown ones are 0.
+
+    Raises:
+        CorruptFileError: the plan names files that are none of a file slice.
+    """
+    known = sizes or {}
+    base: BaseFile | None = None
+    if operation.data_file_path:
+        name = operation.data_file_path
+        parsed = BaseFileName.parse(name)
+        if parsed is None:
+            raise CorruptFileError("a compaction plan names no base file", path=name)
+        base = BaseFile(folder, name, parsed.file_id, parsed.instant_time, known.get(name, 0))
+    logs = tuple(_logs(operation, folder, known))
+    return FileSlice(folder, operation.file_id, operation.base_instant_time, base, logs)
+
+
+def work_bytes(operation: CompactionOperation) -> int:
+    """About how many bytes are read for it, as the plan says."""
+    metrics = operation.metrics or {}
+    return int(metrics.get(LOG_BYTES, 0.0) + metrics.get(READ_MIB, 0.0) * _MIB)
+
+
+def _logs(operation: CompactionOperation, folder: str, sizes: Mapping[str, int]) -> Sequence[LogFile]:
+    parsed = [LogFileName.parse(name) for name in operation.delta_file_paths]
+    logs = [LogFile(folder, name, sizes.get(name.name, 0)) for name in parsed if name is not None]
+    if len(logs) != len(operation.delta_file_paths):
+        raise CorruptFileError("a compaction plan names files that are no log files", path=operation.file_id)
+    return sorted(logs, key=lambda log: log.name.sort_key)
