@@ -188,6 +188,105 @@ FILL_MISSING: Final = Option(
     "0.14",
     "A write whose data lacks columns of the table sets them to null (true), or is refused (false).",
 )
+LOG_BLOCK_FORMAT: Final = Option(
+    "hoodie.logfile.data.block.format",
+    "parquet",
+    one_of("parquet", "avro"),
+    "0.7",
+    "Format of the data blocks in log files of a merge-on-read table.",
+)
+LOG_BLOCK_BYTES: Final = Option(
+    "hoodie.logfile.data.block.max.size",
+    128 * 1024 * 1024,
+    _positive,
+    "0.4",
+    "Bytes of Arrow data at which a data block of a log file ends and the next one begins.",
+)
+COMPACT_INLINE: Final = Option(
+    "hoodie.compact.inline",
+    False,
+    flag,
+    "0.4",
+    "Merge-on-read: a write that finds a compaction due schedules it and carries it out before it returns.",
+)
+COMPACT_SCHEDULE_INLINE: Final = Option(
+    "hoodie.compact.schedule.inline",
+    False,
+    flag,
+    "0.9",
+    "Merge-on-read: a write that finds a compaction due schedules it; a compactor carries it out.",
+)
+COMPACT_DELTA_COMMITS: Final = Option(
+    "hoodie.compact.inline.max.delta.commits",
+    5,
+    _positive,
+    "0.4",
+    "Delta commits after which a compaction is due, where the trigger strategy counts them.",
+)
+COMPACT_DELTA_SECONDS: Final = Option(
+    "hoodie.compact.inline.max.delta.seconds",
+    3600,
+    _positive,
+    "0.6",
+    "Seconds after the last compaction at which the next is due, where the trigger strategy looks at the time.",
+)
+COMPACT_DELTA_BYTES: Final = Option(
+    "hoodie.python.compact.inline.max.delta.bytes",
+    1024 * 1024 * 1024,
+    _positive,
+    "hoodie",
+    "Bytes of log files since the last compaction at which the next is due, with the trigger strategy LOG_SIZE.",
+)
+COMPACT_TRIGGER: Final = Option(
+    "hoodie.compact.inline.trigger.strategy",
+    "num_commits",
+    one_of(
+        "num_commits",
+        "num_commits_after_last_request",
+        "time_elapsed",
+        "num_and_time",
+        "num_or_time",
+        "log_size",
+    ),
+    "0.6",
+    "When a compaction is due; log_size is our own.",
+)
+COMPACTION_STRATEGY: Final = Option(
+    "hoodie.compaction.strategy",
+    "log_file_size",
+    _text,
+    "0.4",
+    "Which file slices a compaction takes: log_file_size, log_file_num, bounded_io, day_based, unbounded, or the name "
+    "of Hudi's class for it.",
+)
+COMPACTION_LOG_BYTES_MIN: Final = Option(
+    "hoodie.compaction.logfile.size.threshold",
+    0,
+    _count,
+    "0.5",
+    "log_file_size: bytes of log files that a file slice must have to be compacted.",
+)
+COMPACTION_LOG_FILES_MIN: Final = Option(
+    "hoodie.compaction.logfile.num.threshold",
+    0,
+    _count,
+    "0.13",
+    "log_file_num: log files that a file slice must have to be compacted.",
+)
+COMPACTION_TARGET_MIB: Final = Option(
+    "hoodie.compaction.target.io",
+    500 * 1024,
+    _positive,
+    "0.4",
+    "MiB that one compaction reads and writes at most, except with day_based and unbounded.",
+)
+COMPACTION_TARGET_PARTITIONS: Final = Option(
+    "hoodie.compaction.daybased.target.partitions",
+    10,
+    _positive,
+    "0.4",
+    "day_based: partitions of one compaction, newest dates first.",
+)
 LOCAL_BYTES_MAX: Final = Option(
     "hoodie.python.local.bytes.max",
     256 * 1024 * 1024,
@@ -217,6 +316,19 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
         FILL_MISSING,
+        LOG_BLOCK_FORMAT,
+        LOG_BLOCK_BYTES,
+        COMPACT_INLINE,
+        COMPACT_SCHEDULE_INLINE,
+        COMPACT_DELTA_COMMITS,
+        COMPACT_DELTA_SECONDS,
+        COMPACT_DELTA_BYTES,
+        COMPACT_TRIGGER,
+        COMPACTION_STRATEGY,
+        COMPACTION_LOG_BYTES_MIN,
+        COMPACTION_LOG_FILES_MIN,
+        COMPACTION_TARGET_MIB,
+        COMPACTION_TARGET_PARTITIONS,
         LOCAL_BYTES_MAX,
         INDEX_TYPE,
         PYTHON_MERGER,
