@@ -5,10 +5,12 @@ Implements docs/format/table.md §5.1. Pure: works on a listing and a timeline t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.versions import TableVersion
 from hoodie.timeline import Timeline
 
 Listing = Mapping[str, Mapping[str, int]]
@@ -61,6 +63,21 @@ class FileSlice:
         base = self.base_file.size_bytes if self.base_file else 0
         return base + sum(log.size_bytes for log in self.log_files)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of all its files, relative to the table's base path."""
+        base = () if self.base_file is None else (self.base_file.path,)
+        return (*base, *(log.path for log in self.log_files))
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """All committed slices of a file group, oldest first; at least one. Every log file is in exactly one of them."""
+
+    partition_path: str
+    file_id: str
+    slices: tuple[FileSlice, ...]
+
 
 def join_path(partition_path: str, name: str) -> str:
     """Path of a file in a partition; the non-partitioned table's partition is the base path itself."""
@@ -73,65 +90,121 @@ def latest_slices(
     replaced: Mapping[str, Collection[str]],
     *,
     as_of: str | None = None,
+    version: TableVersion = TableVersion.NINE,
 ) -> list[FileSlice]:
     """The newest committed slice of every file group, sorted by partition path and file id.
 
     `timeline` holds all instants; files of instants that did not complete are not seen. `replaced` maps a partition
     path to the file ids that completed replace commits took out of it. `as_of` (inclusive) is a requested time.
+
+    A slice takes in the logs that complete after its base file was begun, a pending compaction or not: what is logged
+    meanwhile belongs to the slice that the compaction will make, and until then to the one before. As of a time before
+    a compaction it has the older base file, and all logs requested by then.
+
+    On version 6 log files tell the slice that they extend, not who wrote them: whether their blocks count, and as of
+    when, is for `log_scan` to say.
     """
     slices: list[FileSlice] = []
     for partition_path in sorted(listing):
         gone = replaced.get(partition_path, ())
-        groups = _file_groups(partition_path, listing[partition_path], timeline, as_of)
-        for file_id in sorted(groups):
-            if file_id not in gone:
-                slices.append(groups[file_id])
+        files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, as_of, version)
+        for file_id in files.file_ids():
+            found = None if file_id in gone else files.newest_slice(file_id)
+            if found is not None:
+                slices.append(found)
     return slices
 
 
-def _file_groups(
-    partition_path: str, files: Mapping[str, int], timeline: Timeline, as_of: str | None
-) -> dict[str, FileSlice]:
-    """Newest committed base file of each file group of one partition, with the log files that belong to it."""
-    newest: dict[str, BaseFile] = {}
-    logs: dict[str, list[LogFile]] = {}
-    committed: dict[str, bool] = {}
-    for name, size_bytes in files.items():
-        parsed = BaseFileName.parse(name)
-        if parsed is None:
-            log_name = LogFileName.parse(name)
-            if log_name is not None and not log_name.is_cdc:
-                logs.setdefault(log_name.file_id, []).append(LogFile(partition_path, log_name, size_bytes))
-            continue
-        instant_time = parsed.instant_time
-        if as_of is not None and instant_time > as_of:
-            continue
-        if instant_time not in committed:
-            committed[instant_time] = timeline.contains_or_before_start(instant_time)
-        current = newest.get(parsed.file_id)
-        if committed[instant_time] and (current is None or instant_time > current.instant_time):
-            newest[parsed.file_id] = BaseFile(partition_path, name, parsed.file_id, instant_time, size_bytes)
-    groups = {file_id: FileSlice(partition_path, file_id, base.instant_time, base) for file_id, base in newest.items()}
-    for file_id, found in logs.items():
-        kept = tuple(_logs_since(found, groups.get(file_id), timeline, as_of))
-        if not kept:
-            continue
-        base = groups.get(file_id)
-        base_instant = base.base_instant_time if base else min(log.name.instant_time for log in kept)
-        groups[file_id] = FileSlice(partition_path, file_id, base_instant, base.base_file if base else None, kept)
+def file_groups(listing: Listing, timeline: Timeline, *, version: TableVersion = TableVersion.NINE) -> list[FileGroup]:
+    """Every file group with all its committed slices, replaced groups too, sorted by partition path and file id."""
+    groups: list[FileGroup] = []
+    for partition_path in sorted(listing):
+        files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, None, version)
+        for file_id in files.file_ids():
+            slices = files.all_slices(file_id)
+            if slices:
+                groups.append(FileGroup(partition_path, file_id, slices))
     return groups
 
 
-def _logs_since(
-    logs: list[LogFile], base: FileSlice | None, timeline: Timeline, as_of: str | None
-) -> Iterator[LogFile]:
-    """Committed log files of the newest slice, oldest first: completed no earlier than the base file's instant."""
-    for log in sorted(logs, key=lambda found: found.name.sort_key):
+@dataclass(slots=True)
+class _PartitionFiles:
+    """The committed files of one partition, up to a requested time, by file id."""
+
+    partition_path: str
+    timeline: Timeline
+    version: TableVersion
+    bases: dict[str, list[BaseFile]] = field(default_factory=dict)
+    logs: dict[str, list[LogFile]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        partition_path: str,
+        listed: Mapping[str, int],
+        timeline: Timeline,
+        as_of: str | None,
+        version: TableVersion,
+    ) -> _PartitionFiles:
+        files = cls(partition_path, timeline, version)
+        committed: dict[str, bool] = {}
+        for name, size_bytes in listed.items():
+            base = BaseFileName.parse(name)
+            log = LogFileName.parse(name) if base is None else None
+            parsed = base or log
+            if parsed is None or (as_of is not None and parsed.instant_time > as_of):
+                continue
+            if base is None and version.log_name_has_base_instant:
+                is_seen = True
+            else:
+                instant_time = parsed.instant_time
+                if instant_time not in committed:
+                    committed[instant_time] = timeline.contains_or_before_start(instant_time)
+                is_seen = committed[instant_time]
+            if is_seen and base is not None:
+                found = BaseFile(partition_path, name, base.file_id, base.instant_time, size_bytes)
+                files.bases.setdefault(base.file_id, []).append(found)
+            elif is_seen and log is not None and not log.is_cdc:
+                files.logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, size_bytes))
+        return files
+
+    def file_ids(self) -> list[str]:
+        """File groups that have files, sorted."""
+        return sorted(self.bases.keys() | self.logs.keys())
+
+    def newest_slice(self, file_id: str) -> FileSlice | None:
+        """The slice that counts now; None if the group has no committed file."""
+        bases = self.bases.get(file_id)
+        base = max(bases, key=lambda found: found.instant_time) if bases else None
+        logs = tuple(log for log in self._sorted_logs(file_id) if base is None or self._since(log) >= base.instant_time)
+        return self._slice(file_id, base, logs)
+
+    def all_slices(self, file_id: str) -> tuple[FileSlice, ...]:
+        """All slices, oldest first; logs older than every base file are a slice of their own in front."""
+        newest: dict[str, BaseFile] = {}
+        for base in self.bases.get(file_id, []):
+            newest.setdefault(base.instant_time, base)
+        starts = sorted(newest)
+        logs: list[list[LogFile]] = [[] for _ in range(len(starts) + 1)]
+        for log in self._sorted_logs(file_id):
+            logs[bisect_right(starts, self._since(log))].append(log)
+        found = [self._slice(file_id, None, tuple(logs[0]))]
+        found += [self._slice(file_id, newest[start], tuple(own)) for start, own in zip(starts, logs[1:], strict=True)]
+        return tuple(slice_ for slice_ in found if slice_ is not None)
+
+    def _sorted_logs(self, file_id: str) -> Iterator[LogFile]:
+        yield from sorted(self.logs.get(file_id, []), key=lambda log: log.name.sort_key)
+
+    def _since(self, log: LogFile) -> str:
+        """What is compared with base instants: when the log's writer completed, or the slice that the name tells."""
         instant_time = log.name.instant_time
-        if as_of is not None and instant_time > as_of:
-            continue
-        if not timeline.contains_or_before_start(instant_time):
-            continue
-        completion = timeline.completion_time_of(instant_time) or instant_time
-        if base is None or completion >= base.base_instant_time:
-            yield log
+        if self.version.log_name_has_base_instant:
+            return instant_time
+        return self.timeline.completion_time_of(instant_time) or instant_time
+
+    def _slice(self, file_id: str, base: BaseFile | None, logs: tuple[LogFile, ...]) -> FileSlice | None:
+        if base is not None:
+            return FileSlice(self.partition_path, file_id, base.instant_time, base, logs)
+        if not logs:
+            return None
+        return FileSlice(self.partition_path, file_id, min(log.name.instant_time for log in logs), None, logs)

@@ -5,7 +5,7 @@ docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
+from hoodie.files.log_scan import merge_order, replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import HFileReader
@@ -206,13 +207,13 @@ def read_log(store: Store, path: str) -> LogContent:
 
 def assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
     """A slice's content from its parsed files; `logs` oldest first."""
-    blocks = _without_replaced([block for log in logs for block in log.blocks])
+    blocks = merge_order(block for log in logs for block in log.blocks)
     return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:
     """Parse a block's content; None for blocks without rows (torn ones, commands)."""
-    replaces = frozenset(filter(None, block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "").split(",")))
+    replaces = replaced_instants(block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES))
     instant_time = block.instant_time or ""
     if block.block_type is BlockType.HFILE_DATA:
         reader = HFileReader(memoryview(block.content), path=path)
@@ -226,21 +227,3 @@ def _row_block(block: LogBlock, path: str) -> RowBlock | None:
     if block.block_type in (BlockType.CORRUPT, BlockType.COMMAND):
         return None
     raise UnsupportedError(f"{path}: a {block.block_type.name} block in the metadata table")
-
-
-def _without_replaced(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """Put log-compacted blocks in the place of the newest block that they stand for (docs/format/table.md §4.6).
-
-    A log compaction writes the rows and the deletions of a file group as two blocks of one instant.
-    """
-    ordered = list(blocks)
-    for instant_time in dict.fromkeys(block.instant_time for block in ordered if block.replaces):
-        compacted = [block for block in ordered if block.replaces and block.instant_time == instant_time]
-        replaced = frozenset[str]().union(*(block.replaces for block in compacted))
-        others = [block for block in ordered if block not in compacted]
-        places = [place for place, block in enumerate(others) if block.instant_time in replaced]
-        ordered = [block for block in others if block.instant_time not in replaced]
-        if places:
-            before = sum(block.instant_time not in replaced for block in others[: places[-1] + 1])
-            ordered[before:before] = compacted
-    return ordered

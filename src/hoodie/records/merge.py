@@ -163,18 +163,46 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     return both
 
 
+def ordering_ranks(rows: pa.Table, ordering_fields: tuple[str, ...]) -> Rows:
+    """A number for each row that is the higher, the higher its ordering values are, and equal where they are.
+
+    Null is the lowest value, in an int column as low as 0, as the JVM has it.
+    """
+    if len(ordering_fields) == 1:
+        plain = rows[ordering_fields[0]]
+        if not plain.null_count and (pa.types.is_integer(plain.type) or pa.types.is_timestamp(plain.type)):
+            return np.asarray(plain.cast(pa.int64()))
+    columns = _ordering_columns(rows, ordering_fields)
+    ranks: Rows = np.zeros(rows.num_rows, np.int64)
+    if columns:
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+        differs = np.zeros(rows.num_rows, np.bool_)
+        for column in columns.values():
+            in_order = column.take(order)
+            differs[1:] |= _mask(pc.not_equal(in_order.slice(1), in_order.slice(0, max(len(in_order) - 1, 0))))
+        ranks[np.asarray(order)] = np.cumsum(differs)
+    return ranks
+
+
 def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
     """Row numbers sorted by key, then ordering values (as `_compare` has them), then place in the input."""
     columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
+    columns |= _ordering_columns(changes, ordering_fields)
+    columns["#row"] = pa.array(np.arange(len(codes)))
+    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+    return np.asarray(order).astype(np.int64)
+
+
+def _ordering_columns(rows: pa.Table, ordering_fields: tuple[str, ...]) -> dict[str, pa.ChunkedArray]:
+    """Columns to sort by: for each ordering field whether it is set, then its value."""
+    columns: dict[str, pa.ChunkedArray] = {}
     for number, field in enumerate(ordering_fields):
-        values = changes[field]
+        values = rows[field]
         if pa.types.is_int32(values.type):
             values = pc.fill_null(values, 0)
         columns[f"#valid{number}"] = pc.is_valid(values).cast(pa.int8())
         columns[f"#value{number}"] = _sortable(values)
-    columns["#row"] = pa.array(np.arange(len(codes)))
-    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
-    return np.asarray(order).astype(np.int64)
+    return columns
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,6 +6,7 @@ from hoodie.storage.local import LocalStore
 from hoodie.storage.memory import MemoryStore
 from hoodie.storage.objects import ObjectStore
 from hoodie.storage.opening import open_store
+from hoodie.storage.scratch import ScratchFolder, scratch_folder
 
 __all__ = [
     "CrashError",
@@ -15,7 +16,9 @@ __all__ = [
     "LocalStore",
     "MemoryStore",
     "ObjectStore",
+    "ScratchFolder",
     "Store",
     "StoreSpec",
     "open_store",
+    "scratch_folder",
 ]

@@ -1,0 +1,173 @@
+"""Read a file slice, base file and log files, as merged rows: docs/format/table.md §6.4, in bounded memory.
+
+The folded log entries are held, and the base file streams past them; where they are too large, both sides go to files
+by key hash first, except for base rows that no log file names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.files.base_rows import BaseRows
+from hoodie.files.log_records import EntryReader, delete_keys, row_keys
+from hoodie.files.log_scan import FoundBlock, ScanRule, scan_blocks
+from hoodie.files.slice_read import SliceRead
+from hoodie.files.slices import FileSlice
+from hoodie.files.spill import Buckets, KeyFilter
+from hoodie.records.change import KIND, RECORD_KEY
+from hoodie.records.fold import EntryKind, FoldRule, LogFold, settle
+from hoodie.storage import Store, scratch_folder
+
+__all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]
+
+_BATCH_ROWS = 128 * 1024
+_BUCKETS_MAX = 128
+_COMPRESSED_SHARE = 4
+"""Arrow bytes that a byte of an unread block is taken for, at most; too many buckets cost little."""
+
+
+def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Iterator[pa.Table]:
+    """The slice's rows as merging leaves them, with the columns of `read`, in pieces; none of them deleted.
+
+    Rows of the base file come in its order, then the ones that only logs have; where the logs do not fit
+    `read.memory_bytes` the order is arbitrary. Base rows that no log file names come out as they are.
+
+    Memory: `read.memory_bytes`, twice, one block of a log file, and one row group's needed columns of the base file,
+    whatever the size of the slice.
+
+    Raises:
+        CorruptFileError: a file does not parse.
+        UnsupportedError: logged rows without record keys, or blocks of a kind that this release does not read.
+    """
+    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
+    base = BaseRows(store, file_slice, read, rule)
+    if not blocks:
+        yield from base.unmerged()
+        return
+    reader = EntryReader(store, read, is_partial=rule.is_partial)
+    logs = LogFold(reader.schema, rule, pending_bytes=min(16 << 20, read.memory_bytes // 4))
+    for number, block in enumerate(blocks):
+        logs.add(reader.entries(block))
+        if logs.held_bytes > read.memory_bytes:
+            folded = logs.result()
+            if folded.nbytes > read.memory_bytes // 2:
+                yield from _merge_spilled(reader, folded, blocks[number + 1 :], base, read, rule)
+                return
+    entries = logs.result()
+    yield from _Merge(entries, read, rule).rows(base.beside(entries[RECORD_KEY]))
+
+
+def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:
+    """Distinct keys in the delete blocks of the slice's logs. Memory: the keys.
+
+    Raises: as `read_file_slice`.
+    """
+    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    return _distinct(delete_keys(store, blocks))
+
+
+def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:
+    """Distinct keys of the rows in the slice's logs, rows that say that they are deletes too. Memory: the keys.
+
+    Raises: as `read_file_slice`.
+    """
+    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    return _distinct(row_keys(store, blocks))
+
+
+def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:
+    found = pa.array([], pa.string())
+    for part in parts:
+        chunks = part.chunks if isinstance(part, pa.ChunkedArray) else [part]
+        found = pc.unique(pa.concat_arrays([found, *chunks]))
+    return found
+
+
+class _Merge:
+    """Folded entries, and the base rows that stream past them."""
+
+    def __init__(self, entries: pa.Table, read: SliceRead, rule: FoldRule) -> None:
+        self._entries = entries.combine_chunks()
+        self._keys = self._entries[RECORD_KEY].combine_chunks()
+        self._met = np.zeros(len(self._keys), np.bool_)
+        self._schema = read.output_schema
+        self._rule = rule
+
+    def rows(self, base: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Merged rows: those of the base file, then the ones that no base row has."""
+        for stored in base:
+            yield self._merge(stored)
+        kinds = np.asarray(self._entries[KIND].combine_chunks())
+        new = np.flatnonzero(~self._met & (kinds == EntryKind.ROW))
+        for start in range(0, len(new), _BATCH_ROWS):
+            rows = self._output(self._entries).take(pa.array(new[start : start + _BATCH_ROWS]))
+            yield rows
+
+    def _merge(self, stored: pa.Table) -> pa.Table:
+        """What takes the place of base rows, in their order."""
+        places = pc.index_in(stored[RECORD_KEY], value_set=self._keys).combine_chunks()
+        kept = self._output(stored)
+        if places.null_count == len(places):
+            return kept
+        here = np.flatnonzero(np.asarray(places.is_valid()))
+        named = np.asarray(places.drop_null())
+        self._met[named] = True
+        taken = pa.array(here)
+        settled = settle(self._needed(stored).take(taken), self._entries.take(pa.array(named)), self._rule)
+        if not settled.replaced.any() and not settled.deleted.any():
+            return kept
+        source = np.arange(stored.num_rows)
+        source[here[settled.replaced]] = stored.num_rows + np.arange(settled.rows.num_rows)
+        if settled.deleted.any():
+            source = np.delete(source, here[settled.deleted])
+        return pa.concat_tables([kept, self._output(settled.rows)]).take(pa.array(source))
+
+    def _needed(self, stored: pa.Table) -> pa.Table:
+        """Columns of base rows that the merge looks at: none where the newer version always wins."""
+        return stored
+
+    def _output(self, rows: pa.Table) -> pa.Table:
+        """The columns to return."""
+        return pa.Table.from_arrays([rows[name] for name in self._schema.names], schema=self._schema)
+
+
+def _merge_spilled(
+    reader: EntryReader, folded: pa.Table, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
+) -> Iterator[pa.Table]:
+    """Merge bucket by bucket of key hashes, through files; `folded` are the entries before `blocks`."""
+    unread = sum(block.place.content_bytes for block in blocks) * _COMPRESSED_SHARE
+    count = int(np.clip(4 * (folded.nbytes + unread) // max(read.memory_bytes, 1), 4, _BUCKETS_MAX))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder(read.spill_folder))
+        logs = stack.enter_context(contextlib.closing(Buckets(folder, "log", reader.schema, count)))
+        logged = KeyFilter()
+        for entries in (folded, *map(reader.entries, blocks)):
+            logs.write(entries)
+            logged.add(entries[RECORD_KEY])
+        logs.close()
+        del folded
+        stored = stack.enter_context(contextlib.closing(Buckets(folder, "base", base.schema, count)))
+        yield from _spill_base(base, logged, stored, read)
+        for number in range(count):
+            fold = LogFold(reader.schema, rule)
+            for entries in logs.read(number):
+                fold.add(entries)
+            yield from _Merge(fold.result(), read, rule).rows(stored.read(number))
+
+
+def _spill_base(base: BaseRows, logged: KeyFilter, stored: Buckets, read: SliceRead) -> Iterator[pa.Table]:
+    """Write the base rows that a log may name to buckets; pass on the others."""
+    for rows in base.beside(None):
+        mask = pa.array(logged.may_hold(rows[RECORD_KEY]))
+        stored.write(rows.filter(mask))
+        others = rows.filter(pc.invert(mask))
+        if others.num_rows:
+            yield pa.Table.from_arrays([others[name] for name in read.columns], schema=read.output_schema)
+    stored.close()
