@@ -5,28 +5,35 @@ Rows are Arrow tables in the types of the block's own SCHEMA header.
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Final
 
-import fastavro
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro_schema import META_FIELDS, avro_record_name, avro_to_arrow
+from hoodie.format.avro_rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD, avro_record_name
 from hoodie.format.conform import conform
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
 
-_FRAME = struct.Struct(">ii")  # version, number of records
-_VERSION = 3
-_RECORD_KEY = "_hoodie_record_key"
+_FRAME: Final = struct.Struct(">ii")  # version, number of records
+_LENGTH: Final = struct.Struct(">I")  # in front of each record
+_VERSION: Final = 3
+_VERSIONS: Final = range(4)  # of one form; none later is known
+_RECORD_KEY: Final = "_hoodie_record_key"
+# In HFile blocks one of these fields is blank and is the key of the entry: any table's, or the metadata table's.
+_KEY_FIELDS: Final = (_RECORD_KEY, "key")
+
+Int64Array = npt.NDArray[np.int64]
 
 
 class DataFormat(StrEnum):
@@ -37,7 +44,7 @@ class DataFormat(StrEnum):
     HFILE = "hfile"
 
 
-_BLOCK_TYPES = {
+_BLOCK_TYPES: Final = {
     DataFormat.AVRO: BlockType.AVRO_DATA,
     DataFormat.PARQUET: BlockType.PARQUET_DATA,
     DataFormat.HFILE: BlockType.HFILE_DATA,
@@ -47,7 +54,8 @@ _BLOCK_TYPES = {
 def log_schema(table_avro: str, *, table_name: str, columns: Sequence[str] | None = None) -> str:
     """Return the SCHEMA header of data blocks: the table's Avro schema with the five meta fields in front.
 
-    `columns` keeps only those data columns (partial updates), in the table's order.
+    `columns` keeps only those data columns (partial updates), in the table's order. Record name and namespace are the
+    schema's own; those of `table_name` stand in for missing ones.
 
     Raises:
         SchemaMismatchError: `columns` names one that the table does not have.
@@ -59,7 +67,7 @@ def log_schema(table_avro: str, *, table_name: str, columns: Sequence[str] | Non
 def _log_schema(table_avro: str, table_name: str, columns: tuple[str, ...] | None) -> str:
     record = json.loads(table_avro)
     name, namespace = avro_record_name(table_name)
-    fields = [field for field in record["fields"] if field["name"] not in META_FIELDS]
+    fields = [field for field in record["fields"] if field["name"] not in (*META_FIELDS, OPERATION_FIELD)]
     if columns is not None:
         unknown = [column for column in columns if column not in {field["name"] for field in fields}]
         if unknown:
@@ -81,26 +89,26 @@ def data_block(
     is_partial: bool = False,
     extra: Mapping[HeaderKey, str] | None = None,
 ) -> LogBlock:
-    """Make a data block of rows that have the columns of `avro_schema`, in its order, meta fields included.
+    """Make a data block of rows that have the columns of `avro_schema`, meta fields included.
 
-    With HFILE the rows are sorted by record key, which may not repeat.
+    With HFILE the rows are sorted by record key, which may not repeat. `extra` adds headers.
+
+    Memory: the rows encoded, and some ten MiB.
 
     Raises:
         SchemaMismatchError: the rows do not fit the schema.
-        InvalidConfigError: HFILE with repeated record keys.
+        InvalidConfigError: HFILE with null or repeated record keys.
     """
-    rows = conform(rows, _arrow_schema(avro_schema))
+    rows = conform(rows, arrow_schema(avro_schema))
     headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema, **(extra or {})}
     if is_partial:
         headers[HeaderKey.IS_PARTIAL] = "true"
+    content: bytes | memoryview
     if data_format is DataFormat.PARQUET:
         content = _parquet_to_bytes(rows)
     elif data_format is DataFormat.AVRO:
-        encoded = _encode(rows, avro_schema)
-        parts = [_FRAME.pack(_VERSION, len(encoded))]
-        for value in encoded:
-            parts += (struct.pack(">i", len(value)), value)
-        content = b"".join(parts)
+        encoded = encode_rows(rows, avro_schema, framed=True)
+        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(_content, encoded)))
     else:
         content = _hfile_to_bytes(rows, avro_schema)
     return LogBlock(block_type=_BLOCK_TYPES[data_format], headers=headers, content=content)
@@ -109,45 +117,74 @@ def data_block(
 def read_data_block(block: LogBlock, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
     """Read the rows of a data block in the types of its own SCHEMA header, in the block's order.
 
-    Only those of `columns` that the block has, in schema order; None means all.
+    Only those of `columns` that the block has, in schema order; None means all. `path` is the log file, for errors.
+
+    Memory: what is returned, and up to a few times 32 MiB.
 
     Raises:
         CorruptFileError: the content does not hold what the headers say.
         UnsupportedError: the block is of an ancient version, or its schema has a type that no table has.
     """
-    text = block.headers.get(HeaderKey.SCHEMA)
-    if text is None or not block.block_type.holds_data:
-        raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
-    try:
-        schema = _arrow_schema(text)
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptFileError(
-            f"the SCHEMA header is no Avro schema ({error!r})", path=path, offset=block.offset
-        ) from error
+    text, schema = _schema_of(block, path)
     wanted = schema if columns is None else pa.schema([field for field in schema if field.name in columns])
     if block.block_type is BlockType.PARQUET_DATA:
         return _read_parquet(block, wanted, path)
     if block.block_type is BlockType.HFILE_DATA:
-        keys, values = HFileReader(block.content, path=path).entries()
-        rows = _decode(values.to_pylist(), text, schema, path, block.content_offset)
-        for name in ("key", _RECORD_KEY):
-            if name in rows.column_names and pc.all(pc.equal(rows[name], "")).as_py():
-                place = rows.schema.get_field_index(name)
-                rows = rows.set_column(place, schema.field(name), keys.cast(pa.string()))
-                break
-        return rows.select(wanted.names)
-    return _decode(_records(block, path), text, schema, path, block.content_offset).select(wanted.names)
+        return _read_hfile(block, text, wanted, path)
+    starts, ends = _record_bounds(memoryview(block.content), path, block.content_offset)
+    return decode_rows(block.content, starts, ends, text, columns=wanted.names, path=path, offset=block.content_offset)
 
 
-@lru_cache(maxsize=64)
-def _arrow_schema(avro_schema: str) -> pa.Schema:
-    return avro_to_arrow(avro_schema)
+def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
+    text = block.headers.get(HeaderKey.SCHEMA)
+    if text is None or not block.block_type.holds_data:
+        raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
+    try:
+        return text, arrow_schema(text)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"the SCHEMA header is no Avro schema: {error!r}", path=path, offset=block.offset
+        ) from error
 
 
-def _parquet_to_bytes(rows: pa.Table) -> bytes:
+def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:
+    """Where the records of an Avro data block begin and end."""
+    if len(view) < _FRAME.size:
+        raise CorruptFileError("no room for a data block", path=path, offset=offset)
+    version, count = _FRAME.unpack_from(view, 0)
+    if version not in _VERSIONS:
+        raise UnsupportedError(f"{path} at byte {offset}: Avro data of version {version}; compact the table with Hudi")
+    if not 0 <= count <= (len(view) - _FRAME.size) // _LENGTH.size:
+        raise CorruptFileError(f"{count} records do not fit the block", path=path, offset=offset)
+    # Each length is found behind the record before: the one thing here that cannot be done for all rows at once.
+    position, unpack = _FRAME.size, _LENGTH.unpack_from
+    found: list[int] = []
+    append = found.append
+    try:
+        for _ in range(count):
+            (length,) = unpack(view, position)
+            append(length)
+            position += 4 + length
+    except struct.error as error:
+        raise CorruptFileError("a record runs past the block", path=path, offset=offset + position) from error
+    if position != len(view):
+        raise CorruptFileError("the records do not end where the block does", path=path, offset=offset + position)
+    lengths = np.array(found, np.int64)
+    ends = _FRAME.size + np.cumsum(lengths + _LENGTH.size)
+    return ends - lengths, ends
+
+
+def _content(column: pa.LargeBinaryArray) -> memoryview:
+    """The bytes of all values of a column, one behind the other."""
+    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
+    data = column.buffers()[2]
+    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
+
+
+def _parquet_to_bytes(rows: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
-    return bytes(sink.getvalue())
+    return memoryview(sink.getvalue())
 
 
 def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
@@ -155,55 +192,36 @@ def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
         with pq.ParquetFile(pa.BufferReader(block.content)) as file:
             present = [name for name in wanted.names if name in file.schema_arrow.names]
             rows = file.read(present, use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError(f"no Parquet data ({error})", path=path, offset=block.content_offset) from error
-    return conform(rows, wanted, stored=True)
+        return conform(rows, wanted, stored=True)
+    except (pa.ArrowException, OSError, SchemaMismatchError) as error:
+        raise CorruptFileError(
+            f"no Parquet data of its schema: {error}", path=path, offset=block.content_offset
+        ) from error
 
 
 def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
-    rows = rows.sort_by(_RECORD_KEY)
-    keys = rows[_RECORD_KEY].combine_chunks()
-    if len(keys) and (keys.null_count or pc.count_distinct(keys).as_py() < len(keys)):
-        raise InvalidConfigError("an HFile block needs distinct record keys")
     place = rows.schema.get_field_index(_RECORD_KEY)
+    rows = rows.sort_by(_RECORD_KEY).combine_chunks()
+    keys = rows.column(place).combine_chunks()
+    if len(keys) and (keys.null_count or pc.any(pc.equal(keys[1:], keys[:-1])).as_py()):
+        raise InvalidConfigError("an HFile block needs record keys, and each once")
     blank = rows.set_column(place, rows.schema.field(place), pa.repeat("", len(keys)))
-    return hfile_to_bytes(keys, pa.array(_encode(blank, avro_schema), pa.binary()), schema_json=avro_schema)
+    values = pa.chunked_array(encode_rows(blank, avro_schema), pa.large_binary())
+    return hfile_to_bytes(keys, values.combine_chunks(), schema_json=avro_schema)
 
 
-def _records(block: LogBlock, path: str) -> list[bytes]:
-    """The records of an Avro data block, still encoded."""
-    view, end = memoryview(block.content), len(block.content)
-    if end < _FRAME.size:
-        raise CorruptFileError("no room for a data block", path=path, offset=block.content_offset)
-    version, count = _FRAME.unpack_from(view, 0)
-    if version != _VERSION:
-        raise UnsupportedError(f"{path} at byte {block.content_offset}: Avro data of version {version}; compact first")
-    records = []
-    position = _FRAME.size
-    for _ in range(count):
-        length = int.from_bytes(view[position : position + 4], "big", signed=True)
-        position += 4
-        if not 0 <= length <= end - position:
-            raise CorruptFileError("a record runs past the block", path=path, offset=block.content_offset + position)
-        records.append(bytes(view[position : position + length]))
-        position += length
-    return records
-
-
-def _decode(values: list[bytes], text: str, schema: pa.Schema, path: str, offset: int) -> pa.Table:
-    parsed: Any = fastavro.parse_schema(json.loads(text))
-    try:
-        rows = [fastavro.schemaless_reader(io.BytesIO(value), parsed, None) for value in values]
-        return pa.Table.from_pylist(rows, schema)
-    except (EOFError, IndexError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
-        raise CorruptFileError(f"a record does not decode: {error!r}", path=path, offset=offset) from error
-
-
-def _encode(rows: pa.Table, avro_schema: str) -> list[bytes]:
-    parsed: Any = fastavro.parse_schema(json.loads(avro_schema))
-    out = []
-    for row in rows.to_pylist(maps_as_pydicts="strict"):
-        sink = io.BytesIO()
-        fastavro.schemaless_writer(sink, parsed, row)
-        out.append(sink.getvalue())
-    return out
+def _read_hfile(block: LogBlock, text: str, wanted: pa.Schema, path: str) -> pa.Table:
+    keys, values = HFileReader(block.content, path=path).entries()
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
+    data = values.buffers()[2] or b""
+    chosen = {*wanted.names, *_KEY_FIELDS}
+    rows = decode_rows(data, offsets[:-1], offsets[1:], text, columns=chosen, path=path)
+    for name in _KEY_FIELDS:
+        place = rows.schema.get_field_index(name)
+        if place >= 0 and pc.all(pc.fill_null(pc.equal(rows.column(place), ""), False)).as_py():
+            try:
+                rows = rows.set_column(place, rows.schema.field(place), keys.cast(pa.string()))
+            except pa.ArrowException as error:
+                raise CorruptFileError(f"keys are no text: {error}", path=path, offset=block.content_offset) from error
+            break
+    return rows.select(wanted.names)

@@ -1,0 +1,146 @@
+"""Many rows of Avro bytes read side by side: one position for each row into one buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hoodie.errors import CorruptFileError
+
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+UInt8Array = npt.NDArray[np.uint8]
+
+SLACK_BYTES = 16
+"""Zeros behind the rows, so that words can be gathered from any position inside."""
+
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_ONES = np.uint64(0x0101010101010101)
+_ONE = np.uint64(1)
+# How groups of 7, then 14, then 28 bits close up: the second of each two moves by so many bits; masks of both.
+_CLOSING = tuple(
+    (np.uint64(shift), np.uint64(low), np.uint64(high))
+    for shift, low, high in (
+        (1, 0x007F007F007F007F, 0x3F803F803F803F80),
+        (2, 0x00003FFF00003FFF, 0x0FFFC0000FFFC000),
+        (4, 0x000000000FFFFFFF, 0x00FFFFFFF0000000),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The buffer; `origin` is the offset of its first byte in the file `path`. The last `SLACK_BYTES` are no data."""
+
+    data: UInt8Array
+    path: str
+    origin: int
+
+    @classmethod
+    def copied(cls, view: Any, *, path: str, origin: int) -> Source:
+        """Copy the rows' bytes, to have the slack behind them."""
+        data = np.empty(len(view) + SLACK_BYTES, np.uint8)
+        data[: len(view)] = np.frombuffer(view, np.uint8)
+        data[len(view) :] = 0
+        return cls(data, path, origin)
+
+    def words(self, kind: str) -> npt.NDArray[Any]:
+        """The numbers of a numpy type that stand at every offset: gather from it by positions."""
+        count = max(0, len(self.data) - np.dtype(kind).itemsize + 1)
+        return np.ndarray((count,), kind, self.data.data, strides=(1,))
+
+
+@dataclass(slots=True)
+class Cursor:
+    """One position for each row, never behind the row's `end`. Rows ascend in the buffer and do not overlap."""
+
+    source: Source
+    position: Int64Array
+    end: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def take(self, rows: Int64Array) -> Cursor:
+        """Some of the rows; what they read is not seen here before `put`."""
+        return Cursor(self.source, self.position[rows], self.end[rows])
+
+    def put(self, rows: Int64Array, part: Cursor) -> None:
+        """Go on where a part that was taken has come to."""
+        self.position[rows] = part.position
+
+    def fail(self, problem: str, where: BoolArray) -> NoReturn:
+        """Say what is wrong with the first row that `where` names."""
+        place = int(self.position[int(np.argmax(where))])
+        raise CorruptFileError(problem, path=self.source.path, offset=self.source.origin + place)
+
+    def move_to(self, position: Int64Array) -> None:
+        """Set the positions; none may be behind the end of its row."""
+        beyond = position > self.end
+        if beyond.any():
+            self.fail("a value runs past its record", beyond)
+        self.position = position
+
+    def skip(self, lengths: Int64Array | int) -> Int64Array:
+        """Move on, and return where the skipped bytes begin."""
+        start = self.position
+        self.move_to(start + lengths)
+        return start
+
+    def skip_piece(self) -> tuple[Int64Array, Int64Array]:
+        """Move over a length and as many bytes; return where these begin and the lengths."""
+        lengths = self.read_varints()
+        beyond = (lengths < 0) | (lengths > self.end - self.position)
+        if beyond.any():
+            self.fail("a length runs past its record", beyond)
+        start = self.position
+        self.position = start + lengths
+        return start, lengths
+
+    def read_bytes(self) -> UInt8Array:
+        """The byte of each row."""
+        found: UInt8Array = self.source.data[self.skip(1)]
+        return found
+
+    def read_numbers(self, kind: str) -> npt.NDArray[Any]:
+        """A little-endian number of each row."""
+        start = self.skip(np.dtype(kind).itemsize)
+        found: npt.NDArray[Any] = self.source.words(kind)[start]
+        return found
+
+    def read_varints(self) -> Int64Array:
+        """An int or long of each row."""
+        first = self.source.data[self.position]
+        if not len(first) or first.max() < 0x80:
+            self.skip(1)
+            number = first.astype(np.int64)
+            return (number >> 1) ^ -(number & 1)
+        word = self.source.words("<u8")[self.position].astype(np.uint64, copy=False)
+        stops = ~word & _HIGH_BITS
+        # All bits up to the first byte that is the last one of its number; all of them if it is further away.
+        kept = stops ^ (stops - _ONE)
+        lengths = ((kept & _ONES) * _ONES >> np.uint64(56)).astype(np.int64)
+        word &= kept
+        word &= _LOW_BITS
+        for shift, low, high in _CLOSING:
+            word = (word & low) | (word >> shift & high)
+        is_long = stops == 0
+        if is_long.any():
+            self._add_high_bytes(word, lengths, is_long)
+        self.skip(lengths)
+        number = word.view(np.int64)
+        return (word >> _ONE).view(np.int64) ^ -(number & 1)
+
+    def _add_high_bytes(self, word: npt.NDArray[np.uint64], lengths: Int64Array, is_long: BoolArray) -> None:
+        """Add the ninth and tenth byte of the longest numbers."""
+        start = self.position[is_long]
+        ninth = self.source.data[start + 8].astype(np.uint64)
+        tenth = np.where(ninth >= 0x80, self.source.data[start + 9], 0).astype(np.uint64)
+        if (tenth > 1).any():
+            self.fail("a number has more than 64 bits", is_long)
+        word[is_long] |= (ninth & np.uint64(0x7F)) << np.uint64(56) | tenth << np.uint64(63)
+        lengths[is_long] = np.where(ninth >= 0x80, 10, 9)
