@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from hoodie.files.base_file import read_base_file
+from hoodie.files.merged_slice import read_file_slice
 from hoodie.format.filenames import LogFileName
 from hoodie.format.java_hash import file_group_index
 from hoodie.format.metadata_record import metadata_schema
 from hoodie.format.record_location import LocationColumn
-from hoodie.format.table_schema import with_meta_fields
 from hoodie.metadata.buckets import RecordIndexState, read_bucket
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index import RecordIndexPartition
@@ -37,10 +37,9 @@ def indexed(store: Store, state: RecordIndexState) -> Locations:
 def stored(view: TableView, partition_path: str | None = None) -> Locations:
     """Where the data files hold each key; a key that two rows have lies where the index may find either."""
     found: Locations = {}
+    read = replace(view.slice_read(), columns=("_hoodie_record_key",))
     for file_slice in view.slices(None if partition_path is None else [partition_path]):
-        assert file_slice.base_file is not None
-        schema = with_meta_fields(view.schema().arrow)
-        for rows in read_base_file(view.store, file_slice.base_file.path, schema, columns=["_hoodie_record_key"]):
+        for rows in read_file_slice(view.store, file_slice, read):
             here = (file_slice.partition_path, file_slice.file_id)
             found |= dict.fromkeys(rows["_hoodie_record_key"].to_pylist(), here)
     return found

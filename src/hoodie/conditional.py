@@ -7,17 +7,20 @@ as one of them matches.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.format.merge_config import MergeMode
+from hoodie.format.table_config import TableConfig, TableType
 from hoodie.format.table_schema import without_meta_fields
 from hoodie.metadata.view import TableView
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
-from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.expression import evaluate, to_projection
+from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from hoodie.records.expression import columns_of, evaluate, to_projection
 
 
 def plan_matching_keys(view: TableView, where: str) -> ScanPlan:
@@ -25,30 +28,68 @@ def plan_matching_keys(view: TableView, where: str) -> ScanPlan:
     return plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
 
 
-def plan_matching_rows(view: TableView, assignments: Mapping[str, str], where: str | None) -> ScanPlan:
-    """Settle the read of the rows an update changes.
+@dataclass(frozen=True, slots=True)
+class UpdatePlan:
+    """The read of the rows that an update changes, and the columns that it writes, in their order.
+
+    `changed`: the only columns that are written besides those that name the record and order its versions, where the
+    table logs parts of rows; None where it takes whole rows.
+    """
+
+    scan: ScanPlan
+    columns: tuple[str, ...]
+    changed: tuple[str, ...] | None
+
+
+def plan_update(view: TableView, assignments: Mapping[str, str], where: str | None) -> UpdatePlan:
+    """Settle an update.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for columns that make the key or the partition.
     """
-    schema = view.schema().arrow
+    config, schema = view.config, view.schema().arrow
     unknown = [name for name in assignments if name not in schema.names]
     if unknown or not assignments:
         raise SchemaMismatchError(f"update sets {list(assignments)}: expected columns of the table, {schema.names}")
-    fixed = {name.split(".")[0] for name in (*view.config.record_key_fields, *view.config.partition_fields)}
-    if fixed & set(assignments):
+    naming = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    if naming & set(assignments):
         raise InvalidConfigError(
-            f"update sets {sorted(fixed & set(assignments))}, of which keys or partition paths are made; delete "
+            f"update sets {sorted(naming & set(assignments))}, of which keys or partition paths are made; delete "
             "the rows and insert them anew"
         )
-    return plan_scan(view, columns=without_meta_fields(schema).names, where=where)
+    names = tuple(without_meta_fields(schema).names)
+    if not _takes_parts(config, schema, assignments):
+        return UpdatePlan(plan_scan(view, columns=names, where=where), names, None)
+    changed = tuple(name for name in names if name in assignments)
+    written = tuple(name for name in names if name in {*naming, *config.ordering_fields, *changed})
+    read = _columns_read(written, assignments, schema)
+    return UpdatePlan(plan_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
 
-def assigned(plan: ScanPlan, assignments: Mapping[str, str]) -> Dataset:
-    """The rows of the plan with the assignments made, in this process. Memory: all of them, twice where they change."""
-    rows = read_table(plan)
+def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str]) -> bool:
+    """Whether the table logs just the columns that change: not if a merge function, or a delete, needs whole rows.
+
+    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`.
+    """
+    if config.table_type is not TableType.MERGE_ON_READ or IS_DELETED in schema.names:
+        return False
+    is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
+    return is_plain and config.merge_rule.delete_field not in assignments
+
+
+def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:
+    """What is written, and what the expressions look at; all columns if one of them is beyond this process."""
+    try:
+        return frozenset(written).union(*(columns_of(expression, schema) for expression in assignments.values()))
+    except (InvalidConfigError, UnsupportedError):
+        return frozenset(schema.names)
+
+
+def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
+    """The rows to write with the assignments made, in this process. Memory: all of them, twice where they change."""
+    rows = read_table(plan.scan)
     changed = {
         name: evaluate(to_projection(expression, rows.schema, as_type=rows.schema.field(name).type), rows)
         for name, expression in assignments.items()
     }
-    columns = [changed.get(name, rows[name]) for name in rows.column_names]
-    return ArrowDataset(pa.Table.from_arrays(columns, schema=rows.schema))
+    columns = [changed.get(name, rows[name]) for name in plan.columns]
+    return ArrowDataset(pa.Table.from_arrays(columns, schema=pa.schema([rows.schema.field(n) for n in plan.columns])))

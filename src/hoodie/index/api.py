@@ -103,8 +103,8 @@ class Index(Protocol):
         ...
 
     @property
-    def moves_records(self) -> bool:
-        """Whether a record whose partition changed moves there."""
+    def indexes_logs(self) -> bool:
+        """Whether it finds keys of which log files hold the only record, so that inserts may go to logs."""
         ...
 
     @property

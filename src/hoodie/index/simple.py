@@ -1,4 +1,4 @@
-"""The simple index: look for the keys in the key column of the base files themselves.
+"""The simple index: look for the keys in the data files themselves, in the key column of base files and of logs.
 
 Non-global: a row is looked for in its own partition. Global: in every partition; a row whose key lies in another one
 moves there or stays, as `hoodie.simple.index.update.partition.path` says.
@@ -7,7 +7,7 @@ moves there or stays, as `hoodie.simple.index.update.partition.path` says.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from hoodie.engine import Engine, TaskContext
 from hoodie.files.base_file import open_parquet, read_base_file
 from hoodie.files.chunks import chunks
+from hoodie.files.merged_slice import SliceRead, logged_keys, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
+from hoodie.metadata.rules import slice_read
 from hoodie.metadata.view import TableView
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merge import RecordMerger
@@ -35,7 +37,10 @@ _KEY_BATCH_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SimpleIndex:
-    """Tags by reading the key columns of the base files that may hold the keys.
+    """Tags by reading the key columns of the base files that may hold the keys, and of all logs.
+
+    A key that a log deletes still belongs to its file group, where late events of it meet the delete. Where a record
+    may move, its stored version decides, as merging gives it: then one that was deleted is a new record.
 
     Cost: the key column of every base file in the touched partitions (global: in the table), less the files whose key
     range lies outside. Memory of a task: the incoming keys it looks for, and one million stored ones.
@@ -50,9 +55,9 @@ class SimpleIndex:
         return "global_simple" if self.is_global else "simple"
 
     @property
-    def moves_records(self) -> bool:
-        """As `hoodie.simple.index.update.partition.path` says, where the index is global."""
-        return self.is_global and self.update_partition_path
+    def indexes_logs(self) -> bool:
+        """No: inserts go to base files, as with the JVM, which looks into those alone."""
+        return False
 
     @property
     def needs_exchange(self) -> bool:
@@ -79,47 +84,39 @@ class SimpleIndex:
         total = sum(found.size_bytes for found in slices)
         limit = max(total // (engine.parallelism * 2), _PROBE_BYTES_MIN)
         number = 0
-        by_partition: dict[str, list[BaseFile]] = {}
+        by_partition: dict[str, list[FileSlice]] = {}
         for found in slices:
-            if found.base_file is not None and (self.is_global or found.partition_path in runs_of):
-                by_partition.setdefault(found.partition_path, []).append(found.base_file)
-        for partition_path, base_files in by_partition.items():
+            if self.is_global or found.partition_path in runs_of:
+                by_partition.setdefault(found.partition_path, []).append(found)
+        read = slice_read(request.view.config, with_meta_fields(request.schema), request.merger)
+        for partition_path, own in by_partition.items():
             runs = request.runs if self.is_global else tuple(runs_of[partition_path])
-            for files in chunks(base_files, limit):
+            for files in chunks(own, limit):
                 output = f"{request.stage_folder}/hits-{number}"
-                facts = ProbeFacts(request.store, request.schema, request.merger)
-                yield _ProbeTask(facts, self, partition_path, files, runs, output)
+                yield _ProbeTask(request.store, read, self, partition_path, files, runs, output)
                 number += 1
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeFacts:
-    """What every task that looks into base files shares."""
-
-    store: StoreSpec
-    schema: pa.Schema
-    merger: RecordMerger
-
-
-@dataclass(frozen=True, slots=True)
 class _ProbeTask:
-    facts: ProbeFacts
+    store: StoreSpec
+    read: SliceRead
     index: SimpleIndex
     partition_path: str
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     runs: tuple[StagedRun, ...]
     output: str
 
 
 def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
-    """Look for the staged keys in a few base files of one partition; runs in a worker."""
-    store = open_store(task.facts.store)
+    """Look for the staged keys in a few file slices of one partition; runs in a worker."""
+    store = open_store(task.store)
     incoming = _Incoming.load(store, task)
     found = []
-    for file in task.files:
-        rows, routes = incoming.find(store, file, task)
+    for file_slice in task.slices:
+        rows, routes = incoming.find(store, file_slice, task)
         if len(rows):
-            found.append((task.partition_path, file.file_id, rows, routes))
+            found.append((task.partition_path, file_slice.file_id, rows, routes))
     return write_hits(store, f"{task.output}-{context.attempt}.arrow", found)
 
 
@@ -136,7 +133,7 @@ class _Incoming:
     def load(cls, store: Store, task: _ProbeTask) -> _Incoming:
         columns = [RECORD_KEY]
         if task.index.is_global:
-            columns += [KIND, PARTITION_PATH, *task.facts.merger.ordering_columns]
+            columns += [KIND, PARTITION_PATH, *task.read.merger.ordering_columns]
         with StageReader(store, columns) as reader:
             batches = [reader.read(run) for run in task.runs]
         rows = pa.Table.from_batches(batches)
@@ -144,17 +141,13 @@ class _Incoming:
         keys = rows[RECORD_KEY].combine_chunks().dictionary_encode()
         return cls(rows, np.concatenate(ordinals), keys.dictionary, np.asarray(keys.indices))
 
-    def find(self, store: Store, file: BaseFile, task: _ProbeTask) -> tuple[Rows, npt.NDArray[np.int8]]:
-        """Ordinals of the rows whose key the file holds, ascending, and the route of each."""
-        if self._outside(store, file):
-            return np.zeros(0, np.int64), np.zeros(0, np.int8)
-        schema = with_meta_fields(task.facts.schema)
+    def find(self, store: Store, file_slice: FileSlice, task: _ProbeTask) -> tuple[Rows, npt.NDArray[np.int8]]:
+        """Ordinals of the rows whose key the file slice holds, ascending, and the route of each."""
         decide_moves = task.index.is_global and task.index.update_partition_path
-        columns = [RECORD_KEY, *(task.facts.merger.ordering_columns if decide_moves else ())]
         stored_row = np.full(len(self.unique_keys), -1)
         kept: list[pa.Table] = []
         count = 0
-        for batch in read_base_file(store, file.path, schema, columns=columns, batch_rows=_KEY_BATCH_ROWS):
+        for batch in self._stored(store, file_slice, task, decide_moves=decide_moves):
             places = pc.index_in(batch[RECORD_KEY].combine_chunks(), value_set=self.unique_keys)
             matched = np.asarray(pc.is_valid(places))
             stored_row[np.asarray(places.drop_null())] = count + np.arange(int(matched.sum()))
@@ -169,6 +162,20 @@ class _Incoming:
         order = np.argsort(self.ordinals[hits])
         return self.ordinals[hits][order], routes[order]
 
+    def _stored(
+        self, store: Store, file_slice: FileSlice, task: _ProbeTask, *, decide_moves: bool
+    ) -> Iterator[pa.Table]:
+        """Keys that the file slice may hold; the merged records, with their ordering values, where these decide."""
+        columns = (RECORD_KEY, *(task.read.merger.ordering_columns if decide_moves else ()))
+        if decide_moves and file_slice.log_files:
+            yield from read_file_slice(store, file_slice, replace(task.read, columns=columns))
+            return
+        base = file_slice.base_file
+        if base is not None and not self._outside(store, base):
+            yield from read_base_file(store, base.path, task.read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS)
+        if file_slice.log_files:
+            yield pa.table({RECORD_KEY: logged_keys(store, file_slice, task.read)})
+
     def _routes(self, hits: Rows, stored: pa.Table | None, task: _ProbeTask) -> npt.NDArray[np.int8]:
         """Route of each hit of a global look-up."""
         newer = self.rows.take(pa.array(hits))
@@ -176,7 +183,7 @@ class _Incoming:
         routes = np.full(len(hits), np.int8(Route.UPDATE))
         if stored is None:
             return routes
-        wins = task.facts.merger.newer_wins(stored, newer)
+        wins = task.read.merger.newer_wins(stored, newer)
         kinds = np.asarray(newer[KIND].combine_chunks())
         deletes = kinds != Kind.ROW
         routes[elsewhere & ~deletes & wins] = Route.MOVE

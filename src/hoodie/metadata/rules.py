@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from hoodie.config import PYTHON_MERGER
 from hoodie.errors import UnsupportedError
+from hoodie.files.merged_slice import SliceRead
 from hoodie.format import table_keys as keys
 from hoodie.format.merge_config import MergeMode
-from hoodie.format.table_config import TableConfig
+from hoodie.format.table_config import TableConfig, TableType
 from hoodie.records.key_generator import KeyGenerator, key_generator_for
 from hoodie.records.merge import RecordMerger
 from hoodie.records.mergers import registered_merger
@@ -60,3 +63,25 @@ def table_merger(config: TableConfig) -> RecordMerger:
             "only the JVM has; write it with JVM Hudi, or create a table with a Python merger"
         )
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+
+
+def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | None = None) -> SliceRead:
+    """How file slices of a table are read, all columns of `schema` (meta columns among them).
+
+    `merger`: the table's, if the caller has it. On copy-on-write tables nothing is merged, whatever the rule.
+
+    Raises: as `table_merger`, on merge-on-read tables.
+    """
+    if merger is None:
+        is_merged = config.table_type is TableType.MERGE_ON_READ
+        merger = table_merger(config) if is_merged else RecordMerger(MergeMode.COMMIT_TIME_ORDERING)
+    rule = config.merge_rule
+    return SliceRead(
+        schema=schema,
+        columns=tuple(schema.names),
+        merger=merger,
+        delete_field=rule.delete_field,
+        delete_marker=rule.delete_marker,
+        partial_update_mode=rule.partial_update_mode,
+        unavailable_value=rule.unavailable_value,
+    )

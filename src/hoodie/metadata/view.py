@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from hoodie.config import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER, read_table_config
 from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.service_metadata import CleanMetadata
 from hoodie.format.table_config import TableConfig
-from hoodie.format.table_schema import avro_to_arrow, without_meta_fields
+from hoodie.format.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.metadata import record_index
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.commit_cache import CommitCache, CommitFacts
@@ -28,6 +29,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.index_view import IndexView
 from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.partitioned_index import partitioned_state
+from hoodie.metadata.rules import slice_read
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -228,7 +230,17 @@ class TableView:
             first = min(instant.requested_time for instant in self.later if instant.action.writes_data)
             before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
             self._check_not_cleaned(max(before, default=""))
-        return latest_slices(self.listing(partitions), self.timeline, self._replaced(as_of), as_of=as_of)
+        listing = self.listing(partitions)
+        version = self.config.version
+        return latest_slices(listing, self.timeline, self._replaced(as_of), as_of=as_of, version=version)
+
+    def slice_read(self) -> SliceRead:
+        """How its newest file slices are read, all columns.
+
+        Raises: as `rules.table_merger`, on merge-on-read tables; as `schema`.
+        """
+        read = slice_read(self.config, with_meta_fields(self.schema().arrow))
+        return read if self.config.version.value >= 8 else replace(read, timeline=self._whole_timeline())
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
         """File ids that completed replace commits took away, by partition path."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError, UnsupportedError
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys as keys
 from hoodie.format.table_config import BaseFileFormat
-from hoodie.index.record.differences import changes_between
 from hoodie.metadata import initialise, list_from_storage
 from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.files_partition import PARTITION as FILES
@@ -18,7 +17,7 @@ from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import IndexBuild, build_of, pending_indexing
-from hoodie.services.index_sizing import bucket_count, rows_of_files
+from hoodie.services.index_sizing import bucket_count, rows_of_slices
 from hoodie.services.index_switch import (
     cancel,
     differing,
@@ -35,12 +34,12 @@ from hoodie.timeline import Action, Heartbeat, State, TableLock, create_inflight
 class Begun:
     """A build that is on the timeline, new or taken up, and lives; None if there is nothing to build.
 
-    `rows` are those of the base files.
+    `rows` are those of the file slices.
     """
 
     build: IndexBuild | None = None
     heartbeat: Heartbeat | None = None
-    rows: dict[BaseFile, int] = field(default_factory=dict, hash=False)
+    rows: dict[FileSlice, int] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()
 
 
@@ -48,9 +47,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     """Put a build on the timeline, or find the one that died. Raises: as `build_record_index`."""
     view = TableView.load(state)
     check_buildable(view)
-    changes = changes_between([], view.slices())
-    files = [change.new for change in changes if change.new is not None]
-    rows = rows_of_files(engine_for, state.store.spec, files)
+    rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
     with TableLock(state.store):
         leftovers = Leftovers.find(state.store)
@@ -123,8 +120,7 @@ def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
         slices = view.as_completed_by(build.requested_time).slices()
     except UnsupportedError:
         return False
-    files = (found.base_file for found in slices if found.base_file is not None)
-    return all(view.store.head(file.path) is not None for file in files)
+    return all(view.store.head(path) is not None for found in slices for path in found.paths)
 
 
 def _with_metadata_table(view: TableView) -> TableView:

@@ -50,13 +50,13 @@ class IndexCall:
 def build_record_index(call: IndexCall, *, buckets: int | None = None) -> ServiceResult:
     """Build the record index, or build it anew if it has another number of buckets than asked for.
 
-    `buckets`: None takes the number from the rows that the footers of the base files tell, at a million keys each. An
+    `buckets`: None takes the number from the rows of the table, at a million keys each. An
     index that is there already stays, unless a number is asked for that is not its own. The table's properties tell
     JVM writers to keep it.
 
     Raises:
         RecordKeyError: rows that share a key, of which an index would know one; names some. Nothing is switched on.
-        UnsupportedError: table version 6, file slices with log files, tables without meta fields.
+        UnsupportedError: table version 6, tables without meta fields.
         CommitConflictError: another build runs; a JVM write did not end in time; files it compares were cleaned away.
     """
     times = PhaseTimes()

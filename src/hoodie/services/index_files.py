@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import FileSlice
 from hoodie.files.staged_keys import KeyGroups
 from hoodie.format.commit_metadata import WriteStat
 from hoodie.format.filenames import BaseFileName, LogFileName
@@ -20,7 +20,7 @@ from hoodie.metadata.record_index import FILE_ID_PREFIX
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.index_plan import IndexBuild
-from hoodie.services.index_sizing import rows_of_files
+from hoodie.services.index_sizing import rows_of_slices
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineZone, parse_instant_time
 
@@ -30,8 +30,8 @@ _EXAMPLES_MAX = 5
 class IndexFiles:
     """Writes the files of one build, and counts. Driver memory: the table's file slices, twice."""
 
-    def __init__(self, state: TableState, engine_for: EngineFor, build: IndexBuild, rows: dict[BaseFile, int]) -> None:
-        """`rows` are those of the base files as far as they are known."""
+    def __init__(self, state: TableState, engine_for: EngineFor, build: IndexBuild, rows: dict[FileSlice, int]) -> None:
+        """`rows` are those of file slices as far as they are known."""
         self.build = build
         self.entries = 0
         self.files_read = 0
@@ -42,6 +42,7 @@ class IndexFiles:
         self._engine_for = engine_for
         self._rows = rows
         self._slices: list[FileSlice] = []
+        self._read = TableView.load(state).slice_read()
         self._round = 0
 
     def write_base(self, folder: str) -> None:
@@ -125,7 +126,7 @@ class IndexFiles:
 
     def _staged(self, changes: Sequence[FileGroupChange], folder: str) -> StagedBuckets:
         stage = EntryStage(folder, KeyGroups(self.build.buckets))
-        staged = stage_changes(self._engine_for, self._state.store.spec, changes, stage)
+        staged = stage_changes(self._engine_for, self._state.store.spec, changes, stage, self._read)
         return StagedBuckets.of(staged, self.build.buckets)
 
     def _locations(
@@ -162,18 +163,18 @@ class IndexFiles:
         return found
 
     def _rows_of_slices(self) -> int:
-        files = [found.base_file for found in self._slices if found.base_file is not None]
-        unknown = [file for file in files if file not in self._rows]
+        unknown = [found for found in self._slices if found not in self._rows]
         if unknown:
-            self._rows |= rows_of_files(self._engine_for, self._state.store.spec, unknown)
-        return sum(self._rows[file] for file in files)
+            self._rows |= rows_of_slices(self._engine_for, self._state.store.spec, unknown, self._read)
+        return sum(self._rows[found] for found in self._slices)
 
     def _check_there(self, changes: Iterable[FileGroupChange]) -> None:
-        for change in changes:
-            if change.old is not None and self._state.store.head(change.old.path) is None:
+        old = [path for change in changes if change.old is not None for path in change.old.paths]
+        for path in old:
+            if self._state.store.head(path) is None:
                 self.is_outdated = True
                 raise CommitConflictError(
-                    f"{change.old.path} was cleaned away, or rolled back, while the index was built, so that what "
+                    f"{path} was cleaned away, or rolled back, while the index was built, so that what "
                     "changed since cannot be told; build it again (and keep more with hoodie.clean.commits.retained)"
                 )
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie import config as options
 from hoodie.config import Option
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import open_parquet
-from hoodie.files.slices import BaseFile
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import FileSlice
+from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec, open_store
 
 KEYS_PER_BUCKET = 1_000_000
@@ -47,31 +49,36 @@ def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None 
     return min(max(wanted, least), most, BUCKETS_MAX)
 
 
-def rows_of_files(
-    engine_for: Callable[[int], Engine], store: StoreSpec, files: Sequence[BaseFile]
-) -> dict[BaseFile, int]:
-    """Rows of each base file, as its footer says.
+def rows_of_slices(
+    engine_for: Callable[[int], Engine], store: StoreSpec, slices: Sequence[FileSlice], read: SliceRead
+) -> dict[FileSlice, int]:
+    """Rows of each file slice: as the base file's footer says, or by merging where there are log files.
 
     Raises: CorruptFileError for a file that is no whole Parquet file; FileNotFoundError.
     """
-    pieces = [tuple(files[start : start + _FILES_PER_TASK]) for start in range(0, len(files), _FILES_PER_TASK)]
-    engine = engine_for(len(files) * _FOOTER_BYTES)
-    counts = engine.run(_count_rows, [_CountTask(store, piece) for piece in pieces])
+    pieces = [tuple(slices[start : start + _FILES_PER_TASK]) for start in range(0, len(slices), _FILES_PER_TASK)]
+    engine = engine_for(sum(found.size_bytes if found.log_files else _FOOTER_BYTES for found in slices))
+    keys_only = replace(read, columns=(RECORD_KEY,))
+    counts = engine.run(_count_rows, [_CountTask(store, piece, keys_only) for piece in pieces])
     return {
-        file: rows for piece, found in zip(pieces, counts, strict=True) for file, rows in zip(piece, found, strict=True)
+        found: rows for piece, told in zip(pieces, counts, strict=True) for found, rows in zip(piece, told, strict=True)
     }
 
 
 @dataclass(frozen=True, slots=True)
 class _CountTask:
     store: StoreSpec
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
+    read: SliceRead
 
 
 def _count_rows(task: _CountTask, _context: TaskContext) -> list[int]:
     store = open_store(task.store)
     rows = []
-    for file in task.files:
-        with open_parquet(store, file.path) as parquet:
+    for found in task.slices:
+        if found.log_files or found.base_file is None:
+            rows.append(sum(merged.num_rows for merged in read_file_slice(store, found, task.read)))
+            continue
+        with open_parquet(store, found.base_file.path) as parquet:
             rows.append(int(parquet.metadata.num_rows))
     return rows

@@ -42,14 +42,14 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
 
     Raises:
         InvalidConfigError: the table has no record index.
-        UnsupportedError: file slices with log files; an index with buckets for each partition.
+        UnsupportedError: an index with buckets for each partition.
     """
     started = time.perf_counter()
     found = consistent_state(state)
     changes = changes_between([], found.slices)
     with stage_folder(state.store) as folder:
         stage = EntryStage(folder, KeyGroups(len(found.index.buckets)))
-        staged = stage_changes(engine_for, state.store.spec, changes, stage)
+        staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
         by_bucket = StagedBuckets.of(staged, len(found.index.buckets))
         size_bytes = sum(bucket.size_bytes for bucket in found.index.buckets)
         work_bytes = size_bytes + sum(entries.rows for entries in staged) * ENTRY_BYTES
@@ -74,7 +74,7 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
     changes = changes_between(old, found.slices)
     with stage_folder(state.store) as folder:
         stage = EntryStage(folder, KeyGroups(len(found.index.buckets)))
-        staged = stage_changes(engine_for, state.store.spec, changes, stage)
+        staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
         by_bucket = StagedBuckets.of(staged, len(found.index.buckets))
         engine = engine_for(sum(change.size_bytes for change in changes))
         parts = check_entries(engine, state.store.spec, by_bucket, found.index.buckets)

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from hoodie.conditional import UpdatePlan
 from hoodie.metadata.view import TableView
 from hoodie.read.lookup import key_columns
-from hoodie.read.plan import ScanPlan, plan_scan
+from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.engine import guarded, session_of
@@ -18,16 +19,16 @@ from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, BucketLookUp, with_w
 from hoodie.spark.scan import read_scan
 
 
-def assigned(session: Any, plan: ScanPlan, assignments: Mapping[str, str]) -> Any:
-    """The rows of an update's plan with the assignments made by Spark."""
-    frame = read_scan(session, plan)
+def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:
+    """The rows that an update writes, with the assignments made by Spark."""
+    frame = read_scan(session, plan.scan)
     types = frame.schema
     return frame.select(
         *(
             F.expr(assignments[name]).cast(types[name].dataType).alias(name)
             if name in assignments
             else F.col(f"`{name}`")
-            for name in frame.columns
+            for name in plan.columns
         )
     )
 

@@ -14,7 +14,7 @@ from hoodie.format.service_metadata import RequestedReplaceMetadata
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
 from hoodie.write.bulk import BulkWrite
-from hoodie.write.outcome import result_of
+from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.record_locations import entry_stage, forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -35,14 +35,15 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     setup = _setup(call, data)
     watch = Stopwatch()
     exchange = _exchange(setup, sort)
-    with stage_folder(setup.view.store) as folder, setup.begin(Action.COMMIT, WriteOperation.BULK_INSERT) as write:
+    with stage_folder(setup.view.store) as folder, setup.begin(setup.write_action, WriteOperation.BULK_INSERT) as write:
         written = _write(setup, data, write, folder, exchange, watch)
         with watch.phase("index"):
             index = write_record_locations(setup, write, written.entries)
         with watch.phase("commit"):
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, index=index)
-    return result_of(write, written.stats, watch, index=index)
+    later = compact_after(setup, (), written.stats, watch)
+    return result_of(write, written.stats, watch, index=index, later=later)
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:

@@ -25,6 +25,9 @@ _KEYS_STAY_UNIQUE = frozenset(
 )
 """Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
 
+_COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
+"""Operations that change no record: what is appended meanwhile belongs to the file slice that they begin."""
+
 
 def check_no_exclusive_service(view: TableView) -> None:
     """Refuse to write while a restore runs, or the JVM builds an index: both take the table's state for theirs.
@@ -98,6 +101,9 @@ def _check_against(
     is_global: bool,
     indexed: IndexedWrite | None,
 ) -> None:
+    if theirs.operation_type in _COMPACTIONS:
+        _check_against_compaction(metadata, instant, theirs)
+        return
     shared = ours & _touched(theirs)
     our_inserts, their_inserts = _inserting_partitions(metadata), _inserting_partitions(theirs)
     partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
@@ -113,6 +119,21 @@ def _check_against(
         raise CommitConflictError(
             f"{instant} completed while this write ran and may have changed records with the same keys; nothing was "
             "committed, try again"
+        )
+
+
+def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs: CommitMetadata) -> None:
+    """A new base file that was made of the one before the compaction would hide what the compaction merged."""
+    rewritten = {
+        (stat.partition_path or "", stat.file_id)
+        for stat in metadata.write_stats()
+        if not (stat.is_log_append or stat.is_new_file_group)
+    }
+    shared = sorted(rewritten & _touched(theirs))
+    if shared:
+        raise CommitConflictError(
+            f"{instant} compacted file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]}, which this "
+            "write rewrote meanwhile; nothing was committed, try again"
         )
 
 

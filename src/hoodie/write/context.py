@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.files.base_file import ParquetOptions
+from hoodie.files.merged_slice import SliceRead
+from hoodie.format.data_block import DataFormat
 from hoodie.index.record import EntryStage
 from hoodie.records.merge import RecordMerger
 from hoodie.storage import StoreSpec
@@ -21,8 +23,21 @@ class FileSizing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """How log blocks are written. `avro_schema` has the meta fields and the columns of the rows."""
+
+    avro_schema: str
+    data_format: DataFormat
+    block_bytes_max: int
+    read: SliceRead
+    """How stored rows are read where they are needed; its columns are chosen by who reads."""
+    is_partial: bool = False
+    """Whether rows have some of the table's columns only, which overlay those of the stored row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """Facts of one write that its workers share. `schema` has the data columns, no meta columns."""
+    """Facts of one write that its workers share. `schema` has the data columns that it writes, no meta columns."""
 
     store: StoreSpec
     schema: pa.Schema
@@ -36,3 +51,5 @@ class WriteContext:
     sizing: FileSizing = field(default_factory=FileSizing)
     entries: EntryStage | None = None
     """Where entries of the record index are staged, if the table has one."""
+    log: LogOptions | None = None
+    """How changes are appended to logs; None on copy-on-write tables."""

@@ -21,7 +21,7 @@ from hoodie.format.table_config import TableConfig, TableType, TimelineTimezone
 from hoodie.format.table_creation import NewTable, new_table_config
 from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.versions import TableVersion
-from hoodie.index import index_name, stored_index, table_index
+from hoodie.index import RECORD_INDEXES, index_name, stored_index, table_index
 from hoodie.metadata.rules import table_key_generator
 from hoodie.records.merge import MergeFunction, RecordMerger
 from hoodie.records.mergers import register_merger
@@ -173,8 +173,12 @@ def _type(wanted: CreateOptions) -> TableType:
 
 
 def _check_supported(wanted: CreateOptions) -> None:
-    if _type(wanted) is TableType.MERGE_ON_READ:
-        raise UnsupportedError("type='merge_on_read' comes with hoodie 0.3; this release writes 'copy_on_write'")
+    is_merged_late = _type(wanted) is TableType.MERGE_ON_READ and callable(wanted.merge_mode)
+    if is_merged_late and index_name(wanted.index) in RECORD_INDEXES:
+        raise UnsupportedError(
+            f"index={wanted.index!r} with a Python merger on a merge-on-read table: which records it deletes shows "
+            "when logs are merged, long after the index was told; use index='simple' or 'global_simple'"
+        )
     if wanted.table_version != 9:
         raise UnsupportedError(
             f"table_version={wanted.table_version}: this release creates version 9; versions 6 and 8 it reads"

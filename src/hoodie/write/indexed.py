@@ -1,4 +1,4 @@
-"""Upsert and delete: find each key's file group, then rewrite just the file groups that change."""
+"""Upsert and delete: find each key's file group, then rewrite, or append to, just the file groups that change."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from hoodie.files.staged import stage_folder
 from hoodie.format.commit_metadata import WriteOperation
 from hoodie.index import Tagged, TagRequest
 from hoodie.services.busy_groups import groups_being_clustered
-from hoodie.timeline import Action
 from hoodie.write.conflicts import refuse_clustered
-from hoodie.write.file_task import WriteFile
-from hoodie.write.outcome import result_of
+from hoodie.write.file_group_task import WriteFileGroup
+from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_locations import entry_stage, write_record_locations
 from hoodie.write.record_size import record_bytes
@@ -28,6 +27,15 @@ def upsert(call: WriteCall, data: Dataset) -> WriteResult:
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, CommitConflictError; nothing is committed then.
     """
     return _write(WriteSetup.of(call, data.schema), data, WriteOperation.UPSERT)
+
+
+def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
+    """Set some columns of records that a merge-on-read table has: only these columns are logged.
+
+    `data` has the columns that name the record, those that order its versions, and the `changed` ones; rows of unknown
+    keys change nothing. Raises: as `upsert`.
+    """
+    return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT)
 
 
 def insert(call: WriteCall, data: Dataset) -> WriteResult:
@@ -54,7 +62,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
     with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, folder)
-        with setup.begin(Action.COMMIT, operation) as write:
+        with setup.begin(setup.write_action, operation) as write:
             clustered = groups_being_clustered(write.view)
             with watch.phase("tag"):
                 tagged = _tag(setup, write, staged, folder) if is_indexed else _untagged(write, staged)
@@ -65,7 +73,8 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
                 sizing=setup.sizing,
                 record_bytes=record_bytes(write.view, staged.runs, setup.options),
-                deletes_only=operation is WriteOperation.DELETE,
+                known_only=operation is WriteOperation.DELETE or setup.changed is not None,
+                storage=setup.storage,
             )
             with watch.phase("write"):
                 rows = TaggedRows(staged.runs, tagged.hits, is_global)
@@ -77,8 +86,9 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 write.commit(
                     written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global, index=index
                 )
+    later = compact_after(setup, tagged.slices, written.stats, watch)
     moves = sum(hit.moves for hit in tagged.hits)
-    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index)
+    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, later=later)
 
 
 def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:
@@ -130,5 +140,5 @@ def _write_files(
     entries = entry_stage(write, folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
     work_bytes = sum(run.size_bytes for run in rows.runs)
-    work_bytes += sum(task.base_file.size_bytes for task in tasks if task.base_file)
-    return Written.together(setup.engine_for(work_bytes).run(WriteFile(context, rows), tasks))
+    work_bytes += sum(task.size_bytes for task in tasks)
+    return Written.together(setup.engine_for(work_bytes).run(WriteFileGroup(context, rows), tasks))

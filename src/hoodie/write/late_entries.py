@@ -64,12 +64,12 @@ def late_entries(
     They are told from the files it wrote and those before. Memory: as `stage_changes`, on threads of this process.
     """
     store = now.store
-    replaced_ids = metadata.partition_to_replace_file_ids or {}
-    replaced = [found for found in now.slices(set(replaced_ids)) if found.file_id in replaced_ids[found.partition_path]]
+    touched = {stat.partition_path or "" for stat in metadata.write_stats()}
+    current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
     moment = parse_instant_time(instant_time, now.layout.zone)
     with stage_folder(store) as folder:
         stage = EntryStage(folder, KeyGroups(len(state.buckets)))
-        staged = stage_changes(local_engine, store.spec, changes_of(metadata, replaced), stage)
+        staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())
         written = write_entries(
             LocalEngine(),
             store.spec,

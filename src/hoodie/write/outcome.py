@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from hoodie import config as options
+from hoodie.files.slices import FileSlice
 from hoodie.format.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
+from hoodie.metadata.view import TableView
+from hoodie.services.compaction_run import compact_inline
+from hoodie.services.result import ServiceResult
 from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.setup import WriteSetup
 from hoodie.write.transaction import Transaction
+
+_BACKLOG_FACTOR = 2
+"""A backlog of so many times the log files after which a compaction is due is one that grows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """What a write of a merge-on-read table leaves to be done, and what was done of it at once."""
+
+    backlog: float = 0.0
+    compaction: ServiceResult | None = None
+    notes: tuple[str, ...] = ()
+
+
+def compact_after(
+    setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: Stopwatch
+) -> Later:
+    """Compact, or plan to, if that is due; and count what waits.
+
+    `slices` are those of the touched partitions as the write found them. The count is of before, unless a compaction
+    was carried out.
+    """
+    if not setup.is_merge_on_read:
+        return Later()
+    partitions = {stat.partition_path or "" for stat in stats}
+    logs = sum(len(found.log_files) for found in slices if found.partition_path in partitions)
+    logs += sum(stat.is_log_append for stat in stats)
+    groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
+    with watch.phase("compact"):
+        compaction = compact_inline(setup.call.state, setup.options, setup.engine_for)
+    if compaction is not None and options.COMPACT_INLINE.get(setup.options):
+        now = TableView.load(setup.call.state).slices(partitions)
+        logs, groups = sum(len(found.log_files) for found in now), len(now)
+    backlog = logs / max(groups, 1)
+    notes: tuple[str, ...] = ()
+    if backlog >= _BACKLOG_FACTOR * options.COMPACT_DELTA_COMMITS.get(setup.options):
+        notes = (
+            f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
+            f"after t.schedule_compaction(), run `hoodie services run`, or set {options.COMPACT_INLINE.key}=true",
+        )
+    return Later(backlog=backlog, compaction=compaction, notes=notes)
 
 
 def result_of(
@@ -19,8 +67,10 @@ def result_of(
     moves: int = 0,
     look_up: LookUpCost | None = None,
     index: WrittenEntries | None = None,
+    later: Later | None = None,
 ) -> WriteResult:
     """The result of a write; `moves` rows were deleted in one partition and inserted in another: they are updates."""
+    later = later or Later()
     notes = [
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
         for done in write.rolled_back
@@ -38,9 +88,12 @@ def result_of(
         updated=sum(stat.num_update_writes for stat in stats) + moves,
         deleted=sum(stat.num_deletes for stat in stats) - moves,
         files_created=sum(stat.is_new_file_group for stat in stats),
-        files_updated=sum(not stat.is_new_file_group for stat in stats),
+        files_updated=sum(not (stat.is_new_file_group or stat.is_log_append) for stat in stats),
+        log_files_appended=sum(stat.is_log_append for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         seconds=watch.seconds(),
+        backlog=later.backlog,
         look_up=look_up,
-        notes=tuple(notes),
+        compaction=later.compaction,
+        notes=(*notes, *later.notes),
     )

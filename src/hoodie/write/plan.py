@@ -1,19 +1,32 @@
 """Where changes go: updates to their file group, inserts to small file groups until these are full, the rest to new.
 
 A pure function of the staged runs, the index's hits and the file slices: the workload profile of docs/format/table.md
-§9.1, and the file sizing of the copy-on-write design.
+§9.1. On copy-on-write tables a file group that changes gets a new base file; on merge-on-read tables what changes is
+appended to its log, new file groups open with a base file, and inserts share logs only if the index finds them there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeVar
 
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staged import StagedHits, StagedRun
 from hoodie.records.key_hash import HASH_END
 from hoodie.write.context import FileSizing
+
+
+class Storage(Enum):
+    """How a table takes changes of file groups that it has."""
+
+    REWRITE = auto()
+    """Copy-on-write: updates and inserts are merged into a new base file."""
+    APPEND_UPDATES = auto()
+    """Merge-on-read: updates go to logs; inserts to base files without logs, as the index does not look into those."""
+    APPEND = auto()
+    """Merge-on-read, with an index that finds keys in logs: everything goes to logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +68,33 @@ def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, .
 class FileTask:
     """Everything that happens to one file group in one write.
 
-    `base_file` None opens a new file group. `hits` are its updates; `inserts` is its share of the partition's inserts:
-    the staged rows with this partition path that no index found.
+    `file_slice` None opens a new file group. `hits` are its updates; `inserts` is its share of the partition's inserts:
+    the staged rows with this partition path that no index found. `appends`: to its log, instead of a new base file.
     """
 
     partition_path: str
-    base_file: BaseFile | None
+    file_slice: FileSlice | None
     hits: tuple[StagedHits, ...]
     inserts: HashRange | None
     insert_rows: int
+    appends: bool = False
+
+    @property
+    def base_file(self) -> BaseFile | None:
+        """The base file that is there."""
+        return None if self.file_slice is None else self.file_slice.base_file
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the task reads of the file group."""
+        return self.base_file.size_bytes if self.base_file is not None and not self.appends else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A part of a partition's inserts and the file it goes to (None: a new one)."""
+    """A part of a partition's inserts and the file group it goes to (None: a new one)."""
 
-    base_file: BaseFile | None
+    file_slice: FileSlice | None
     hash_range: HashRange
     rows: int
 
@@ -82,24 +106,31 @@ def plan_files(
     *,
     sizing: FileSizing,
     record_bytes: float,
-    deletes_only: bool = False,
+    known_only: bool = False,
+    storage: Storage = Storage.REWRITE,
 ) -> list[FileTask]:
     """One task per file group that changes, sorted by partition path.
 
     `slices` are the latest ones of every partition that runs or hits name; `record_bytes` is the expected size of a
-    record in a base file. `deletes_only`: rows without a hit have nothing to delete and go nowhere.
+    record in a base file. `known_only`: rows without a hit have nothing to delete or to update, and go nowhere.
     """
-    files_of: dict[str, list[BaseFile]] = {}
+    slices_of: dict[str, list[FileSlice]] = {}
     for found in slices:
-        if found.base_file is not None:
-            files_of.setdefault(found.partition_path, []).append(found.base_file)
+        if found.base_file is not None or storage is not Storage.REWRITE:
+            slices_of.setdefault(found.partition_path, []).append(found)
     tasks: list[FileTask] = []
     for partition in _partitions(runs, hits):
-        files = files_of.get(partition.path, [])
-        expected = 0 if deletes_only else partition.inserts_expected()
-        shares = list(_place(expected, files, sizing, record_bytes))
-        tasks += _tasks(partition, files, shares)
+        own = slices_of.get(partition.path, [])
+        expected = 0 if known_only else partition.inserts_expected()
+        shares = list(
+            _place(expected, [found for found in own if _takes_inserts(found, storage)], sizing, record_bytes)
+        )
+        tasks += _tasks(partition, own, shares, storage)
     return tasks
+
+
+def _takes_inserts(found: FileSlice, storage: Storage) -> bool:
+    return storage is not Storage.APPEND_UPDATES or not found.log_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,53 +159,56 @@ def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterat
         yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
 
 
-def _tasks(partition: _Partition, files: list[BaseFile], shares: list[_Share]) -> Iterator[FileTask]:
+def _tasks(
+    partition: _Partition, slices: list[FileSlice], shares: list[_Share], storage: Storage
+) -> Iterator[FileTask]:
     """Join updates and insert shares by file group."""
-    share_of = {share.base_file.file_id: share for share in shares if share.base_file is not None}
+    share_of = {share.file_slice.file_id: share for share in shares if share.file_slice is not None}
     hits_of: dict[str, list[StagedHits]] = {}
     for hit in partition.hits:
         hits_of.setdefault(hit.file_id, []).append(hit)
-    for file in files:
-        share, hits = share_of.get(file.file_id), tuple(hits_of.get(file.file_id, ()))
+    for found in slices:
+        share, hits = share_of.get(found.file_id), tuple(hits_of.get(found.file_id, ()))
         if share is None and not hits:
             continue
         yield FileTask(
             partition_path=partition.path,
-            base_file=file,
+            file_slice=found,
             hits=hits,
             inserts=share.hash_range if share else None,
             insert_rows=share.rows if share else 0,
+            appends=storage is Storage.APPEND or (storage is Storage.APPEND_UPDATES and share is None),
         )
     for share in shares:
-        if share.base_file is None:
+        if share.file_slice is None:
             yield FileTask(
                 partition_path=partition.path,
-                base_file=None,
+                file_slice=None,
                 hits=(),
                 inserts=share.hash_range,
                 insert_rows=share.rows,
             )
 
 
-def _place(rows: int, files: list[BaseFile], sizing: FileSizing, record_bytes: float) -> Iterator[_Share]:
-    """Share out a partition's inserts: smallest small file first, then evenly over new files."""
+def _place(rows: int, slices: list[FileSlice], sizing: FileSizing, record_bytes: float) -> Iterator[_Share]:
+    """Share out a partition's inserts: smallest small file group first, then evenly over new ones."""
     if rows <= 0:
         return
-    placed: list[tuple[BaseFile | None, int]] = []
+    placed: list[tuple[FileSlice | None, int]] = []
     left = rows
-    for file in sorted(files, key=lambda found: (found.size_bytes, found.file_id)):
-        room = int((sizing.max_file_bytes - file.size_bytes) / record_bytes)
-        if left <= 0 or file.size_bytes >= sizing.small_file_bytes:
+    for found in sorted(slices, key=lambda found: (found.size_bytes, found.file_id)):
+        room = int((sizing.max_file_bytes - found.size_bytes) / record_bytes)
+        if left <= 0 or found.size_bytes >= sizing.small_file_bytes:
             break
         if room > 0:
-            placed.append((file, min(room, left)))
+            placed.append((found, min(room, left)))
             left -= min(room, left)
     if left > 0:
         count = -(-left // max(int(sizing.max_file_bytes / record_bytes), 1))
         placed += [(None, -(-left // count))] * count
     total = sum(share for _, share in placed)
     before = 0
-    for file_or_none, share in placed:
+    for slice_or_none, share in placed:
         start, end = before * HASH_END // total, (before + share) * HASH_END // total
         before += share
-        yield _Share(file_or_none, HashRange(start, end), share)
+        yield _Share(slice_or_none, HashRange(start, end), share)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypedDict
 
-import pyarrow as pa
-
-from hoodie.engine import Engine, TaskContext
-from hoodie.files.base_file import read_base_file
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import FileSlice
 from hoodie.files.staged_keys import KeyGroups
-from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.record import (
     EntryStage,
-    EntryWriter,
     StagedEntries,
     WrittenEntries,
     write_entries,
     write_partitioned_entries,
 )
-from hoodie.records.change import RECORD_KEY
-from hoodie.storage import StoreSpec, open_store
+from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.timeline import parse_instant_time
 from hoodie.write.setup import WriteSetup
 from hoodie.write.transaction import Transaction
@@ -67,23 +59,5 @@ def forget_slices(
     stage = entry_stage(write, folder)
     if stage is None:
         return ()
-    store = write.view.store.spec
-    tasks = [_ForgetTask(store, stage, found.base_file) for found in slices if found.base_file is not None]
-    engine: Engine = setup.engine_for(sum(task.base_file.size_bytes for task in tasks))
-    return tuple(found for found in engine.run(_forget, tasks) if found is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class _ForgetTask:
-    store: StoreSpec
-    stage: EntryStage
-    base_file: BaseFile
-
-
-def _forget(task: _ForgetTask, context: TaskContext) -> StagedEntries | None:
-    """Stage the keys of one base file as deleted."""
-    store = open_store(task.store)
-    entries = EntryWriter(store, task.stage, context)
-    for rows in read_base_file(store, task.base_file.path, with_meta_fields(pa.schema([])), columns=[RECORD_KEY]):
-        entries.delete(rows[RECORD_KEY], task.base_file.partition_path)
-    return entries.close()
+    changes = [FileGroupChange(found.partition_path, found.file_id, found, None) for found in slices]
+    return tuple(stage_changes(setup.engine_for, write.view.store.spec, changes, stage, write.view.slice_read()))

@@ -10,15 +10,17 @@ from typing import Any
 
 from hoodie import progress
 from hoodie.index import LookUpCost
+from hoodie.services.result import ServiceResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
     """Outcome of one write: records by what happened to them, files, bytes, and seconds by phase.
 
-    `seconds` has the keys stage, tag, write, index, commit and total. `backlog` counts log files per slice that wait
-    for compaction (none on copy-on-write tables). `look_up` is what tagging took in the record index. `notes` are
-    things worth knowing, such as a dead writer's rollback.
+    `seconds` has the keys stage, tag, write, index, commit and total, and compact if a compaction followed. `backlog`
+    is how many log files wait for compaction, per file slice of the partitions that the write touched (none on
+    copy-on-write tables). `look_up` is what tagging took in the record index, `compaction` what was compacted, or
+    planned, after the write. `notes` are things worth knowing, such as a dead writer's rollback.
     """
 
     instant: str
@@ -34,6 +36,7 @@ class WriteResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     backlog: float = 0.0
     look_up: LookUpCost | None = None
+    compaction: ServiceResult | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,7 +45,9 @@ class WriteResult:
 
     def __str__(self) -> str:
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
-        files = f"{self.files_created} new and {self.files_updated} rewritten files, {self.bytes_written / 1e6:,.1f} MB"
+        logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
+        written = f"{self.bytes_written / 1e6:,.1f} MB"
+        files = f"{self.files_created} new and {self.files_updated} rewritten files{logs}, {written}"
         phases = ", ".join(
             f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005
         )
@@ -50,6 +55,8 @@ class WriteResult:
             f"{self.operation} at {self.instant}: {changed}",
             f"  {files} in {self.seconds.get('total', 0.0):.2f} s ({phases})",
             *([] if self.look_up is None else [f"  {self.look_up}"]),
+            *([f"  {self.backlog:.1f} log files per file slice wait for compaction"] if self.backlog else []),
+            *([] if self.compaction is None else [f"  {line}" for line in str(self.compaction).splitlines()]),
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -66,7 +73,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
-        self._seconds = dict.fromkeys(("stage", "tag", "write", "index", "commit"), 0.0)
+        self._seconds: dict[str, float] = dict.fromkeys(("stage", "tag", "write", "index", "commit"), 0.0)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -76,7 +83,7 @@ class Stopwatch:
             with progress.phase(name):
                 yield
         finally:
-            self._seconds[name] += time.perf_counter() - started
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
 
     def seconds(self) -> dict[str, float]:
         """All phases and the total so far."""

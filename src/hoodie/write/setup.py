@@ -17,19 +17,21 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedEr
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
 from hoodie.format.commit_metadata import WriteOperation
+from hoodie.format.data_block import DataFormat, log_schema
 from hoodie.format.key_hashes import record_index_hash
 from hoodie.format.schema_evolution import evolve
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
+from hoodie.format.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
-from hoodie.metadata.rules import table_key_generator, table_merger
+from hoodie.metadata.rules import slice_read, table_key_generator, table_merger
 from hoodie.metadata.view import TableSchema, TableState, TableView
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.merge import RecordMerger
 from hoodie.timeline import Action
 from hoodie.write.conflicts import known_schema
-from hoodie.write.context import FileSizing, WriteContext
+from hoodie.write.context import FileSizing, LogOptions, WriteContext
+from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
 from hoodie.write.transaction import Transaction, transaction
 
@@ -50,7 +52,11 @@ class WriteCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSetup:
-    """The settled facts of one write. `schema` is the table's, evolved by the incoming data."""
+    """The settled facts of one write. `schema` is the table's, evolved by the incoming data.
+
+    `changed`: the only columns that the rows bring, besides those that name the record and order its versions; None for
+    whole rows.
+    """
 
     call: WriteCall
     view: TableView
@@ -59,10 +65,11 @@ class WriteSetup:
     merger: RecordMerger
     index: Index
     options: Mapping[str, str]
+    changed: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, call: WriteCall, incoming: pa.Schema | None) -> WriteSetup:
-        """Work out the facts; `incoming` is the schema of full rows, None where only keys (or nothing) come in.
+    def of(cls, call: WriteCall, incoming: pa.Schema | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
+        """Work out the facts; `incoming` is the schema of whole rows, None where only parts of them (or nothing) come.
 
         Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
         """
@@ -81,13 +88,32 @@ class WriteSetup:
             merger=merger,
             index=index,
             options=effective,
+            changed=changed,
         )
+
+    @property
+    def staged_schema(self) -> pa.Schema:
+        """The columns that come in: all of the table, or those that a partial update needs, in the table's order."""
+        if self.changed is None:
+            return self.schema.arrow
+        config = self.view.config
+        naming = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+        wanted = {*naming, *self.written_schema.names}
+        return pa.schema([field for field in self.schema.arrow if field.name in wanted])
+
+    @property
+    def written_schema(self) -> pa.Schema:
+        """The columns that reach the files."""
+        if self.changed is None:
+            return self.schema.arrow
+        wanted = {*self.changed, *self.merger.ordering_columns}
+        return pa.schema([field for field in self.schema.arrow if field.name in wanted])
 
     def preparation(self, *, keys_only: bool = False, buckets: int = 0) -> Preparation:
         """The first step for this write's data."""
         rule = self.view.config.merge_rule
         return Preparation(
-            schema=self.schema.arrow,
+            schema=self.staged_schema,
             key_generator=self.key_generator,
             delete_field=rule.delete_field,
             delete_marker=rule.delete_marker,
@@ -103,7 +129,7 @@ class WriteSetup:
         codec = options.CODEC.get(self.options)
         return WriteContext(
             store=self.view.store.spec,
-            schema=self.schema.arrow,
+            schema=self.written_schema,
             merger=self.merger,
             instant_time=instant_time,
             combine=combine,
@@ -111,7 +137,36 @@ class WriteSetup:
             parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
             sizing=self.sizing,
             entries=entries,
+            log=self._log_options() if self.is_merge_on_read else None,
         )
+
+    def _log_options(self) -> LogOptions:
+        """How this write appends to logs."""
+        columns = None if self.changed is None else self.written_schema.names
+        return LogOptions(
+            avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
+            data_format=DataFormat(options.LOG_BLOCK_FORMAT.get(self.options)),
+            block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
+            read=slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger),
+            is_partial=self.changed is not None,
+        )
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether changes are appended to logs."""
+        return self.view.config.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def write_action(self) -> Action:
+        """The action of a write that replaces no file groups."""
+        return Action.DELTA_COMMIT if self.is_merge_on_read else Action.COMMIT
+
+    @property
+    def storage(self) -> Storage:
+        """How the table takes changes of the file groups that it has."""
+        if not self.is_merge_on_read:
+            return Storage.REWRITE
+        return Storage.APPEND if self.index.indexes_logs else Storage.APPEND_UPDATES
 
     @property
     def sizing(self) -> FileSizing:
@@ -195,7 +250,6 @@ def check_writable(view: TableView) -> None:
             "upgrades a table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
         )
     missing = {
-        "merge-on-read tables (they come with hoodie 0.3)": config.table_type is TableType.MERGE_ON_READ,
         "tables without record key fields (automatic keys come with a later release)": not config.record_key_fields,
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,

@@ -28,20 +28,37 @@ def changes_of(store: Store, context: WriteContext, rows: TaggedRows, task: File
     All updates are in the first part. A part without a row to write does not come, so nothing comes where nothing is to
     do. Memory: the updates, and about 64 MiB of inserts.
     """
-    runs = rows.runs_for(task.partition_path)
+    updates = updates_of(store, context, rows, task)
+    inserts = inserts_of(store, context, rows, task)
+    if updates is not None:
+        # The first inserts come with them, so that one pass over the base file is enough for both.
+        yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
+    yield from inserts
+
+
+def updates_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> pa.Table | None:
+    """The task's updates and deletes, one per key; None if it has none. Memory: these."""
     with StageReader(store) as reader:
-        own = [run for run in runs if run.partition_path == task.partition_path]
-        parts = _parts(task, own)
+        found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
+    if not found:
+        return None
+    changes = pa.concat_tables(found).combine_chunks()
+    return context.merger.reduce(changes) if context.combine else changes
+
+
+def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
+    """The task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
+    runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
+    parts = _parts(task, runs)
+    with StageReader(store) as reader:
         taken = _taken(reader, rows.hits_for(task.partition_path)) if parts else np.zeros(0, np.int64)
-        for number, hashes in enumerate(parts or [None]):
-            found = list(_updates(reader, task, runs)) if number == 0 else []
-            found += list(_inserts(reader, own, hashes, taken)) if hashes is not None else []
+        for hashes in parts:
+            found = list(_inserts(reader, runs, hashes, taken))
             if not found:
                 continue
             changes = pa.concat_tables(found).combine_chunks()
             changes = context.merger.reduce(changes) if context.combine else changes
-            if task.base_file is None or number > 0:
-                changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+            changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
             if changes.num_rows:
                 yield changes
 

@@ -182,7 +182,6 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     "event time without ordering": (hoodie.InvalidConfigError, "needs ordering", {"merge_mode": "event_time"}),
     "unknown merge mode": (hoodie.InvalidConfigError, "merge_mode='newest'", {"merge_mode": "newest"}),
     "unknown type": (hoodie.InvalidConfigError, "type='row'", {"type": "row"}),
-    "merge on read": (hoodie.UnsupportedError, "hoodie 0.3", {"type": "merge_on_read"}),
     "old version": (hoodie.UnsupportedError, "creates version 9", {"table_version": 6}),
     "unknown key generator": (hoodie.InvalidConfigError, "key_generator='md5'", {"key_generator": "md5"}),
     "non-partitioned with partitions": (

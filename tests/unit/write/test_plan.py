@@ -99,7 +99,7 @@ def test_updates_and_inserts_meet_in_a_small_file() -> None:
 def test_deletes_rewrite_only_files_that_hold_the_keys() -> None:
     slices = [file_slice("p", "f", 100), file_slice("p", "g", 100), file_slice("q", "h", 100)]
     found = [hits("p", "f", 2)]
-    tasks = plan_files([run("p", 5), run("q", 5, 5)], found, slices, sizing=SIZING, record_bytes=10, deletes_only=True)
+    tasks = plan_files([run("p", 5), run("q", 5, 5)], found, slices, sizing=SIZING, record_bytes=10, known_only=True)
     assert shares(tasks) == [("f", 0)]
 
 

@@ -6,7 +6,7 @@ For indexes that did not follow the writers: while one is built, and for writes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +15,10 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import read_base_file
 from hoodie.files.chunks import chunks
-from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.format.commit_metadata import CommitMetadata
-from hoodie.format.filenames import BaseFileName
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import BaseFile, FileSlice, LogFile
+from hoodie.format.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.change import RECORD_KEY
@@ -30,26 +31,22 @@ _BATCH_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileGroupChange:
-    """A file group's base file before and after; None: the file group was not there, or is gone."""
+    """A file group's newest slice before and after; None: the file group was not there, or is gone."""
 
     partition_path: str
     file_id: str
-    old: BaseFile | None
-    new: BaseFile | None
+    old: FileSlice | None
+    new: FileSlice | None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of both files."""
-        return sum(file.size_bytes for file in (self.old, self.new) if file is not None)
+        """Bytes of both slices."""
+        return sum(found.size_bytes for found in (self.old, self.new) if found is not None)
 
 
 def changes_between(old: Iterable[FileSlice], new: Iterable[FileSlice]) -> list[FileGroupChange]:
-    """The file groups that differ between two states of a table, whatever happened in between.
-
-    Raises: UnsupportedError for file slices with log files: which keys those add or remove is not in their base files.
-    """
-    before = {(found.partition_path, found.file_id): _only_base(found) for found in old}
-    after = {(found.partition_path, found.file_id): _only_base(found) for found in new}
+    """The file groups that differ between two states of a table, whatever happened in between."""
+    before, after = _by_group(old), _by_group(new)
     return [
         FileGroupChange(*group, before.get(group), after.get(group))
         for group in sorted({*before, *after})
@@ -57,28 +54,37 @@ def changes_between(old: Iterable[FileSlice], new: Iterable[FileSlice]) -> list[
     ]
 
 
-def changes_of(metadata: CommitMetadata, replaced: Iterable[FileSlice] = ()) -> list[FileGroupChange]:
-    """The file groups that a commit wrote. `replaced` are those that it takes out of the table."""
-    changes = [FileGroupChange(found.partition_path, found.file_id, _only_base(found), None) for found in replaced]
+def changes_of(metadata: CommitMetadata, current: Iterable[FileSlice]) -> list[FileGroupChange]:
+    """What a commit that is about to complete changes. `current` are the newest slices of all that it touches."""
+    before = _by_group(current)
+    changes = [
+        FileGroupChange(path, file_id, before.get((path, file_id)), None)
+        for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items()
+        for file_id in file_ids
+    ]
     for stat in metadata.write_stats():
-        path = stat.partition_path or ""
-        old = _base_file(path, stat.prev_base_file, 0) if stat.prev_base_file else None
-        new = _base_file(path, (stat.path or "").rpartition("/")[2], stat.file_size_bytes)
-        changes.append(FileGroupChange(path, stat.file_id, old, new))
+        group = (stat.partition_path or "", stat.file_id)
+        changes.append(FileGroupChange(*group, before.get(group), _with_file(before.get(group), stat)))
     return changes
 
 
 def stage_changes(
-    engine_for: Callable[[int], Engine], store: StoreSpec, changes: Sequence[FileGroupChange], stage: EntryStage
+    engine_for: Callable[[int], Engine],
+    store: StoreSpec,
+    changes: Sequence[FileGroupChange],
+    stage: EntryStage,
+    read: SliceRead,
 ) -> list[StagedEntries]:
     """Stage what the index must learn: keys that came to a file group, keys that left it. One task for a few files.
 
-    Memory of a task: one file's keys if the file group is new or gone, else both files' keys.
+    `read` says how slices with log files are merged. Memory of a task: what `read_file_slice` takes, and both slices'
+    keys if the file group was there and is not gone.
     """
     total_bytes = sum(change.size_bytes for change in changes)
     engine = engine_for(total_bytes)
     limit = max(total_bytes // (engine.parallelism * _TASKS_PER_SLOT), _TASK_BYTES_MIN)
-    tasks = [_Task(store, stage, found) for found in chunks(changes, limit)]
+    keys_only = replace(read, columns=(RECORD_KEY,))
+    tasks = [_Task(store, stage, found, keys_only) for found in chunks(changes, limit)]
     return [staged for staged in engine.run(_stage, tasks) if staged is not None]
 
 
@@ -87,6 +93,7 @@ class _Task:
     store: StoreSpec
     stage: EntryStage
     changes: tuple[FileGroupChange, ...]
+    read: SliceRead
 
 
 def _stage(task: _Task, context: TaskContext) -> StagedEntries | None:
@@ -94,43 +101,48 @@ def _stage(task: _Task, context: TaskContext) -> StagedEntries | None:
     entries = EntryWriter(store, task.stage, context)
     for change in task.changes:
         if change.old is not None and change.new is not None:
-            before, after = _all_keys(store, change.old), _all_keys(store, change.new)
+            before, after = _all_keys(store, change.old, task.read), _all_keys(store, change.new, task.read)
             entries.put(_without(after, before), change.partition_path, change.file_id)
             entries.delete(_without(before, after), change.partition_path)
         elif change.new is not None:
-            for keys in _keys(store, change.new):
+            for keys in _keys(store, change.new, task.read):
                 entries.put(keys, change.partition_path, change.file_id)
         elif change.old is not None:
-            for keys in _keys(store, change.old):
+            for keys in _keys(store, change.old, task.read):
                 entries.delete(keys, change.partition_path)
     return entries.close()
 
 
-def _keys(store: Store, file: BaseFile) -> Iterator[pa.StringArray]:
-    schema = with_meta_fields(pa.schema([]))
-    for rows in read_base_file(store, file.path, schema, columns=[RECORD_KEY], batch_rows=_BATCH_ROWS):
-        yield rows[RECORD_KEY].combine_chunks()
+def _keys(store: Store, found: FileSlice, read: SliceRead) -> Iterator[pa.StringArray]:
+    if found.log_files:
+        for rows in read_file_slice(store, found, read):
+            yield rows[RECORD_KEY].combine_chunks()
+    elif found.base_file is not None:
+        schema = with_meta_fields(pa.schema([]))
+        for rows in read_base_file(store, found.base_file.path, schema, columns=[RECORD_KEY], batch_rows=_BATCH_ROWS):
+            yield rows[RECORD_KEY].combine_chunks()
 
 
-def _all_keys(store: Store, file: BaseFile) -> pa.StringArray:
-    return pa.concat_arrays([pa.array([], pa.string()), *_keys(store, file)])
+def _all_keys(store: Store, found: FileSlice, read: SliceRead) -> pa.StringArray:
+    return pa.concat_arrays([pa.array([], pa.string()), *_keys(store, found, read)])
 
 
 def _without(keys: pa.StringArray, others: pa.StringArray) -> pa.StringArray:
     return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
 
 
-def _only_base(found: FileSlice) -> BaseFile | None:
-    if found.log_files:
-        raise UnsupportedError(
-            f"file group {found.partition_path}/{found.file_id} has log files ({found.log_files[0].name}), whose keys "
-            "this release cannot compare; compact the table first (JVM Hudi does), or build the index with JVM Hudi"
-        )
-    return found.base_file
+def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
+    return {(found.partition_path, found.file_id): found for found in slices}
 
 
-def _base_file(partition_path: str, name: str, size_bytes: int) -> BaseFile:
-    parsed = BaseFileName.parse(name)
-    if parsed is None:
-        raise UnsupportedError(f"{partition_path}/{name} is no base file: its keys cannot be compared")
-    return BaseFile(partition_path, name, parsed.file_id, parsed.instant_time, size_bytes)
+def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:
+    """The file group's newest slice once the file of a write statistic is believed."""
+    path, name = stat.partition_path or "", (stat.path or "").rpartition("/")[2]
+    base, log = BaseFileName.parse(name), LogFileName.parse(name)
+    if base is not None:
+        file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)
+        return FileSlice(path, base.file_id, base.instant_time, file)
+    if log is None:
+        raise UnsupportedError(f"{path}/{name} is neither a base nor a log file: its keys cannot be compared")
+    begun = FileSlice(path, log.file_id, log.instant_time, None) if before is None else before
+    return replace(begun, log_files=(*begun.log_files, LogFile(path, log, stat.file_size_bytes)))

@@ -44,9 +44,9 @@ class RecordIndex:
         return True
 
     @property
-    def moves_records(self) -> bool:
-        """As `hoodie.record.index.update.partition.path` says."""
-        return self.update_partition_path
+    def indexes_logs(self) -> bool:
+        """Yes: an entry names the file group, not the file."""
+        return True
 
     @property
     def needs_exchange(self) -> bool:

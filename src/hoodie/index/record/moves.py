@@ -1,12 +1,12 @@
 """May a record move to another partition? Only if it is not older than the stored one, which the index does not tell.
 
-So the base files that hold the few candidates are asked for their ordering values.
+So the file slices that hold the few candidates are asked for their ordering values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import read_base_file
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import FileSlice
 from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
+from hoodie.metadata.rules import slice_read
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
 
 
 @dataclass(frozen=True, slots=True)
 class _MoveTask:
-    base_file: BaseFile
+    file_slice: FileSlice
     hits: tuple[StagedHits, ...]
     output: str
 
 
 def settle_moves(request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]) -> list[StagedHits]:
     """The hits, in which rows that are older than the stored record drop instead of moving."""
-    files = {(found.partition_path, found.file_id): found.base_file for found in slices}
+    current = {(found.partition_path, found.file_id): found for found in slices}
     moving: dict[tuple[str, str], list[StagedHits]] = {}
     settled: list[StagedHits] = []
     for hit in hits:
@@ -43,14 +43,16 @@ def settle_moves(request: TagRequest, hits: Sequence[StagedHits], slices: Sequen
             settled.append(hit)
     tasks: list[_MoveTask] = []
     for number, (group, found) in enumerate(moving.items()):
-        base_file = files.get(group)
-        if base_file is None:
+        file_slice = current.get(group)
+        if file_slice is None:
             settled += found
             continue
         output = f"{request.stage_folder}/moves-{number}"
-        tasks.append(_MoveTask(base_file, tuple(found), output))
-    engine = request.engine_for(sum(task.base_file.size_bytes for task in tasks))
-    settle = _Settle(request.store, request.schema, request.merger, request.runs)
+        tasks.append(_MoveTask(file_slice, tuple(found), output))
+    engine = request.engine_for(sum(task.file_slice.size_bytes for task in tasks))
+    read = slice_read(request.view.config, with_meta_fields(request.schema), request.merger)
+    columns = (RECORD_KEY, *request.merger.ordering_columns)
+    settle = _Settle(request.store, replace(read, columns=columns), request.runs)
     return settled + [hit for found in engine.run(settle, tasks) for hit in found]
 
 
@@ -59,12 +61,11 @@ class _Settle:
     """Callable for `Engine.run`. It has what tasks share, as they travel one by one."""
 
     store: StoreSpec
-    schema: pa.Schema
-    merger: RecordMerger
+    read: SliceRead
     runs: tuple[StagedRun, ...]
 
     def __call__(self, task: _MoveTask, context: TaskContext) -> list[StagedHits]:
-        """Rewrite the hits of one file group. Memory: its candidates, and one row group of the base file."""
+        """Rewrite the hits of one file group. Memory: its candidates, and what `read_file_slice` takes."""
         store = open_store(self.store)
         with StageReader(store) as reader:
             batches = [reader.read(hit) for hit in task.hits]
@@ -74,13 +75,13 @@ class _Settle:
         ordinals, routes = ordinals[order], routes[order].copy()
         moving = np.flatnonzero(routes == Route.MOVE)
         candidates = self._staged(store, ordinals[moving])
-        routes[moving[self._is_older(store, task.base_file, candidates)]] = Route.DROP
-        path, file_id = task.base_file.partition_path, task.base_file.file_id
+        routes[moving[self._is_older(store, task.file_slice, candidates)]] = Route.DROP
+        path, file_id = task.file_slice.partition_path, task.file_slice.file_id
         return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
 
     def _staged(self, store: Store, ordinals: npt.NDArray[np.int64]) -> pa.Table:
         """Key and ordering values of staged rows, in the order of the ordinals (ascending)."""
-        columns = [RECORD_KEY, *self.merger.ordering_columns]
+        columns = list(self.read.columns)
         parts: list[pa.Table] = []
         with StageReader(store, columns) as reader:
             for run in self.runs:
@@ -90,15 +91,14 @@ class _Settle:
                     parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
         return pa.concat_tables(parts)
 
-    def _is_older(self, store: Store, base_file: BaseFile, candidates: pa.Table) -> npt.NDArray[np.bool_]:
-        """Where the stored record outranks the candidate. Those that the file does not hold are older than nothing."""
+    def _is_older(self, store: Store, file_slice: FileSlice, candidates: pa.Table) -> npt.NDArray[np.bool_]:
+        """Where the stored record outranks the candidate. Those that are not there are older than nothing."""
         older = np.zeros(candidates.num_rows, np.bool_)
         keys = candidates[RECORD_KEY].combine_chunks()
-        columns = [RECORD_KEY, *self.merger.ordering_columns]
-        for stored in read_base_file(store, base_file.path, with_meta_fields(self.schema), columns=columns):
+        for stored in read_file_slice(store, file_slice, self.read):
             places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
             met = np.flatnonzero(np.asarray(pc.is_valid(places)))
             if len(met):
                 versions = stored.take(places.drop_null())
-                older[met] = ~self.merger.newer_wins(versions, candidates.take(pa.array(met)))
+                older[met] = ~self.read.merger.newer_wins(versions, candidates.take(pa.array(met)))
         return older

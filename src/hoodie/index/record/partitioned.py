@@ -41,9 +41,9 @@ class PartitionedRecordIndex:
         return False
 
     @property
-    def moves_records(self) -> bool:
-        """A row of another partition is another record."""
-        return False
+    def indexes_logs(self) -> bool:
+        """Yes: an entry names the file group, not the file."""
+        return True
 
     @property
     def needs_exchange(self) -> bool:
