@@ -12,7 +12,7 @@ import hoodie
 from hoodie.engine import TaskContext
 from hoodie.engine.selection import active_session
 from hoodie.files import base_file
-from hoodie.spark import SparkEngine, engine, small_tables, stored_types
+from hoodie.spark import SparkEngine, small_tables, stored_types, tasks
 from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.stored_types import files_by_types
 from tests.contract.table_lanes import TRIPS, Lane, trips
@@ -35,7 +35,7 @@ def test_another_thread_finds_the_session(spark: SparkSession) -> None:
 def test_a_worker_unpickles_its_own_task(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, carried_bytes: int
 ) -> None:
-    monkeypatch.setattr(engine, "_CARRIED_BYTES_MAX", carried_bytes)
+    monkeypatch.setattr(tasks, "_CARRIED_BYTES_MAX", carried_bytes)
 
     class Counted:
         """A task that counts how many of its kind were unpickled with it."""

@@ -39,8 +39,8 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
         for instant in chosen
         for stat in view.commit_metadata(instant).write_stats()
     }
-    files = tuple(file for file in scan.files if (file.partition_path, file.file_id) in touched)
-    return dataclasses.replace(scan, files=files, instants=instants)
+    slices = tuple(found for found in scan.slices if (found.partition_path, found.file_id) in touched)
+    return dataclasses.replace(scan, slices=slices, instants=instants)
 
 
 def completed_between(view: TableView, since: When | None, until: When | None) -> list[Instant]:

@@ -1,4 +1,4 @@
-"""Run a scan in this process: base files on threads, row groups pruned, rows filtered exactly, Arrow out."""
+"""Run a scan in this process: file slices on threads, row groups pruned, rows filtered exactly, Arrow out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext
+from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import parquet_file, stored_rows
-from hoodie.files.slices import BaseFile
-from hoodie.read.plan import ScanPlan
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.expression import columns_of, to_filter, to_scan_filter
+from hoodie.records.expression import to_filter, to_scan_filter
 from hoodie.storage import Store
-
-COMMIT_TIME = "_hoodie_commit_time"
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
-    """All rows of the scan, file by file in the order of the plan. Memory: all of them."""
-    scan = FileScan.of(plan)
+    """All rows of the scan, slice by slice in the order of the plan. Memory: all of them."""
+    scan = SliceScan.of(plan)
 
-    def read(file: BaseFile, context: TaskContext) -> pa.Table:
-        return pa.Table.from_batches(list(scan.batches(plan.view.store, file)), plan.output_schema)
+    def read(found: FileSlice, context: TaskContext) -> pa.Table:
+        return pa.Table.from_batches(list(scan.batches(plan.view.store, found)), plan.output_schema)
 
-    tables = LocalEngine().run(read, plan.files)
+    tables = LocalEngine().run(read, plan.slices)
     return pa.concat_tables(tables) if tables else plan.output_schema.empty_table()
 
 
@@ -80,8 +80,8 @@ def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
 
 
 @dataclass(frozen=True, slots=True)
-class FileScan:
-    """How each file of a scan is read."""
+class SliceScan:
+    """How each file slice of a scan is read. Picklable; `merge` is None where no slice has log files."""
 
     schema: pa.Schema
     columns: tuple[str, ...]
@@ -89,20 +89,17 @@ class FileScan:
     coarse: pc.Expression | None
     instants: pa.StringArray | None
     keys: KeySet | None
+    merge: SliceRead | None
 
     @classmethod
-    def of(cls, plan: ScanPlan) -> FileScan:
+    def of(cls, plan: ScanPlan) -> SliceScan:
         """Translate the plan's condition.
 
-        Raises: UnsupportedError for a condition without an Arrow form: read it through Spark.
+        Raises: UnsupportedError for a condition without an Arrow form: read it through Spark; and as
+        `ScanPlan.slice_read` where slices have log files.
         """
         where = plan.where
-        needed = list(plan.columns)
-        if where is not None:
-            needed += [name for name in columns_of(where, plan.schema) if name not in needed]
-        needed += [COMMIT_TIME] if plan.instants is not None else []
-        needed += plan.keys.column_names if plan.keys is not None else []
-        needed = list(dict.fromkeys(needed))
+        needed = plan.needed_columns()
         return cls(
             schema=pa.schema([plan.schema.field(name) for name in needed]),
             columns=plan.columns,
@@ -110,11 +107,46 @@ class FileScan:
             coarse=None if where is None else to_scan_filter(where, plan.schema),
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if plan.keys is None else KeySet.of(plan.keys),
+            merge=plan.slice_read(needed) if plan.merged else None,
         )
 
-    def batches(self, store: Store, file: BaseFile) -> Iterator[pa.RecordBatch]:
-        """The file's rows that match, with the plan's columns. Memory: a row group's needed columns."""
-        for rows in self._rows(store, file):
+    @classmethod
+    def roughly(cls, plan: ScanPlan, *, keys: pa.Table | None = None) -> SliceScan:
+        """A scan of all needed columns, and of at least the rows that match: the caller decides which do.
+
+        Not all conditions have an Arrow form; what of them has thins the rows out. `keys` as `ScanPlan.keys`.
+
+        Raises: as `ScanPlan.slice_read` where slices have log files.
+        """
+        try:
+            needed = plan.needed_columns()
+        except UnsupportedError:
+            needed = tuple(plan.schema.names)
+        try:
+            coarse = None if plan.where is None else to_scan_filter(plan.where, plan.schema)
+        except (UnsupportedError, SchemaMismatchError):
+            coarse = None
+        return cls(
+            schema=pa.schema([plan.schema.field(name) for name in needed]),
+            columns=needed,
+            exact=coarse,
+            coarse=coarse,
+            instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
+            keys=None if keys is None else KeySet.of(keys),
+            merge=plan.slice_read(needed) if plan.merged else None,
+        )
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether it takes more than the number of a slice's rows to tell how many come out."""
+        return self.exact is not None or self.instants is not None or self.keys is not None
+
+    def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The slice's rows that match, with the plan's columns.
+
+        Memory: a row group's needed columns; of a slice with log files what `files.merged_slice` takes.
+        """
+        for rows in self._rows(store, found):
             kept = rows
             if self.instants is not None:
                 kept = kept.filter(pc.is_in(kept[COMMIT_TIME], value_set=self.instants))
@@ -124,7 +156,14 @@ class FileScan:
                 kept = kept.filter(self.exact)
             yield from kept.select(list(self.columns)).to_batches()
 
-    def _rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
+    def _rows(self, store: Store, found: FileSlice) -> Iterator[pa.Table]:
+        if found.log_files:
+            assert self.merge is not None
+            yield from read_file_slice(store, found, self.merge)
+        elif found.base_file is not None:
+            yield from self._base_rows(store, found.base_file)
+
+    def _base_rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with store.open_input(file.path) as source:
             parquet = parquet_file(store, file.path, source)
             groups = None if self.keys is None else self.keys.row_groups(parquet)

@@ -1,6 +1,8 @@
-"""Where records lie (RFC-08's getRecordLocations): by the record index, or by the key columns of the base files."""
+"""Where records lie (RFC-08's getRecordLocations): by the record index, or by the key columns of the file slices."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -8,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import FileSlice
 from hoodie.format.record_location import RecordLocation
 from hoodie.index.record import FoundLocations
 from hoodie.metadata.view import TableView
 from hoodie.read.key_holders import locate, names_by_path
-from hoodie.read.local import FileScan, KeySet
+from hoodie.read.local import KeySet, SliceScan
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_keys
 from hoodie.read.readable import check_readable
@@ -34,7 +36,7 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     """The location of each key, in the order of the keys; null where the table does not hold it.
 
     `keys` as `key_table` takes them. `instant` is the one that put the entry into the record index, or, in a table
-    without it, the one that wrote the base file. Without it a key that several partitions hold has a row for each.
+    without it, the one with which the file slice begins; there a key that several partitions hold has a row for each.
     Memory: the keys and their locations, and what `index.record.look_up` takes.
 
     Raises: as `key_table`; UnsupportedError if the cleaner removed what `as_of` (inclusive) needs.
@@ -68,27 +70,32 @@ def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa
 
 
 def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -> pa.Table:
-    """Look into the key column of every base file that may hold one of the keys."""
+    """Look into the key column of every file slice that may hold one of the keys."""
     plan = plan_keys(view, wanted, as_of=as_of).with_columns(wanted.column_names)
-    scan = FileScan.of(plan)
+    scan = SliceScan.of(plan)
     keys = KeySet.of(wanted)
 
-    def find(file: BaseFile, context: TaskContext) -> npt.NDArray[np.int64]:
-        held = pa.Table.from_batches(list(scan.batches(view.store, file)), plan.output_schema)
+    def find(found: FileSlice, context: TaskContext) -> npt.NDArray[np.int64]:
+        held = pa.Table.from_batches(list(scan.batches(view.store, found)), plan.output_schema)
         return np.unique(np.asarray(pc.index_in(keys.texts(held), value_set=keys.values), np.int64))
 
-    parts = LocalEngine().run(find, plan.files)
-    # Pairs of a distinct key and a file that holds it, by key; several rows of a key in one file are one location.
+    parts = LocalEngine().run(find, plan.slices)
+    # Pairs of a distinct key and a slice that holds it, by key; several rows of a key in one slice are one location.
     key_of_pair = np.concatenate([np.zeros(0, np.int64), *parts])
-    file_of_pair = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    slice_of_pair = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     order = np.argsort(key_of_pair, kind="stable")
     key_of_row = np.asarray(pc.index_in(keys.texts(wanted), value_set=keys.values), np.int64)
     rows, pairs = _joined(key_of_row, key_of_pair[order])
-    places = np.append(file_of_pair[order], -1)[pairs]
-    texts = [[getattr(file, name) for file in plan.files] for name in ("partition_path", "file_id", "instant_time")]
-    taken = [pa.array(column, pa.string()).take(pa.array(places, mask=places < 0)) for column in texts]
+    places = np.append(slice_of_pair[order], -1)[pairs]
+    taken = [column.take(pa.array(places, mask=places < 0)) for column in slice_columns(plan.slices)]
     names = wanted[RECORD_KEY].combine_chunks().take(pa.array(rows))
     return pa.Table.from_arrays([names, *taken], schema=LOCATIONS_SCHEMA)
+
+
+def slice_columns(slices: Sequence[FileSlice]) -> list[pa.StringArray]:
+    """Partition paths, file ids and first instants of file slices."""
+    names = ("partition_path", "file_id", "base_instant_time")
+    return [pa.array([getattr(found, name) for found in slices], pa.string()) for name in names]
 
 
 def _joined(

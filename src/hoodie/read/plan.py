@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.table_schema import with_meta_fields
 from hoodie.index import partition_tells
-from hoodie.metadata.rules import table_key_generator
+from hoodie.metadata.rules import slice_read, table_key_generator
 from hoodie.metadata.view import TableView
 from hoodie.read.key_holders import KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.expression import columns_of, to_filter
+from hoodie.records.expression import columns_of, to_filter, to_scan_filter
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.pruning import prune_partitions
 from hoodie.timeline import to_instant_time
@@ -26,24 +27,89 @@ from hoodie.timeline import to_instant_time
 When = str | datetime | date
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
+COMMIT_TIME = "_hoodie_commit_time"
+_KEYS_IN_FILTER = 1000
+"""Keys above which a filter of row groups costs more than it spares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """A read that is settled: these files, these columns, this condition.
+    """A read that is settled: these file slices, these columns, this condition.
 
     `schema` is the table's with meta columns; `columns` the ones to return, in order; `where` a Spark SQL condition.
-    `instants`: only rows that one of these commits wrote; None for all rows. `keys`: only rows with these record keys
-    (and partition paths, if it has that column); None for all.
+    `as_of`: requested time (inclusive) of the newest commit whose rows count. `instants`: only rows that one of these
+    commits wrote; None for all rows. `keys`: only rows with these record keys (and partition paths, if it has that
+    column); None for all.
     """
 
     view: TableView
     schema: pa.Schema
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     columns: tuple[str, ...]
     where: str | None
+    as_of: str | None = None
     instants: frozenset[str] | None = None
     keys: pa.Table | None = None
+
+    @property
+    def files(self) -> tuple[BaseFile, ...]:
+        """Base files that hold all rows of their slice: nothing was logged since."""
+        return tuple(found.base_file for found in self.slices if found.base_file is not None and not found.log_files)
+
+    @property
+    def merged(self) -> tuple[FileSlice, ...]:
+        """Slices whose rows come of merging log files."""
+        return tuple(found for found in self.slices if found.log_files)
+
+    def needed_columns(self) -> tuple[str, ...]:
+        """The columns to return, then those that decide which rows are.
+
+        Raises: UnsupportedError for a condition that only Spark knows.
+        """
+        names = list(self.columns)
+        names += sorted(columns_of(self.where, self.schema), key=self.schema.names.index) if self.where else []
+        names += [COMMIT_TIME] if self.instants is not None else []
+        names += self.keys.column_names if self.keys is not None else []
+        return tuple(dict.fromkeys(names))
+
+    def slice_read(self, columns: Sequence[str]) -> SliceRead:
+        """How the slices with log files are read, with these columns, which are those of the condition at least.
+
+        Raises: UnsupportedError for a table that merges as only the JVM can, or whose rows have no stored keys;
+        InvalidConfigError if it merges with a function that this program has not registered.
+        """
+        config = self.view.config
+        if not config.populates_meta_fields:
+            raise UnsupportedError(
+                f"{self.view.store.uri('')}: this release does not merge the log files of a table without meta fields; "
+                "use JVM Hudi"
+            )
+        coarse, on_keys = self._base_filter()
+        return replace(
+            slice_read(config, self.schema),
+            columns=tuple(columns),
+            latest_instant=self.as_of,
+            timeline=self.view.timeline if config.version.validates_log_blocks else None,
+            base_filter=coarse,
+            base_filter_on_keys=on_keys,
+        )
+
+    def _base_filter(self) -> tuple[pc.Expression | None, bool]:
+        """What base rows must meet for the scan to need them, and whether all rows of a key agree about it."""
+        on_keys = None
+        if self.keys is not None and self.keys.num_rows <= _KEYS_IN_FILTER:
+            on_keys = pc.field(RECORD_KEY).isin(pc.unique(self.keys[RECORD_KEY]))
+        try:
+            coarse = None if self.where is None else to_scan_filter(self.where, self.schema)
+        except (UnsupportedError, SchemaMismatchError):
+            coarse = None
+        if coarse is None or self.where is None:
+            return on_keys, on_keys is not None
+        config = self.view.config
+        same = {RECORD_KEY, *config.record_key_fields, *(config.partition_fields if partition_tells(config) else ())}
+        if columns_of(self.where, self.schema) <= same:
+            return coarse if on_keys is None else coarse & on_keys, True
+        return (coarse, False) if on_keys is None else (on_keys, True)
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -72,7 +138,7 @@ def plan_scan(
     record keys which the condition names, if the table has a record index; row groups and rows later.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for a condition that does not parse, or no
-    columns; UnsupportedError for slices with log files, unless `kind` is `read_optimized`, and as `check_readable`.
+    columns; UnsupportedError as `check_readable`.
     """
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
@@ -81,11 +147,13 @@ def plan_scan(
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     wanted = _checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
-    files = _files(view, holders, kind, instant_time)
+    slices = _slices(view, holders, kind, instant_time)
     if where is not None:
-        files = _prune(view, files, where, schema)
+        slices = _prune(view, slices, where, schema)
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
-    return ScanPlan(view=view, schema=schema, files=tuple(files), columns=wanted, where=where, keys=keys)
+    return ScanPlan(
+        view=view, schema=schema, slices=tuple(slices), columns=wanted, where=where, as_of=instant_time, keys=keys
+    )
 
 
 def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> ScanPlan:
@@ -96,18 +164,31 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
     check_readable(view, by_meta_columns=True)
     schema = with_meta_fields(view.schema(as_of=as_of).arrow)
     holders = holders_of(view, keys[RECORD_KEY].combine_chunks(), as_of=as_of)
-    files = _files(view, holders, SNAPSHOT, as_of)
+    slices = _slices(view, holders, SNAPSHOT, as_of)
     if PARTITION_PATH in keys.column_names:
         paths = set(pc.unique(keys[PARTITION_PATH]).to_pylist())
-        files = [file for file in files if file.partition_path in paths]
-    return ScanPlan(view=view, schema=schema, files=tuple(files), columns=tuple(schema.names), where=None, keys=keys)
+        slices = [found for found in slices if found.partition_path in paths]
+    return ScanPlan(
+        view=view,
+        schema=schema,
+        slices=tuple(slices),
+        columns=tuple(schema.names),
+        where=None,
+        as_of=as_of,
+        keys=keys,
+    )
 
 
-def _files(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[BaseFile]:
-    """Base files of the newest slices: of all file groups, or of those that hold some keys."""
+def _slices(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[FileSlice]:
+    """The newest slices: of all file groups, or of those that hold some keys; read-optimised without log files."""
     if holders is None:
-        return _base_files(view, view.slices(as_of=as_of), kind)
-    return _base_files(view, holders.among(view.slices(holders.partitions, as_of=as_of)), kind)
+        slices = view.slices(as_of=as_of)
+    else:
+        slices = holders.among(view.slices(holders.partitions, as_of=as_of))
+    check_formats(view, slices)
+    if kind == READ_OPTIMIZED:
+        return [replace(found, log_files=()) for found in slices if found.base_file is not None]
+    return slices
 
 
 def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -122,19 +203,8 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
     return wanted
 
 
-def _base_files(view: TableView, slices: list[FileSlice], kind: str) -> list[BaseFile]:
-    check_formats(view, slices)
-    for found in slices:
-        if found.log_files and kind == SNAPSHOT:
-            raise UnsupportedError(
-                f"{view.store.uri('')} has log files (file group {found.file_id} in {found.partition_path!r}): merged "
-                "snapshots of merge-on-read tables come with hoodie 0.3; view='read_optimized' reads the base files"
-            )
-    return [found.base_file for found in slices if found.base_file is not None]
-
-
-def _prune(view: TableView, files: list[BaseFile], where: str, schema: pa.Schema) -> list[BaseFile]:
-    """Drop the files of partitions in which the condition cannot hold; keep all where the paths do not tell.
+def _prune(view: TableView, slices: list[FileSlice], where: str, schema: pa.Schema) -> list[FileSlice]:
+    """Drop the slices of partitions in which the condition cannot hold; keep all where the paths do not tell.
 
     A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row, and knows types that
     we do not compare; unknown columns are refused by name. Nothing is pruned either where rows stay in their first
@@ -144,18 +214,18 @@ def _prune(view: TableView, files: list[BaseFile], where: str, schema: pa.Schema
     try:
         told = columns_of(where, schema) & set(fields)
     except UnsupportedError:
-        return files
-    if not told or not files or not partition_tells(view.config):
-        return files
+        return slices
+    if not told or not slices or not partition_tells(view.config):
+        return slices
     try:
         to_filter(where, schema)
     except (UnsupportedError, SchemaMismatchError):
-        return files
-    paths = sorted({file.partition_path for file in files})
+        return slices
+    paths = sorted({found.partition_path for found in slices})
     values, unknown = _partition_values(table_key_generator(view.config), paths, fields, schema)
     kept = prune_partitions(where, schema, values, unknown=unknown)
     alive = {path for path, keep in zip(paths, kept.to_pylist(), strict=True) if keep}
-    return [file for file in files if file.partition_path in alive]
+    return [found for found in slices if found.partition_path in alive]
 
 
 def _partition_values(

@@ -8,18 +8,18 @@ import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_parquet
-from hoodie.files.slices import BaseFile
-from hoodie.read.local import FileScan
+from hoodie.files.slices import FileSlice
+from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
 
 
 def stream(plan: ScanPlan) -> pa.RecordBatchReader:
-    """The scan's rows, file by file in the order of the plan. Memory: one row group's needed columns."""
-    scan = FileScan.of(plan)
+    """The scan's rows, slice by slice, those without log files first. Memory: as `SliceScan.batches` of one slice."""
+    scan = SliceScan.of(plan)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for file in plan.files:
-            yield from scan.batches(plan.view.store, file)
+        for found in sorted(plan.slices, key=lambda one: bool(one.log_files)):
+            yield from scan.batches(plan.view.store, found)
 
     return pa.RecordBatchReader.from_batches(plan.output_schema, batches())
 
@@ -37,15 +37,15 @@ def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
 
 
 def count_rows(plan: ScanPlan) -> int:
-    """How many rows the scan has: from Parquet footers alone where no row has to be looked at."""
-    scan = FileScan.of(plan)
+    """How many rows the scan has: from Parquet footers alone where no row has to be looked at or merged."""
+    scan = SliceScan.of(plan)
     store = plan.view.store
-    looks_at_rows = plan.where is not None or plan.instants is not None or plan.keys is not None
 
-    def count(file: BaseFile, context: TaskContext) -> int:
-        if looks_at_rows:
-            return sum(batch.num_rows for batch in scan.batches(store, file))
-        with open_parquet(store, file.path) as parquet:
+    def count(found: FileSlice, context: TaskContext) -> int:
+        if scan.looks_at_rows or found.log_files:
+            return sum(batch.num_rows for batch in scan.batches(store, found))
+        assert found.base_file is not None
+        with open_parquet(store, found.base_file.path) as parquet:
             return int(parquet.metadata.num_rows)
 
-    return sum(LocalEngine().run(count, plan.files))
+    return sum(LocalEngine().run(count, plan.slices))

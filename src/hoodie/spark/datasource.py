@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
-from hoodie.files.slices import BaseFile
-from hoodie.format.conform import conform
+from hoodie.files.slices import FileSlice
 from hoodie.metadata.view import TableState, TableView
-from hoodie.read.local import FileScan
+from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
+from hoodie.read.slice_groups import balanced
 from hoodie.records.expression import to_filter
+from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 
@@ -113,13 +114,11 @@ class TableSource(DataSource):
 
 
 @dataclass(frozen=True)
-class FilesPartition(InputPartition):
-    """A few base files for one task, and how to read them."""
+class SlicesPartition(InputPartition):
+    """A few file slices for one task, and how to read them."""
 
-    store: StoreSpec
-    scan: FileScan
-    files: tuple[BaseFile, ...]
-    schema: pa.Schema
+    reader: SliceReader
+    slices: tuple[FileSlice, ...]
 
 
 class TableReader(DataSourceReader):
@@ -148,27 +147,16 @@ class TableReader(DataSourceReader):
         return True
 
     def partitions(self) -> Sequence[Any]:
-        """Base files in groups of 64 MiB, one Spark partition each; partitions of the table are pruned."""
+        """File slices in groups of about 64 MiB, one Spark partition each; partitions of the table are pruned."""
         plan = self._options.plan(self._schema.names, self._conditions)
-        scan = FileScan.of(plan)
-        groups: list[list[BaseFile]] = []
-        room = 0
-        for file in plan.files:
-            if not groups or file.size_bytes > room:
-                groups.append([])
-                room = _PARTITION_BYTES
-            groups[-1].append(file)
-            room -= file.size_bytes
-        spec = plan.view.store.spec
-        return [FilesPartition(spec, scan, tuple(files), self._schema) for files in groups or [[]]]
+        reader = SliceReader(plan.view.store.spec, SliceScan.of(plan), self._schema)
+        groups = balanced(plan.slices, _PARTITION_BYTES) or [()]
+        return [SlicesPartition(reader, group) for group in groups]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Rows of the partition's files. Memory: one row group's needed columns. Runs in a worker."""
+        """Rows of the partition's slices. Memory: as `SliceScan.batches` of one. Runs in a worker."""
         pa.set_cpu_count(1)
-        store = open_store(partition.store)
-        for file in partition.files:
-            for batch in partition.scan.batches(store, file):
-                yield conform(batch, partition.schema, stored=True)
+        yield from partition.reader.batches(partition.slices)
 
 
 def sql_of(condition: Any) -> str | None:

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hoodie import errors
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError
 from hoodie.spark.partitioning import salts
 from hoodie.spark.progress import watched
+from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 
 Task = TypeVar("Task")
@@ -29,9 +29,6 @@ _RESULT = "result"
 _RESULT_SCHEMA = StructType([StructField(_RESULT, BinaryType(), False)])
 _RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
 _PARTS_MAX = 1000
-_TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
-_CARRIED_BYTES_MAX = 4 * 1024 * 1024
-"""Bytes of tasks that the function itself carries to every worker; above, each worker gets its own task only."""
 _parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
@@ -77,35 +74,12 @@ class SparkEngine:
         """
         if not tasks:
             return []
-        packed: list[bytes] = [cloudpickle.dumps(task) for task in tasks]  # type: ignore[no-untyped-call]
-        carries = sum(map(len, packed)) <= _CARRIED_BYTES_MAX
-        found = dict(self._collect(self._carried(function, packed) if carries else self._sent(function, packed)))
-        return [found[number] for number in range(len(packed))]
 
-    def _carried(self, function: Callable[[Task, TaskContext], Result], packed: list[bytes]) -> Any:
-        """Results of tasks that the function carries: no shuffle."""
-        count = len(packed)
+        def work(number: int, packed: bytes) -> Iterator[pa.RecordBatch]:
+            yield from _answers(lambda: [(number, function(pickle.loads(packed), task_context()))])
 
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            context = task_context()
-            numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-            yield from _answers(lambda: ((n, function(pickle.loads(packed[n]), context)) for n in numbers))
-
-        return self.session.range(0, count, 1, count).mapInArrow(guarded(work), _RESULT_SCHEMA)
-
-    def _sent(self, function: Callable[[Task, TaskContext], Result], packed: list[bytes]) -> Any:
-        """Results of tasks that lie in a row each."""
-        count = len(packed)
-
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            context = task_context()
-            rows = (
-                row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            )
-            yield from _answers(lambda: ((n, function(pickle.loads(task), context)) for n, task in rows))
-
-        frame = self.session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
-        return frame.repartition(count, salts("number", count)).mapInArrow(guarded(work), _RESULT_SCHEMA)
+        found = dict(self._collect(each_in_a_task(self.session, packed_tasks(tasks), work, _RESULT_SCHEMA)))
+        return [found[number] for number in range(len(tasks))]
 
     def process(
         self,
@@ -174,28 +148,6 @@ class _Failure:
     """An error of ours that a worker sends back as a result: retrying it would be in vain."""
 
     error: HoodieError
-
-
-def guarded(
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Limit Arrow to one thread in a worker: Spark runs as many workers as there are cores."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)
-        yield from work(batches)
-
-    return run
-
-
-def task_context() -> TaskContext:
-    """Which task attempt this worker runs."""
-    from pyspark import TaskContext as SparkTaskContext
-
-    context = SparkTaskContext.get()
-    if context is None:
-        raise RuntimeError("no Spark task here: this function runs in a worker")
-    return TaskContext(context.partitionId(), context.stageId(), context.taskAttemptId())
 
 
 def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:

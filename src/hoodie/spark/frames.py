@@ -14,9 +14,10 @@ from hoodie.read.lookup import key_columns
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.spark.engine import guarded, session_of
+from hoodie.spark.engine import session_of
 from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, BucketLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
+from hoodie.spark.tasks import guarded
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:

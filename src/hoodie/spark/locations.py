@@ -14,15 +14,16 @@ from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.view import TableView
 from hoodie.read.key_holders import existing, index_for_reads, names_by_path
-from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows
+from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.key_columns import KeyColumns
-from hoodie.spark.engine import guarded, session_of
+from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
+from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import TimelineZone, to_instant_time
@@ -122,11 +123,8 @@ def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str |
         F.col(PARTITION_PATH).alias("partition_path"),
         F.substring_index(F.col(_FILE_NAME), "_", 1).alias("file_id"),
     )
-    names = ("partition_path", "file_id", "instant_time")
-    files = pa.table(
-        [pa.array([getattr(f, n) for f in scan.files], pa.string()) for n in names], [*names[:2], "instant"]
-    )
-    located = held.distinct().join(F.broadcast(from_arrow(session, files)), list(names[:2]))
+    slices = pa.table(slice_columns(scan.slices), ["partition_path", "file_id", "instant"])
+    located = held.distinct().join(F.broadcast(from_arrow(session, slices)), ["partition_path", "file_id"])
     condition = F.col(WANTED_KEY) == F.col(RECORD_KEY)
     if by_path:
         condition = condition & (F.col(WANTED_PATH) == F.col("partition_path"))

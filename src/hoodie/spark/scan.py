@@ -1,4 +1,7 @@
-"""Reads through Spark's own Parquet scan: files and schema from the table, everything else is Spark's."""
+"""Reads as DataFrames: Spark's own Parquet scan of the base files, united with slices that workers merge.
+
+Files and schema come from the table, everything else is Spark's.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.files.slices import BaseFile
-from hoodie.read.local import COMMIT_TIME
-from hoodie.read.plan import ScanPlan
+from hoodie.read.local import SliceScan
+from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.merged import read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.types import spark_schema_of
@@ -23,33 +27,47 @@ _KEYS_IN_BROADCAST = 100_000
 
 
 def read_scan(session: Any, plan: ScanPlan) -> Any:
-    """The scan as a DataFrame: columns and conditions are pushed into Parquet, and the plan has no Python in it."""
-    frame = _files(session, plan)
+    """The scan as a DataFrame: columns and conditions are pushed into Parquet.
+
+    Without log files the plan has no Python in it. Slices with log files are merged in workers, which give the columns
+    that the scan needs; a `select` on the DataFrame spares them nothing.
+    """
+    frame = _rows(session, plan)
     if plan.instants is not None:
         frame = frame.where(F.col(COMMIT_TIME).isin(sorted(plan.instants)))
     if plan.where is not None:
         frame = frame.where(plan.where)
     if plan.keys is not None:
         frame = _with_keys(session, frame, plan.keys)
-    return (
-        frame if plan.columns == tuple(plan.schema.names) else frame.select(*(_quoted(name) for name in plan.columns))
-    )
+    return frame if list(plan.columns) == frame.columns else frame.select(*map(_quoted, plan.columns))
 
 
-def _files(session: Any, plan: ScanPlan) -> Any:
-    schema = spark_schema_of(plan.schema)
+def _rows(session: Any, plan: ScanPlan) -> Any:
+    """All rows that may match, with all columns, or where log files are merged with the needed ones."""
     today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
+    parts = _file_parts(session, plan, today)
+    if plan.merged:
+        few_keys = plan.keys is not None and plan.keys.num_rows <= _KEYS_IN_CONDITION
+        scan = SliceScan.roughly(plan, keys=plan.keys if few_keys else None)
+        parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
+        schema = type(today)([today[name] for name in scan.columns])
+        parts.append(read_merged(session, plan.view.store.spec, plan.merged, scan, schema))
+    if not parts:
+        return session.createDataFrame([], spark_schema_of(plan.schema))
+    return functools.reduce(lambda left, right: left.unionByName(right), parts)
+
+
+def _file_parts(session: Any, plan: ScanPlan, today: Any) -> list[Any]:
+    """Spark's scans of the base files that stand alone: one for all that have the same types."""
     groups: dict[str, tuple[Any, list[BaseFile]]] = {}
     for stored, files in files_by_types(plan.view, plan.files, plan.schema):
         types = spark_schema_of(stored)
         groups.setdefault(types.json(), (types, []))[1].extend(files)
-    if not groups:
-        return session.createDataFrame([], schema)
-    parts = [
+    schema = spark_schema_of(plan.schema)
+    return [
         _scan(session, plan, files, schema) if types == today else _cast(_scan(session, plan, files, types), today)
         for types, files in groups.values()
     ]
-    return functools.reduce(lambda left, right: left.unionByName(right), parts)
 
 
 def _cast(frame: Any, schema: Any) -> Any:

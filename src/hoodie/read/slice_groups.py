@@ -1,0 +1,23 @@
+"""Slices brought together for one task: few tasks for many small slices, a task of its own for a large one."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from hoodie.files.slices import FileSlice
+
+
+def balanced(slices: Sequence[FileSlice], group_bytes: int) -> list[tuple[FileSlice, ...]]:
+    """The slices in groups that are about as large as each other, and as so many bytes of files.
+
+    The largest come first, each into the group that is the smallest so far.
+    """
+    count = -(-sum(found.size_bytes for found in slices) // group_bytes)
+    groups: list[list[FileSlice]] = [[] for _ in range(min(max(count, 1), len(slices)))]
+    sizes = [(0, number) for number in range(len(groups))]
+    for found in sorted(slices, key=lambda one: -one.size_bytes):
+        size_bytes, number = sizes[0]
+        groups[number].append(found)
+        heapq.heapreplace(sizes, (size_bytes + found.size_bytes, number))
+    return [tuple(group) for group in groups]
