@@ -232,7 +232,8 @@ def _combine(older: pa.Table, newer: pa.Table, rule: FoldRule) -> pa.Table:
 def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, Mask]:
     """The caller's function on rows of the same keys: the merged entries, and which of them it deletes.
 
-    Of fields that the newer row does not bring the function sees the older value. Meta columns are the newer row's.
+    Of fields that the newer row does not bring the function sees the older value; its answer counts for the fields that
+    one of the two brings. Meta columns are the newer row's.
     """
     assert rule.merger.function is not None
     if newer.num_rows == 0:
@@ -244,12 +245,17 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
     merged, gone = answer if isinstance(answer, tuple) else (answer, None)
     if not isinstance(merged, pa.Table) or merged.num_rows != newer.num_rows:
         raise ValueError(f"the merger must return a table of {newer.num_rows} rows, one for each that it got")
-    columns = [
-        merged[name].cast(newer.schema.field(name).type) if name in names else newer[name]
-        for name in newer.column_names
-    ]
+    columns = [_answered(merged, newer, name) if name in names else newer[name] for name in newer.column_names]
     deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(pc.fill_null(gone, False))
     return pa.Table.from_arrays(columns, schema=newer.schema), deleted
+
+
+def _answered(merged: pa.Table, newer: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of the function's answer, null where no version of the row brings it."""
+    column = merged[name].cast(newer.schema.field(name).type)
+    if HAS + name not in newer.column_names or pc.all(newer[HAS + name]).as_py():
+        return column
+    return column.take(pa.array(np.arange(newer.num_rows), mask=~np.asarray(newer[HAS + name])))
 
 
 class LogFold:
