@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hoodie.files.slices import latest_slices
+from hoodie.files.slices import FileSlice, file_groups, latest_slices
+from hoodie.format.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
 
@@ -104,3 +105,79 @@ def test_a_file_group_of_log_files_only() -> None:
         ("150", 1),
         ("150", 2),
     ]
+
+
+def logs_of(found: FileSlice) -> list[str]:
+    return [f"{each.name.instant_time}.{each.name.version}" for each in found.log_files]
+
+
+def test_logs_of_a_pending_compaction_belong_to_the_slice_before() -> None:
+    on = timeline(instant(100), instant(150), instant(200, state=State.INFLIGHT), instant(250))
+    files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 1}}
+    (newest,) = latest_slices(files, on, {})
+    assert (newest.base_instant_time, logs_of(newest)) == ("100", ["150.1", "250.1"])
+
+
+def test_as_of_a_time_before_a_compaction_finds_the_older_base_file_and_its_logs() -> None:
+    on = timeline(instant(100), instant(150), instant(160, completed=220), instant(200, completed=230), instant(250))
+    files = {"p": {base("f", 100): 1, log("f", 150): 1, log("f", 160): 1, base("f", 200): 1, log("f", 250): 1}}
+    (before,) = latest_slices(files, on, {}, as_of="199")
+    assert (before.base_instant_time, logs_of(before)) == ("100", ["150.1", "160.1"])
+    (newest,) = latest_slices(files, on, {}, as_of="200")
+    # The compaction did not see the log that completed after it was begun.
+    assert (newest.base_instant_time, logs_of(newest)) == ("200", ["160.1"])
+
+
+def test_logs_of_change_records_are_no_part_of_a_slice() -> None:
+    on = timeline(instant(100))
+    (found,) = latest_slices({"p": {base("f", 100): 1, log("f", 100) + ".cdc": 1}}, on, {})
+    assert found.log_files == ()
+
+
+def test_all_slices_of_each_file_group() -> None:
+    on = timeline(
+        instant(100), instant(150), instant(160), instant(170, completed=220), instant(200), instant(300), instant(310)
+    )
+    files = {
+        "p": {
+            **{base("f", time): 1 for time in (150, 200, 400)},
+            **{log("f", time): 1 for time in (100, 160, 170, 300, 400)},
+            log("f", 300, 2): 1,
+            log("g", 310): 1,
+            log("h", 400): 1,
+        }
+    }
+    first, second = file_groups(files, on)
+    assert (first.partition_path, first.file_id, second.file_id) == ("p", "f", "g")
+    found = [(slice_.base_instant_time, slice_.base_file is not None, logs_of(slice_)) for slice_ in first.slices]
+    assert found == [
+        ("100", False, ["100.1"]),
+        ("150", True, ["160.1"]),
+        ("200", True, ["170.1", "300.1", "300.2"]),
+    ]
+    assert [logs_of(slice_) for slice_ in second.slices] == [["310.1"]]
+    assert first.slices[-1] == latest_slices(files, on, {})[0]
+
+
+SIX = TableVersion.SIX
+
+
+def test_version_6_log_files_name_the_slice_that_they_extend_whoever_wrote_them() -> None:
+    on = timeline(instant(100), instant(150, state=State.INFLIGHT), instant(200, completed=290), instant(250))
+    files = {"p": {base("f", 100): 1, log("f", 100): 1, log("f", 100, 2): 1, base("f", 200): 1, log("f", 200): 1}}
+    (newest,) = latest_slices(files, on, {}, version=SIX)
+    assert (newest.base_instant_time, logs_of(newest)) == ("200", ["200.1"])
+    (before,) = latest_slices(files, on, {}, as_of="199", version=SIX)
+    assert (before.base_instant_time, logs_of(before)) == ("100", ["100.1", "100.2"])
+    (group,) = file_groups(files, on, version=SIX)
+    assert group.slices == (before, newest)
+    # Whether the blocks of the pending writer count is for the scan to say.
+    (opened,) = latest_slices({"p": {log("g", 150): 1}}, on, {}, version=SIX)
+    assert (opened.base_file, logs_of(opened)) == (None, ["150.1"])
+
+
+def test_version_6_logs_named_by_a_pending_compaction_belong_to_the_slice_before() -> None:
+    on = timeline(instant(100), instant(200, state=State.REQUESTED), instant(250))
+    files = {"p": {base("f", 100): 1, log("f", 100): 1, base("f", 200): 1, log("f", 200): 1}}
+    (newest,) = latest_slices(files, on, {}, version=SIX)
+    assert (newest.base_instant_time, logs_of(newest)) == ("100", ["100.1", "200.1"])
