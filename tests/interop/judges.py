@@ -122,9 +122,42 @@ class Jvm:
             options["hoodie.datasource.read.end.instanttime"] = end
         return self.read(path, options=options)
 
+    def read_optimized(self, path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of the newest base files; what log files say is left out."""
+        return self.read(path, columns, options={"hoodie.datasource.query.type": "read_optimized"})
+
     def sql(self, statement: str) -> pa.Table:
         """Result of a Spark SQL statement, `CALL` procedures included."""
         return to_arrow(self.spark.sql(statement))
+
+    def compact(self, path: str | Path, operation: str = "scheduleAndExecute") -> list[str]:
+        """Compact log files, due or not; `schedule` and `run` are halves of that. Instants of the compactions."""
+        options = {**QUICK_OPTIONS, "hoodie.compact.inline.max.delta.commits": "1"}
+        text = ",".join(f"{key}={value}" for key, value in options.items())
+        done = self.sql(f"CALL run_compaction(op => '{operation}', path => '{path}', options => '{text}')")
+        instants: list[str] = done["timestamp"].to_pylist()
+        return instants
+
+    def rollback(self, path: str | Path, instant_time: str, *, table_name: str, table_version: int) -> None:
+        """Take back a completed write of a merge-on-read table."""
+        options = {
+            **QUICK_OPTIONS,
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.write.table.version": str(table_version),
+            "hoodie.write.auto.upgrade": "false",
+            # A write that has completed left no markers.
+            "hoodie.rollback.using.markers": "false",
+        }
+        jvm: Any = self.spark._jvm
+        java_options = jvm.java.util.HashMap()
+        for key, value in options.items():
+            java_options.put(key, value)
+        create = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient
+        client = create(self.spark._jsc, "", str(path), table_name, java_options)
+        try:
+            assert client.rollback(instant_time)
+        finally:
+            client.close()
 
     def locations(self, path: str | Path, keys: Collection[str]) -> Locations:
         """Where the JVM's own look-up in the record index finds keys; those it does not find are left out."""
