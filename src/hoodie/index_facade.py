@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hoodie import config as options
-from hoodie.engine import Engine, LocalEngine
+from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.files.table_properties import read_table_config
 from hoodie.index import index_name
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import completion_of
 from hoodie.read.plan import When
+from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.index_build import IndexCall, build_record_index
 from hoodie.services.index_drop import drop_record_index
 from hoodie.services.index_verify import verify_changes, verify_record_index
@@ -106,13 +105,7 @@ class TableIndex:
 
     def _engine_for(self) -> EngineFor:
         """Threads of this process for small work, the session for the rest."""
-        large = self._engine()
-        most = options.LOCAL_BYTES_MAX.get(read_table_config(self._state.store).raw)
-
-        def engine_for(work_bytes: int) -> Engine:
-            return LocalEngine() if work_bytes <= most else large
-
-        return engine_for
+        return engine_by_size(self._state.store, self._engine)
 
 
 def _only_record(name: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie.conditional import assigned, plan_matching_keys, plan_matching_rows
+from hoodie.conditional import assigned, plan_matching_keys, plan_update
 from hoodie.engine import ArrowDataset, Engine, LocalEngine
 from hoodie.engine.selection import (
     active_session,
@@ -33,12 +33,19 @@ from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.read.stream import count_rows, first_rows
 from hoodie.records.change import RECORD_KEY
+from hoodie.services.compaction_pending import PendingCompactions, pending_compactions
+from hoodie.services.compaction_run import CompactionCall, compact
+from hoodie.services.compaction_schedule import schedule_compaction
+from hoodie.services.compactor import Compactor
+from hoodie.services.coordination import Coordinator, coordinator_of
+from hoodie.services.engine_choice import engine_by_size
+from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.create import CreateOptions, check_same_table, create_table
 from hoodie.write.delete_partitions import delete_partitions
-from hoodie.write.indexed import delete, insert, upsert
+from hoodie.write.indexed import delete, insert, update, upsert
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteCall
 
@@ -71,7 +78,8 @@ def create(
         record_key: column or columns whose values name a record; dots lead into structs.
         partition_by: column or columns that make the folders; `column:timestamp` with `key_generator="custom"`.
         ordering: column or columns by which the newer version of a record is told; none: the later commit wins.
-        type: `copy_on_write`; `merge_on_read` comes with a later release.
+        type: `copy_on_write` (a write makes new versions of the files it touches), or `merge_on_read` (it appends what
+            changed to log files, which reads merge and compactions fold in).
         index: `record` (every key's location in the metadata table; keys are unique in the table), `simple` (keys are
             unique in a partition) or `global_simple`; others come with later releases.
         name: name of the table; default is the last folder of the path.
@@ -266,13 +274,53 @@ class Table:
         """Set columns to Spark SQL expressions in the records that match a condition (all, without one).
 
         Without Spark the matching rows are held in memory. Where several rows have one key, which inserts can bring
-        about, all of them are updated as soon as one matches.
+        about, all of them are updated as soon as one matches. A merge-on-read table logs the changed columns only.
         """
-        plan = plan_matching_rows(self.view(), assignments, where)
+        plan = plan_update(self.view(), assignments, where)
         session = self._session()
         changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
         call, dataset = self._call(changed, extra_metadata, properties)
-        return upsert(dataclasses.replace(call, baseline=plan.view), dataset)
+        call = dataclasses.replace(call, baseline=plan.scan.view)
+        return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
+
+    # --- services --------------------------------------------------------------------------------------------------
+
+    def schedule_compaction(
+        self, strategy: str | None = None, extra_metadata: Text | None = None, *, properties: Text | None = None
+    ) -> str | None:
+        """Plan a compaction of log files now, due or not; its instant, or None if there is nothing to compact.
+
+        `strategy`: `log_file_size` (default: most bytes of logs first), `log_file_num`, `bounded_io`, `day_based`,
+        `unbounded`, or Hudi's class. See `hoodie.services.compaction_schedule`.
+        """
+        return schedule_compaction(self._state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
+
+    def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
+        """Carry out a pending compaction, by default the oldest that nobody does; see `services.compaction_run`."""
+        return compact(self._compaction(None, properties), instant)
+
+    def pending_compactions(self) -> PendingCompactions:
+        """What waits for compaction: instants, file slices, bytes, and who is at it."""
+        return pending_compactions(self._state)
+
+    def compactor(
+        self,
+        *,
+        interval: float = 60.0,
+        schedule: bool = True,
+        coordinator: str | Coordinator | None = None,
+        properties: Text | None = None,
+        report: Callable[[ServiceResult], None] | None = None,
+        on_error: Callable[[Exception], None] | None = None,
+    ) -> Compactor:
+        """A thread that compacts while you write: `with t.compactor(interval=10): …`.
+
+        Every `interval` seconds it schedules a compaction if one is due (unless `schedule` is false), and carries out
+        what is pending. `coordinator`: `zookeeper://host:port/path`, where compactors on several machines share work.
+        `report` gets each result, `on_error` why a round failed; the next round tries again.
+        """
+        call = self._compaction(coordinator, properties)
+        return Compactor(call, interval_seconds=interval, schedule=schedule, report=report, on_error=on_error)
 
     # --- reads -----------------------------------------------------------------------------------------------------
 
@@ -389,6 +437,14 @@ class Table:
             return LocalEngine()
         engine: Engine = spark_room().SparkEngine(session)
         return engine
+
+    def _compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
+        return CompactionCall(
+            state=self._state,
+            engine_for=engine_by_size(self._state.store, self._engine, properties),
+            properties=properties or {},
+            coordinator=coordinator_of(coordinator),
+        )
 
     def _needed_session(self) -> Any:
         session = self._session()

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pyarrow as pa
 import typer
 
-from hoodie.cli import creation, demo, index, inspection, reads, writes
+from hoodie.cli import compact, creation, demo, index, inspection, reads, services, writes
 from hoodie.errors import HoodieError
 from hoodie.ui.console import print_error
 
@@ -35,6 +35,8 @@ app.command("timeline")(inspection.timeline)
 app.command("show")(inspection.show)
 app.command("inspect")(inspection.inspect)
 app.add_typer(index.app, name="index")
+app.add_typer(compact.app, name="compact")
+app.add_typer(services.app, name="services")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

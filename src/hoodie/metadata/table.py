@@ -159,6 +159,14 @@ class MetadataTable:
         """
         roll_back(self._folder, target_instant, rollback_time=rollback_instant, clock=clock)
 
+    def take_back(self, instant_time: str) -> None:
+        """Take back what was told of a data instant that is still pending, under the table's lock: nobody believed it.
+
+        Safe to repeat; of an instant that never got here nothing happens.
+        """
+        if self._folder.timeline().get(instant_time, Action.DELTA_COMMIT) is not None:
+            self._folder.undo(instant_time, Action.DELTA_COMMIT)
+
     def discard(self, instant_time: str) -> None:
         """Delete log files of an instant that never reached the metadata table's timeline: no reader believed them."""
         discard(self._folder, instant_time)

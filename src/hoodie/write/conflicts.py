@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.metadata.view import TableView
 from hoodie.services.busy_groups import FileGroup, groups_being_clustered
-from hoodie.services.index_plan import build_of
-from hoodie.timeline import Action, Instant
+from hoodie.timeline import Instant
 from hoodie.write.key_conflicts import IndexedWrite
 
 _KEYS_STAY_UNIQUE = frozenset(
@@ -27,21 +26,6 @@ _KEYS_STAY_UNIQUE = frozenset(
 
 _COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
 """Operations that change no record: what is appended meanwhile belongs to the file slice that they begin."""
-
-
-def check_no_exclusive_service(view: TableView) -> None:
-    """Refuse to write while a restore runs, or the JVM builds an index: both take the table's state for theirs.
-
-    A build of ours lets writers go on. Raises: UnsupportedError, naming the instant.
-    """
-    for instant in view.timeline.pending().instants:
-        if instant.action is Action.INDEXING and build_of(view, instant) is not None:
-            continue
-        if instant.action in (Action.RESTORE, Action.INDEXING):
-            raise UnsupportedError(
-                f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}): writes wait until it "
-                "is done; let the engine that began it finish it"
-            )
 
 
 def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:

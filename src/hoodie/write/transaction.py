@@ -18,6 +18,7 @@ from hoodie.metadata.commit_content import commit_metadata, commit_to_metadata_t
 from hoodie.metadata.record_index import PARTITION
 from hoodie.metadata.service_context import EngineFor, local_engine
 from hoodie.metadata.view import TableState, TableView
+from hoodie.services.exclusive_services import check_no_exclusive_service
 from hoodie.services.leftovers import Leftovers
 from hoodie.services.metadata_ready import ready_metadata_table
 from hoodie.services.rollback import RolledBack, roll_back_dead_writes
@@ -32,7 +33,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
-from hoodie.write.conflicts import check_conflicts, check_no_exclusive_service
+from hoodie.write.conflicts import check_conflicts
 from hoodie.write.key_conflicts import IndexedWrite
 from hoodie.write.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
 

@@ -1,0 +1,157 @@
+"""Claims of plans in ZooKeeper: an ephemeral node for each plan that is carried out.
+
+The node goes with its session, so a compactor that died is missed after the session's timeout instead of the two
+minutes that a heartbeat takes. Needs the client library: `pip install 'hoodie[zookeeper]'`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from typing import TYPE_CHECKING
+
+from hoodie.errors import CommitConflictError, InvalidConfigError, LockTimeoutError
+from hoodie.timeline.owner import Owner
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+DEFAULT_PATH = "hoodie"
+
+
+class ZooKeeperCoordinator:
+    """One session with a ZooKeeper ensemble, begun with the first claim. Thread-safe.
+
+    Claims lie at `/<path>/<hash of the table's URI>/<instant>`: all compactors of a table must call it by one URI.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        path: str = DEFAULT_PATH,
+        *,
+        session_seconds: float = 10.0,
+        connect_seconds_max: float = 15.0,
+    ) -> None:
+        """`hosts` is `host:port`, several separated by commas. Nothing is connected yet.
+
+        Raises: InvalidConfigError if the client library is missing.
+        """
+        try:
+            import kazoo.client  # noqa: F401
+        except ImportError as error:
+            raise InvalidConfigError("ZooKeeper needs its client library: pip install 'hoodie[zookeeper]'") from error
+        self._hosts = hosts
+        self._path = "/" + path.strip("/")
+        self._session_seconds = session_seconds
+        self._connect_seconds_max = connect_seconds_max
+        self._lock = threading.Lock()
+        self._client: KazooClient | None = None
+        self._held: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """Where the claims lie."""
+        return f"zookeeper://{self._hosts}{self._path}"
+
+    def claim(self, table_uri: str, instant_time: str) -> ZooKeeperClaim | None:
+        """Claim a plan; None if another has it, of another session or of this one.
+
+        Raises: LockTimeoutError if ZooKeeper is not to be reached.
+        """
+        from kazoo.exceptions import KazooException, NodeExistsError
+
+        table = hashlib.sha256(table_uri.rstrip("/").encode()).hexdigest()[:16]
+        node = f"{self._path}/{table}/{instant_time}"
+        client = self._connected()
+        with self._lock:
+            if node in self._held:
+                return None
+            try:
+                client.create(node, Owner.new().to_bytes(), ephemeral=True, makepath=True)
+            except NodeExistsError:
+                # Ours, if the answer to the create got lost and the client tried again.
+                if not _is_held(client, node):
+                    return None
+            except KazooException as error:
+                raise LockTimeoutError(f"ZooKeeper at {self._hosts} did not grant a claim: {error!r}") from error
+            self._held.add(node)
+        return ZooKeeperClaim(self, client, node)
+
+    def close(self) -> None:
+        """End the session, and all claims with it. Never fails; the next claim begins a new one."""
+        with self._lock:
+            client, self._client = self._client, None
+            self._held.clear()
+        if client is not None:
+            _end(client)
+
+    def give_back(self, client: KazooClient, node: str) -> None:
+        """Delete the node of a claim. Never fails: it goes with the session at the latest."""
+        with contextlib.suppress(Exception):
+            if _is_held(client, node):
+                client.delete(node)
+        with self._lock:
+            self._held.discard(node)
+
+    def _connected(self) -> KazooClient:
+        from kazoo.client import KazooClient
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        with self._lock:
+            if self._client is None:
+                client = KazooClient(self._hosts, timeout=self._session_seconds)
+                try:
+                    client.start(timeout=self._connect_seconds_max)
+                except KazooTimeoutError as error:
+                    _end(client)
+                    raise LockTimeoutError(
+                        f"ZooKeeper at {self._hosts} was not to be reached in {self._connect_seconds_max:.0f} s"
+                    ) from error
+                self._client = client
+            return self._client
+
+
+class ZooKeeperClaim:
+    """A claim that lives as long as its session."""
+
+    def __init__(self, coordinator: ZooKeeperCoordinator, client: KazooClient, node: str) -> None:
+        self._coordinator = coordinator
+        self._client = client
+        self._node = node
+
+    def ensure_held(self) -> None:
+        """Refuse to go on if the session ended, or cannot be asked: another may have the plan by now.
+
+        Raises: CommitConflictError.
+        """
+        from kazoo.exceptions import KazooException
+
+        cause: Exception | None = None
+        try:
+            if _is_held(self._client, self._node):
+                return
+        except KazooException as error:
+            cause = error
+        raise CommitConflictError(
+            f"the claim {self._node} in ZooKeeper was lost with its session; another compactor takes the plan up"
+        ) from cause
+
+    def release(self) -> None:
+        """Give the plan back."""
+        self._coordinator.give_back(self._client, self._node)
+
+
+def _is_held(client: KazooClient, node: str) -> bool:
+    """Whether the node is there and belongs to the client's session."""
+    found = client.exists(node)
+    session = client.client_id
+    return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
+
+
+def _end(client: KazooClient) -> None:
+    with contextlib.suppress(Exception):
+        client.stop()
+    with contextlib.suppress(Exception):
+        client.close()
