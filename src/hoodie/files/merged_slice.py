@@ -7,7 +7,7 @@ by key hash first, except for base rows that no log file names.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,14 +32,14 @@ _COMPRESSED_SHARE = 4
 """Arrow bytes that a byte of an unread block is taken for, at most; too many buckets cost little."""
 
 
-def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Iterator[pa.Table]:
+def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
     """The slice's rows as merging leaves them, with the columns of `read`, in pieces; none of them deleted.
 
     Rows of the base file come in its order, then the ones that only logs have; where the logs do not fit
     `read.memory_bytes` the order is arbitrary. Base rows that no log file names come out as they are.
 
     Memory: `read.memory_bytes`, twice, one block of a log file, and one row group's needed columns of the base file,
-    whatever the size of the slice.
+    whatever the size of the slice. Close it if you do not read to the end: it may have opened files.
 
     Raises:
         CorruptFileError: a file does not parse.
@@ -120,7 +120,7 @@ class _Merge:
         named = np.asarray(places.drop_null())
         self._met[named] = True
         taken = pa.array(here)
-        settled = settle(self._needed(stored).take(taken), self._entries.take(pa.array(named)), self._rule)
+        settled = settle(stored.take(taken), self._entries.take(pa.array(named)), self._rule)
         if not settled.replaced.any() and not settled.deleted.any():
             return kept
         source = np.arange(stored.num_rows)
@@ -128,10 +128,6 @@ class _Merge:
         if settled.deleted.any():
             source = np.delete(source, here[settled.deleted])
         return pa.concat_tables([kept, self._output(settled.rows)]).take(pa.array(source))
-
-    def _needed(self, stored: pa.Table) -> pa.Table:
-        """Columns of base rows that the merge looks at: none where the newer version always wins."""
-        return stored
 
     def _output(self, rows: pa.Table) -> pa.Table:
         """The columns to return."""

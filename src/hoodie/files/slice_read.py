@@ -66,11 +66,14 @@ class SliceRead:
 
     @property
     def merged_columns(self) -> tuple[str, ...]:
-        """Columns that the merge needs of both sides: the ones to return, the key, and what decides."""
-        needed = [RECORD_KEY, *self.columns, *self.merger.ordering_columns]
+        """Columns that the merge needs of both sides: the ones to return, the key, and what decides; schema order.
+
+        A merge function may look at all of them.
+        """
         if self.merger.mode is MergeMode.CUSTOM:
-            needed += self.schema.names
-        return tuple(name for name in dict.fromkeys(needed) if name in self.schema.names)
+            return tuple(self.schema.names)
+        needed = {RECORD_KEY, *self.columns, *self.merger.ordering_columns}
+        return tuple(name for name in self.schema.names if name in needed)
 
     @property
     def delete_columns(self) -> tuple[str, ...]:
