@@ -30,8 +30,10 @@ _LENGTH: Final = struct.Struct(">I")  # in front of each record
 _VERSION: Final = 3
 _VERSIONS: Final = range(4)  # of one form; none later is known
 _RECORD_KEY: Final = "_hoodie_record_key"
-# In HFile blocks one of these fields is blank and is the key of the entry: any table's, or the metadata table's.
+# In HFile blocks one of these may be blank, and stands in the key of the entry (in the metadata table always: `key`).
 _KEY_FIELDS: Final = (_RECORD_KEY, "key")
+# Which columns of a log repeat is known: dictionaries of the others would be work for nothing.
+_REPEATED: Final = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -119,7 +121,7 @@ def read_data_block(block: LogBlock, *, path: str, columns: Collection[str] | No
 
     Only those of `columns` that the block has, in schema order; None means all. `path` is the log file, for errors.
 
-    Memory: what is returned, and up to a few times 32 MiB.
+    Memory: what is returned, and up to a few times 4 MiB.
 
     Raises:
         CorruptFileError: the content does not hold what the headers say.
@@ -183,7 +185,15 @@ def _content(column: pa.LargeBinaryArray) -> memoryview:
 
 def _parquet_to_bytes(rows: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=_REPEATED,
+        write_statistics=False,
+        store_schema=False,
+    )
     return memoryview(sink.getvalue())
 
 
@@ -200,13 +210,12 @@ def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
 
 
 def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
-    place = rows.schema.get_field_index(_RECORD_KEY)
-    rows = rows.sort_by(_RECORD_KEY).combine_chunks()
-    keys = rows.column(place).combine_chunks()
+    """Unlike in the metadata table, the record key stands in the values too: other readers look for it there."""
+    rows = rows.sort_by(_RECORD_KEY)
+    keys = rows.column(_RECORD_KEY).combine_chunks()
     if len(keys) and (keys.null_count or pc.any(pc.equal(keys[1:], keys[:-1])).as_py()):
         raise InvalidConfigError("an HFile block needs record keys, and each once")
-    blank = rows.set_column(place, rows.schema.field(place), pa.repeat("", len(keys)))
-    values = pa.chunked_array(encode_rows(blank, avro_schema), pa.large_binary())
+    values = pa.chunked_array(encode_rows(rows, avro_schema), pa.large_binary())
     return hfile_to_bytes(keys, values.combine_chunks(), schema_json=avro_schema)
 
 

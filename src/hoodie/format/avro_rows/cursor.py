@@ -15,7 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 UInt8Array = npt.NDArray[np.uint8]
 
 SLACK_BYTES = 16
-"""Zeros behind the rows, so that words can be gathered from any position inside."""
+"""Bytes behind the rows, so that words can be gathered from any position inside."""
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -34,19 +34,21 @@ _CLOSING = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The buffer; `origin` is the offset of its first byte in the file `path`. The last `SLACK_BYTES` are no data."""
+    """The buffer; `origin` is the offset of its first byte in the file `path`. The last `SLACK_BYTES` are no rows."""
 
     data: UInt8Array
     path: str
     origin: int
 
     @classmethod
-    def copied(cls, view: Any, *, path: str, origin: int) -> Source:
-        """Copy the rows' bytes, to have the slack behind them."""
-        data = np.empty(len(view) + SLACK_BYTES, np.uint8)
-        data[: len(view)] = np.frombuffer(view, np.uint8)
-        data[len(view) :] = 0
-        return cls(data, path, origin)
+    def of_range(cls, view: memoryview, start: int, end: int, *, path: str, origin: int) -> Source:
+        """The bytes `[start, end)` of a buffer; copied only where too little follows them. `origin` is the buffer's."""
+        if end + SLACK_BYTES <= len(view):
+            data = np.frombuffer(view[start : end + SLACK_BYTES], np.uint8)
+        else:
+            data = np.zeros(end - start + SLACK_BYTES, np.uint8)
+            data[: end - start] = np.frombuffer(view[start:end], np.uint8)
+        return cls(data, path, origin + start)
 
     def words(self, kind: str) -> npt.NDArray[Any]:
         """The numbers of a numpy type that stand at every offset: gather from it by positions."""

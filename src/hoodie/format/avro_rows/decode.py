@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.avro_rows.cursor import BoolArray, Cursor, Int64Array, Source
+from hoodie.format.avro_rows.cursor import Cursor, Int64Array, Source
 from hoodie.format.avro_rows.layout import Kind, Layout, arrow_schema, row_layout
 from hoodie.format.avro_rows.skip import item_places, skip_value
+from hoodie.format.avro_rows.spread import spread
 
-_GROUP_BYTES = 32 * 1024 * 1024
-_GROUP_ROWS = 64 * 1024
+_GROUP_BYTES = 4 * 1024 * 1024
+_GROUP_ROWS = 16 * 1024
 _DECIMAL_BYTES_MAX = 16
 
 
@@ -36,7 +37,7 @@ def decode_rows(
     The types are those of `avro_to_arrow`; only those of `columns` that the schema has are made, in its order, and the
     others are passed over. `path` and `offset` (of the buffer in its file) are for errors.
 
-    Memory: what is returned, and a few times 32 MiB (more where one row is larger).
+    Memory: what is returned, and a few times 4 MiB (more where one row is larger).
 
     Raises:
         CorruptFileError: the bytes are no rows of the schema, whatever is wrong with them.
@@ -45,14 +46,14 @@ def decode_rows(
     schema, layout = arrow_schema(avro_schema), row_layout(avro_schema)
     wanted = [columns is None or name in columns for name in schema.names]
     chosen = pa.schema([field for field, is_wanted in zip(schema, wanted, strict=True) if is_wanted])
-    view = memoryview(content)
+    view = memoryview(content).cast("B")
     tables = []
     first = 0
     while first < len(starts):
         fitting = int(np.searchsorted(ends, starts[first] + _GROUP_BYTES, side="right"))
         stop = min(max(fitting, first + 1), first + _GROUP_ROWS)
         begin = int(starts[first])
-        source = Source.copied(view[begin : int(ends[stop - 1])], path=path, origin=offset + begin)
+        source = Source.of_range(view, begin, int(ends[stop - 1]), path=path, origin=offset)
         cursor = Cursor(source, starts[first:stop] - begin, ends[first:stop] - begin)
         try:
             arrays = _fields(layout, cursor, wanted)
@@ -108,8 +109,11 @@ def _float(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType, length: int | None = None) -> pa.Array:
-    """A column over the memory of fixed-width values without nulls."""
-    return pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
+    """A column over the memory of fixed-width values without nulls; decimals and times are checked."""
+    array = pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+        array.validate(full=True)
+    return array
 
 
 def _bytes(layout: Layout, cursor: Cursor) -> pa.Array:
@@ -179,9 +183,7 @@ def _decimal(layout: Layout, source: Source, starts: Int64Array, lengths: Int64A
         ends = starts[is_long] + lengths[is_long]
         values[is_long, 0] = words[ends - 8].byteswap().view(np.int64)
         values[is_long, 1] = first[is_long] >> (128 - 8 * lengths[is_long])
-    array = _numbers(values, layout.arrow)
-    array.validate(full=True)
-    return array
+    return _numbers(values, layout.arrow, len(starts))
 
 
 def _record(layout: Layout, cursor: Cursor) -> pa.Array:
@@ -208,19 +210,7 @@ def _union(layout: Layout, cursor: Cursor) -> pa.Array:
             known |= is_here
     if not known.all():
         cursor.fail("a union has no branch of this number", ~known)
-    if not parts:
-        return pa.nulls(len(tags), layout.arrow)
-    return _spread(parts, places, len(tags))
-
-
-def _spread(parts: list[pa.Array], places: list[Int64Array], length: int) -> pa.Array:
-    """A column of `length` rows with the parts' values at their places, else null."""
-    index = np.zeros(length, np.int32)
-    missing: BoolArray = np.ones(length, np.bool_)
-    index[np.concatenate(places)] = np.arange(sum(map(len, parts)), dtype=np.int32)
-    missing[np.concatenate(places)] = False
-    values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-    return values.take(pa.array(index, mask=missing))
+    return spread(parts, places, len(tags), layout.arrow)
 
 
 def _array(layout: Layout, cursor: Cursor) -> pa.Array:

@@ -18,7 +18,7 @@ from hoodie.format.avro_rows.cursor import BoolArray, Int64Array
 from hoodie.format.avro_rows.layout import Kind, Layout, row_layout
 from hoodie.format.avro_rows.pieces import Pieces, byte_lengths
 
-_GROUP_ROWS = 64 * 1024
+_GROUP_ROWS = 16 * 1024
 _DECIMAL_BYTES = 16
 
 Present = BoolArray | None
@@ -28,7 +28,7 @@ Present = BoolArray | None
 def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> Iterator[pa.LargeBinaryArray]:
     """Encode rows that have exactly the Arrow schema of an Avro record, some rows at a time and in order.
 
-    `framed` puts each row's length in front of it, as four big-endian bytes. Memory: up to 65,536 rows three times.
+    `framed` puts each row's length in front of it, as four big-endian bytes. Memory: a few times 16,384 rows.
 
     Raises:
         SchemaMismatchError: null, or an enum's unknown symbol, where the schema allows none; the column is named.
@@ -95,7 +95,7 @@ def _long(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> Non
 def _float(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     stored = _values(array, np.dtype(f"f{array.type.bit_width // 8}"))
     cells = stored.astype("<f4" if layout.kind is Kind.FLOAT else "<f8", copy=False)
-    out.add_cells(np.ascontiguousarray(cells).view(np.uint8).reshape(len(array), -1), _column(present))
+    out.add_cells(np.ascontiguousarray(cells).view(np.uint8).reshape(len(array), cells.itemsize), _column(present))
 
 
 def _values(array: pa.Array, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -69,7 +69,7 @@ def item_places(item: Layout, cursor: Cursor) -> tuple[Int64Array, Int64Array]:
             break
         part = cursor.take(active)
         if item.size_bytes is None:
-            rounds.append(part.position)
+            rounds.append(part.position.copy())
             skip_value(item, part)
             left[active] -= 1
         else:
