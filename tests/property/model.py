@@ -60,6 +60,14 @@ class Rules:
     event_time: bool
     index: str = "simple"
     moves: bool = True
+    is_merge_on_read: bool = False
+    is_deletable: bool = True
+    """Whether the table has the column by which a row says that it deletes its key."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table."""
+        return SCHEMA if self.is_deletable else pa.schema(list(SCHEMA)[:-1])
 
     @property
     def is_global(self) -> bool:
@@ -147,23 +155,30 @@ class Model:
         self.rows[key] = replace(row, path=path, commit=self.commit)
 
 
-def random_row(rng: random.Random, key: str) -> Row:
-    """A row with nulls, ties, and now and then a delete."""
+ANY_RULES = Rules(event_time=True)
+
+
+def random_row(rng: random.Random, key: str, rules: Rules = ANY_RULES) -> Row:
+    """A row with nulls, ties, and now and then a delete, if the table has such."""
+    is_deleted = rng.choices([None, False, True], [3, 3, 1])[0]
+    ts = rng.choice([None, 0, 1, 2, 3, rng.randrange(100)])
+    if is_deleted and ts is None and rules.is_merge_on_read:
+        ts = 0  # In a log a delete without an ordering value wins always, as with the JVM.
     return Row(
         id=key,
-        ts=rng.choice([None, 0, 1, 2, 3, rng.randrange(100)]),
+        ts=ts,
         city=rng.choices(CITIES, [5, 3, 1, 1])[0],
         value=rng.choice([None, 0.0, -1.5, float(rng.randrange(1000))]),
         note=rng.choice([None, "", "é", "x" * rng.randrange(40)]),
-        is_deleted=rng.choices([None, False, True], [3, 3, 1])[0],
+        is_deleted=is_deleted if rules.is_deletable else None,
     )
 
 
-def random_batch(rng: random.Random, rows_max: int, keys: int = 60) -> list[Row]:
+def random_batch(rng: random.Random, rows_max: int, keys: int = 60, *, rules: Rules = ANY_RULES) -> list[Row]:
     """Rows whose keys meet each other and earlier ones."""
-    return [random_row(rng, f"k{rng.randrange(keys)}") for _ in range(rng.randint(1, rows_max))]
+    return [random_row(rng, f"k{rng.randrange(keys)}", rules) for _ in range(rng.randint(1, rows_max))]
 
 
-def fresh_batch(rng: random.Random, rows_max: int, commit: int) -> list[Row]:
+def fresh_batch(rng: random.Random, rows_max: int, commit: int, *, rules: Rules = ANY_RULES) -> list[Row]:
     """Rows whose keys nobody had before."""
-    return [random_row(rng, f"new-{commit}-{number}") for number in range(rng.randint(1, rows_max))]
+    return [random_row(rng, f"new-{commit}-{number}", rules) for number in range(rng.randint(1, rows_max))]

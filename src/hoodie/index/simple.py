@@ -39,8 +39,9 @@ _KEY_BATCH_ROWS = 1024 * 1024
 class SimpleIndex:
     """Tags by reading the key columns of the base files that may hold the keys, and of all logs.
 
-    A key that a log deletes still belongs to its file group, where late events of it meet the delete. Where a record
-    may move, its stored version decides, as merging gives it: then one that was deleted is a new record.
+    In a partition, a key that a log deletes still belongs to its file group, where late events of it meet the delete,
+    as the JVM has it. In a whole table records are looked for as merging gives them: one that was deleted is a new one,
+    wherever it comes back.
 
     Cost: the key column of every base file in the touched partitions (global: in the table), less the files whose key
     range lies outside. Memory of a task: the incoming keys it looks for, and one million stored ones.
@@ -167,7 +168,7 @@ class _Incoming:
     ) -> Iterator[pa.Table]:
         """Keys that the file slice may hold; the merged records, with their ordering values, where these decide."""
         columns = (RECORD_KEY, *(task.read.merger.ordering_columns if decide_moves else ()))
-        if decide_moves and file_slice.log_files:
+        if task.index.is_global and file_slice.log_files:
             yield from read_file_slice(store, file_slice, replace(task.read, columns=columns))
             return
         base = file_slice.base_file

@@ -122,15 +122,19 @@ def plan_files(
     for partition in _partitions(runs, hits):
         own = slices_of.get(partition.path, [])
         expected = 0 if known_only else partition.inserts_expected()
-        shares = list(
-            _place(expected, [found for found in own if _takes_inserts(found, storage)], sizing, record_bytes)
-        )
+        open_to_inserts = [found for found in own if _takes_inserts(found, storage, partition)]
+        shares = list(_place(expected, open_to_inserts, sizing, record_bytes))
         tasks += _tasks(partition, own, shares, storage)
     return tasks
 
 
-def _takes_inserts(found: FileSlice, storage: Storage) -> bool:
-    return storage is not Storage.APPEND_UPDATES or not found.log_files
+def _takes_inserts(found: FileSlice, storage: Storage, partition: _Partition) -> bool:
+    """Whether inserts may go to the file group.
+
+    With them a base file is rewritten that could have been appended to: not for inserts of which it is not sure that
+    there are any.
+    """
+    return storage is not Storage.APPEND_UPDATES or (not found.log_files and partition.unknown_rows > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,12 @@ class _Partition:
 
         A guess only: a key that the table holds twice is hit twice, and with a global index rows hit other partitions.
         """
-        rows = sum(run.rows for run in self.runs)
-        return max(rows - sum(hit.updates for hit in self.hits), 1) if rows else 0
+        return max(self.unknown_rows, 1) if self.runs else 0
+
+    @property
+    def unknown_rows(self) -> int:
+        """Rows less hits."""
+        return sum(run.rows for run in self.runs) - sum(hit.updates for hit in self.hits)
 
 
 def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterator[_Partition]:
