@@ -32,7 +32,7 @@ def trips(*rows: tuple[Any, ...], schema: pa.Schema = SCHEMA) -> pa.Table:
     return pa.table([list(column) for column in zip(*rows, strict=True)], schema=schema)
 
 
-def rows_of(table: Table) -> dict[str, tuple[int, str, float]]:
+def rows_of(table: Table) -> dict[str, tuple[int, str, float | None]]:
     found = table.to_arrow(columns=["id", "ts", "city", "fare"]).to_pylist()
     rows = {row["id"]: (row["ts"], row["city"], row["fare"]) for row in found}
     assert len(rows) == len(found), found
@@ -51,8 +51,10 @@ def logged(table: Table) -> list[list[LogBlock]]:
 
 def keys_of(block: LogBlock) -> list[str]:
     if block.block_type is BlockType.DELETE:
-        return DeleteRecords.parse(block.content, path="").record_keys.to_pylist()
-    return read_data_block(block, path="")["_hoodie_record_key"].to_pylist()
+        keys: pa.Array | pa.ChunkedArray = DeleteRecords.parse(block.content, path="").record_keys
+    else:
+        keys = read_data_block(block, path="")["_hoodie_record_key"]
+    return list(keys.to_pylist())
 
 
 def test_changes_of_a_file_group_are_one_log_file_of_the_delta_commit(tmp_path: Path) -> None:
