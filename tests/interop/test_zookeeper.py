@@ -1,0 +1,173 @@
+"""Compactors on several machines share plans through ZooKeeper: a real server, from the jars that Spark brings."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from kazoo.client import KazooClient
+
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.errors import CommitConflictError, LockTimeoutError
+from hoodie.metadata.view import TableState
+from hoodie.services.compaction_run import CompactionCall, compact
+from hoodie.services.coordination_zookeeper import ZooKeeperCoordinator
+from tests.compactor_processes import (
+    CITIES,
+    instants_of,
+    planned_table,
+    start_and_kill_compactor,
+    start_compactor,
+)
+from tests.merge_on_read import merged_rows
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_SECONDS_TO_START = 60.0
+_JARS = ("zookeeper-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "metrics-core-*.jar", "netty-*.jar", "snappy-java-*.jar")
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`host:port` of a ZooKeeper server (the Maven artifact org.apache.zookeeper:zookeeper, among PySpark's jars)."""
+    import pyspark
+
+    folder = tmp_path_factory.mktemp("zookeeper")
+    jars = Path(pyspark.__file__).parent / "jars"
+    classpath = ":".join(str(jar) for pattern in _JARS for jar in sorted(jars.glob(pattern)))
+    port = _free_port()
+    config = {
+        "tickTime": 200,
+        "dataDir": folder / "data",
+        "clientPort": port,
+        "clientPortAddress": "127.0.0.1",
+        "admin.enableServer": "false",
+    }
+    (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in config.items()))
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            ["java", "-Xmx128m", "-cp", classpath, main, str(folder / "zoo.cfg")], stdout=log, stderr=log
+        )
+    try:
+        _wait_for(port, server, folder / "log")
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _SECONDS_TO_START
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if server.poll() is not None or time.monotonic() > deadline:
+            pytest.fail(f"ZooKeeper did not start:\n{log.read_text()[-2000:]}", pytrace=False)
+        time.sleep(0.1)
+
+
+def test_three_compactors_do_each_plan_once_and_take_up_what_a_killed_one_left(tmp_path: Path, zookeeper: str) -> None:
+    table, rows = planned_table(tmp_path / "table")
+    plans = table.pending_compactions().instants
+    start_and_kill_compactor(tmp_path / "table", zookeeper)
+    compactors = [start_compactor(tmp_path / "table", zookeeper) for _ in range(3)]
+    done = [instant for compactor in compactors for instant in instants_of(compactor)]
+    assert len(set(done)) == len(done)
+    assert len(done) >= len(CITIES) - 1
+    # The session of the one that was killed ends by itself; until then nobody else has its claim.
+    deadline = time.monotonic() + 60.0
+    while len(table.pending_compactions()):
+        assert time.monotonic() < deadline, "the plan of the killed compactor was not taken up"
+        done += instants_of(start_compactor(tmp_path / "table", zookeeper))
+    assert sorted(done) == plans
+    assert merged_rows(table.view().store) == rows
+
+
+@dataclass(frozen=True)
+class EngineThen(LocalEngine):
+    """Does something between the tasks of a compaction and its commit."""
+
+    then: Callable[[], object] = field(default=lambda: None)
+
+    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Run the tasks, then the rest."""
+        results = super().run(function, tasks)
+        self.then()
+        return results
+
+
+def test_the_loss_of_the_session_stops_the_work(tmp_path: Path, zookeeper: str) -> None:
+    table, rows = planned_table(tmp_path / "table")
+    state = TableState(table.view().store)
+    mine, other = (ZooKeeperCoordinator(zookeeper, session_seconds=2.0) for _ in range(2))
+    instant = table.pending_compactions().instants[0]
+    taken: list[str | None] = []
+
+    def lose_session() -> None:
+        _end_session(mine, zookeeper)
+        # Another machine holds the claim now, so it knows that the heartbeat it sees is that of a ghost.
+        call = CompactionCall(state=TableState(table.view().store), engine_for=_local, coordinator=other)
+        taken.append(compact(call, instant).instant)
+
+    engine = EngineThen(then=lose_session)
+    with pytest.raises(CommitConflictError, match=r"lost with its session|another's now"):
+        compact(CompactionCall(state=state, engine_for=lambda size: engine, coordinator=mine), instant)
+    assert taken == [instant]
+    assert merged_rows(table.view().store) == rows
+    for coordinator in (mine, other):
+        coordinator.close()
+
+
+def _local(work_bytes: int) -> LocalEngine:
+    return LocalEngine()
+
+
+def test_a_claim_is_one_sessions_and_one_compactions(zookeeper: str) -> None:
+    mine, other = (ZooKeeperCoordinator(zookeeper, "test/claims") for _ in range(2))
+    claim = mine.claim("file:///table", "1")
+    assert claim is not None
+    assert mine.claim("file:///table/", "1") is None
+    assert other.claim("file:///table", "1") is None
+    second = other.claim("file:///table", "2")
+    assert second is not None
+    claim.ensure_held()
+    claim.release()
+    with pytest.raises(CommitConflictError, match="lost with its session"):
+        claim.ensure_held()
+    taken = other.claim("file:///table", "1")
+    assert taken is not None
+    other.close()
+    again = mine.claim("file:///table", "1")
+    assert again is not None
+    mine.close()
+
+
+def test_a_server_that_is_not_there() -> None:
+    absent = ZooKeeperCoordinator(f"127.0.0.1:{_free_port()}", connect_seconds_max=0.5)
+    with pytest.raises(LockTimeoutError, match="not to be reached"):
+        absent.claim("file:///table", "1")
+
+
+def _end_session(coordinator: ZooKeeperCoordinator, hosts: str) -> None:
+    """End a session behind its owner's back: who knows its id and password may take it over and close it."""
+    client = coordinator._client
+    assert client is not None
+    ghost = KazooClient(hosts, client_id=client.client_id)
+    ghost.start()
+    ghost.stop()
+    ghost.close()

@@ -1,0 +1,96 @@
+"""`hoodie compact …` and `hoodie services run`: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli import main
+
+TRIPS = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
+Run = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in this process: exit code, output, errors."""
+
+    def call(*arguments: object) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main(list(map(str, arguments)))
+        captured = capsys.readouterr()
+        return exit_.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A merge-on-read table with a log file in each of its two partitions."""
+    table = hoodie.create(
+        tmp_path / "t", TRIPS.schema, record_key="id", partition_by="city", index="simple", type="merge_on_read"
+    )
+    table.upsert(TRIPS)
+    table.upsert(TRIPS)
+    return tmp_path / "t"
+
+
+def test_schedule_pending_run(run: Run, path: Path) -> None:
+    code, out, _ = run("compact", "pending", path)
+    assert (code, out) == (0, "no compaction is pending\n")
+    code, out, _ = run("compact", "schedule", path, "--strategy", "unbounded", "--metadata", "team=riders")
+    instant = out.strip()
+    assert (code, hoodie.open(path).pending_compactions().instants) == (0, [instant])
+    code, out, _ = run("compact", "schedule", path)
+    assert (code, out) == (0, "nothing to compact\n")
+    code, out, _ = run("compact", "pending", path, "--json")
+    assert (code, json.loads(out)["instant"], json.loads(out)["file_slices"]) == (0, instant, 2)
+    code, out, _ = run("compact", "run", path, "--instant", instant, "--json")
+    assert (code, json.loads(out)["instant"], json.loads(out)["counts"]["file_slices"]) == (0, instant, 2)
+    code, out, _ = run("compact", "run", path)
+    assert (code, "nothing to do" in out) == (0, True)
+    assert hoodie.open(path).count() == 2
+
+
+def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
+    code, _, error = run("compact", "run", path, "--instant", "123")
+    assert (code, "no pending compaction 123" in error) == (1, True)
+    code, _, error = run("compact", "schedule", path, "--strategy", "best")
+    assert (code, "unknown compaction strategy" in error) == (1, True)
+    code, _, error = run("services", "run", path)
+    assert (code, "--compact" in error) == (2, True)
+
+
+def test_one_round_of_services(run: Run, path: Path) -> None:
+    code, out, _ = run("services", "run", path, "--compact", "--once", "--json")
+    assert (code, out) == (0, "")
+    due = ("--option", "hoodie.compact.inline.max.delta.commits=2")
+    code, out, _ = run("services", "run", path, "--compact", "--once", "--json", *due)
+    assert (code, json.loads(out)["counts"]["log_files"]) == (0, 2)
+
+
+def test_services_run_until_they_are_told_to_stop(run: Run, path: Path) -> None:
+    instant = hoodie.open(path).schedule_compaction()
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def stop_when_done() -> None:
+        # The command has its handler by then: compaction begins after it.
+        while hoodie.open(path).pending_compactions().instants:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=stop_when_done, daemon=True)
+    watcher.start()
+    code, out, _ = run("services", "run", path, "--compact", "--interval", "0.05")
+    watcher.join()
+    assert (code, f"compaction at {instant}" in out) == (0, True)
+    assert signal.getsignal(signal.SIGTERM) == handler
