@@ -22,6 +22,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.spill import Buckets, KeyFilter
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.fold import EntryKind, FoldRule, LogFold, settle
+from hoodie.records.key_lookup import KeyLookup
 from hoodie.storage import Store, scratch_folder
 
 __all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]
@@ -35,8 +36,9 @@ _COMPRESSED_SHARE = 4
 def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
     """The slice's rows as merging leaves them, with the columns of `read`, in pieces; none of them deleted.
 
-    Rows of the base file come in its order, then the ones that only logs have; where the logs do not fit
-    `read.memory_bytes` the order is arbitrary. Base rows that no log file names come out as they are.
+    Rows come as they lie in the base file, piece by piece, those that logs change at the end of their piece; then the
+    ones that only logs have. Where the logs do not fit `read.memory_bytes` the order is arbitrary. A piece of the base
+    file that no log names comes out as it is.
 
     Memory: `read.memory_bytes`, twice, one block of a log file, and one row group's needed columns of the base file,
     whatever the size of the slice. Close it if you do not read to the end: it may have opened files.
@@ -95,10 +97,11 @@ class _Merge:
 
     def __init__(self, entries: pa.Table, read: SliceRead, rule: FoldRule) -> None:
         self._entries = entries.combine_chunks()
-        self._keys = self._entries[RECORD_KEY].combine_chunks()
-        self._met = np.zeros(len(self._keys), np.bool_)
+        self._lookup = KeyLookup(self._entries[RECORD_KEY].combine_chunks())
+        self._met = np.zeros(self._entries.num_rows, np.bool_)
         self._schema = read.output_schema
         self._rule = rule
+        self._mixes = rule.overlay is not None or rule.merger.function is not None
 
     def rows(self, base: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Merged rows: those of the base file, then the ones that no base row has."""
@@ -107,27 +110,23 @@ class _Merge:
         kinds = np.asarray(self._entries[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & (kinds == EntryKind.ROW))
         for start in range(0, len(new), _BATCH_ROWS):
-            rows = self._output(self._entries).take(pa.array(new[start : start + _BATCH_ROWS]))
-            yield rows
+            yield self._output(self._entries).take(pa.array(new[start : start + _BATCH_ROWS]))
 
     def _merge(self, stored: pa.Table) -> pa.Table:
-        """What takes the place of base rows, in their order."""
-        places = pc.index_in(stored[RECORD_KEY], value_set=self._keys).combine_chunks()
+        """What takes the place of base rows: first those that stay as they are."""
         kept = self._output(stored)
-        if places.null_count == len(places):
+        here, places = self._lookup.find(stored[RECORD_KEY])
+        if not len(here):
             return kept
-        here = np.flatnonzero(np.asarray(places.is_valid()))
-        named = np.asarray(places.drop_null())
-        self._met[named] = True
-        taken = pa.array(here)
-        settled = settle(stored.take(taken), self._entries.take(pa.array(named)), self._rule)
-        if not settled.replaced.any() and not settled.deleted.any():
+        self._met[places] = True
+        older = stored if self._mixes else stored.select(self._rule.merger.ordering_columns)
+        settled = settle(older.take(pa.array(here)), self._entries.take(pa.array(places)), self._rule)
+        gone = here[settled.replaced | settled.deleted]
+        if not len(gone):
             return kept
-        source = np.arange(stored.num_rows)
-        source[here[settled.replaced]] = stored.num_rows + np.arange(settled.rows.num_rows)
-        if settled.deleted.any():
-            source = np.delete(source, here[settled.deleted])
-        return pa.concat_tables([kept, self._output(settled.rows)]).take(pa.array(source))
+        stays = np.ones(stored.num_rows, np.bool_)
+        stays[gone] = False
+        return pa.concat_tables([kept.filter(pa.array(stays)), self._output(settled.rows)])
 
     def _output(self, rows: pa.Table) -> pa.Table:
         """The columns to return."""

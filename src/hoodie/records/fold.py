@@ -105,11 +105,13 @@ def fold(entries: pa.Table, rule: FoldRule) -> pa.Table:
 def settle(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Settled:
     """Decide between stored rows and the folded entry of the same key, row by row.
 
-    `stored` has the columns of the entries, but for the kind and the HAS columns.
+    `stored` has the columns of the entries, but for the kind and the HAS columns; where neither fields are mixed nor a
+    function merges, the ordering columns will do.
     """
     kinds = np.asarray(entries[KIND].combine_chunks())
     is_row = kinds == EntryKind.ROW
-    wins = rule.merger.newer_wins(stored, entries) | (kinds == EntryKind.DELETE)
+    wins = kinds == EntryKind.DELETE
+    wins |= rule.merger.newer_wins(stored, entries) if rule.decides_by_order else True
     overlay = rule.overlay
     if rule.merger.function is not None:
         older, newer = stored.filter(pa.array(is_row)), entries.filter(pa.array(is_row))
