@@ -1,0 +1,123 @@
+"""Rows that are partly in base files and partly in logs come out the same on every engine."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from hoodie.records import mergers
+from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
+from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
+from tests.contract.test_table_values import TYPES, VALUES
+from tests.rows import assert_same_rows
+
+FIRST = trips(("a", 10, 1.0, "sf"), ("b", 10, 2.0, "sf"), ("c", 10, 3.0, "sf"), ("d", 10, 4.0, "nyc"))
+LATER = trips(("a", 20, 9.0, "sf"), ("b", 5, 9.0, "sf"), ("e", 1, 5.0, "sf"))
+
+
+def merge_on_read(lane: Lane, schema: pa.Schema = TRIPS, **options: object) -> hoodie.Table:
+    """The test's table, its versions ordered by `ts` unless told otherwise."""
+    return lane.create(schema, **{"type": "merge_on_read", "partition_by": "city", "ordering": "ts", **options})
+
+
+def test_conditions_are_exact_after_the_merge(lane: Lane) -> None:
+    table = merge_on_read(lane)
+    first = table.bulk_insert(lane.data(FIRST))
+    second = table.upsert(lane.data(LATER))
+    third = table.delete(lane.data(FIRST.slice(2, 1)))
+    merged = trips(("a", 20, 9.0, "sf"), ("b", 10, 2.0, "sf"), ("d", 10, 4.0, "nyc"), ("e", 1, 5.0, "sf"))
+    logs = {row["partition_path"]: row["log_files"] for row in table.inspect.slices().to_pylist()}
+    assert (logs["city=sf"], logs["city=nyc"]) == (2, 0)
+    assert_same_rows(lane.read(table), merged, key="id")
+    for where, expected in {
+        "fare > 8": "a",
+        "fare < 3": "b",
+        "ts = 10": "bd",
+        "id IN ('a', 'c', 'e')": "ae",
+        "city = 'nyc'": "d",
+        "fare = 1 OR fare = 3": "",
+        "_hoodie_record_key = 'b' AND fare = 2": "b",
+    }.items():
+        assert "".join(sorted(lane.read(table, where=where, columns=["id"])["id"].to_pylist())) == expected, where
+        assert table.count(where) == len(expected)
+    assert_same_rows(lane.read(table, as_of=first.instant), FIRST, key="id")
+    changed = lane.arrow(table.changes(first.instant))
+    assert sorted(changed["id"].to_pylist()) == ["a", "e"]
+    assert lane.arrow(table.changes(second.instant, third.instant)).num_rows == 0
+    if lane.session is not None:
+        assert sorted(row.id for row in table.read(where="soundex(city) = 'S100'").collect()) == ["a", "b", "e"]
+
+
+def test_all_types_come_out_of_logs(lane: Lane) -> None:
+    if lane.session is not None:
+        lane.session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    try:
+        table = lane.create(TYPES, type="merge_on_read")
+        table.bulk_insert(lane.data(VALUES))
+        columns = [VALUES[name].take(pa.array([1, 2, 3, 0])) for name in TYPES.names[1:]]
+        turned = pa.Table.from_arrays([VALUES["id"], *columns], schema=TYPES)
+        table.upsert(lane.data(turned.slice(0, 3)))
+        expected = pa.concat_tables([turned.slice(0, 3), VALUES.slice(3)])
+        found = lane.read(table)
+        assert_same_rows(found, expected, key="id")
+        assert found.schema == lane.read(table, view="read_optimized").schema
+        assert_same_rows(table.to_arrow(columns=TYPES.names), expected, key="id")
+        ancient = expected.filter(pc.less(expected["day"], date(1600, 1, 1)))["id"].to_pylist()
+        assert lane.read(table, where="day < DATE '1600-01-01'", columns=["id"])["id"].to_pylist() == ancient
+    finally:
+        if lane.session is not None:
+            lane.session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_old_files_and_new_logs_have_the_newest_types(lane: Lane) -> None:
+    table = merge_on_read(lane, OLD, ordering=None)
+    table.bulk_insert(lane.data(OLD_ROWS))
+    table.upsert(lane.data(table_of(NEW, ("b", 1 << 40, 0.1, "nyc", ["new"]))))
+    expected = table_of(
+        NEW, ("a", 1, 0.5, "sf", None), ("b", 1 << 40, 0.1, "nyc", ["new"]), ("c", None, None, "nyc", None)
+    )
+    found = lane.read(table)
+    assert_same_rows(found, expected, key="id")
+    assert (found.schema.field("n").type, found.schema.field("x").type) == (pa.int64(), pa.float64())
+    assert lane.read(table, where="n > 1000000 AND x < 0.2", columns=["id"])["id"].to_pylist() == ["b"]
+
+
+def summed(older: pa.Table, newer: pa.Table) -> pa.Table:
+    """The newer row with both fares."""
+    place = newer.schema.get_field_index("fare")
+    return newer.set_column(place, newer.schema.field(place), pc.add(older["fare"], newer["fare"]))
+
+
+def test_a_merge_function_runs_where_logs_are_read_and_only_there(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    hoodie.register_merger("summed", summed)
+    table = merge_on_read(lane, merge_mode=summed, index="simple")
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(trips(("a", 20, 9.0, "sf"))))
+    expected = pa.concat_tables([trips(("a", 20, 10.0, "sf")), FIRST.slice(1)])
+    assert_same_rows(lane.read(table), expected, key="id")
+    monkeypatch.setattr(mergers, "_REGISTERED", {})
+    with pytest.raises(hoodie.InvalidConfigError, match="summed"):
+        lane.read(table)
+    assert_same_rows(lane.read(table, where="city = 'nyc'"), FIRST.slice(3), key="id")
+    assert_same_rows(lane.read(table, view="read_optimized"), FIRST, key="id")
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_the_data_source_merges(spark: object, tmp_path: Path) -> None:
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("PySpark 3.5 has no data sources in Python")
+    lane = Lane(spark, tmp_path)
+    hoodie.register(spark)
+    lane.session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    table = merge_on_read(lane)
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(LATER))
+    frame = lane.session.read.format("hoodie").load(str(lane.path))
+    assert_same_rows(lane.arrow(frame).select(TRIPS.names), lane.read(table), key="id")
+    assert sorted(row.id for row in frame.where("fare > 8").collect()) == ["a"]
