@@ -59,7 +59,7 @@ class StagedRun:
 class StagedHits:
     """Where an index found staged rows: record batch `batch` of `path`, for one file group.
 
-    The batch has the ordinals of the rows, ascending, and the route each takes there.
+    The batch has the ordinals of the rows, ascending from `first` to `last`, and the route each takes there.
     """
 
     path: str
@@ -68,6 +68,8 @@ class StagedHits:
     file_id: str
     updates: int
     moves: int
+    first: int
+    last: int
 
 
 @contextlib.contextmanager
@@ -253,6 +255,8 @@ def write_hits(
                 file_id=file_id,
                 updates=updates,
                 moves=moves,
+                first=int(rows[0]) if len(rows) else 0,
+                last=int(rows[-1]) if len(rows) else -1,
             )
             hits.append(hit)
     return hits

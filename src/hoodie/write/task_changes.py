@@ -51,7 +51,7 @@ def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: File
     runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
     parts = _parts(task, runs)
     with StageReader(store) as reader:
-        taken = _taken(reader, rows.hits_for(task.partition_path)) if parts else np.zeros(0, np.int64)
+        taken = _taken(reader, rows.hits_for(task.partition_path), runs) if parts else np.zeros(0, np.int64)
         for hashes in parts:
             found = list(_inserts(reader, runs, hashes, taken))
             if not found:
@@ -115,10 +115,12 @@ def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, 
             yield pa.Table.from_batches([batch]).filter(pa.array(mine))
 
 
-def _taken(reader: StageReader, all_hits: Sequence[StagedHits]) -> Rows:
-    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped."""
+def _taken(reader: StageReader, all_hits: Sequence[StagedHits], runs: Sequence[StagedRun]) -> Rows:
+    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped; those in the runs at least."""
     found = [np.zeros(0, np.int64)]
     for hits in all_hits:
+        if not any(hits.first < run.start + run.rows and run.start <= hits.last for run in runs):
+            continue
         batch = reader.read(hits)
         found.append(np.asarray(batch.column("row"))[np.asarray(batch.column("route")) != Route.MOVE])
     return np.unique(np.concatenate(found))

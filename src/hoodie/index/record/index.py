@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +15,10 @@ from hoodie.metadata.buckets import RecordIndexState
 from hoodie.metadata.record_index import LookUp
 from hoodie.metadata.view import TableView
 from hoodie.records.merge import RecordMerger
+
+_KEYS_TOGETHER = 4096
+"""Keys that are few enough for one task."""
+_TASKS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +89,27 @@ class RecordIndex:
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
 
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
-        """One task for each group that has keys."""
+        """One task for each group that has keys; for few keys, one for several groups: each opens the same files."""
         groups = KeyGroups(len(state.buckets))
         if request.key_groups != groups:
             raise CommitConflictError(
                 f"the record index of {request.view.store.uri('')} was built anew while this write ran; nothing was "
                 "committed, try again"
             )
-        by_group = sorted(request.keys, key=_group_of)
-        for group, keys in itertools.groupby(by_group, key=_group_of):
+        by_group: dict[int, list[StagedKeys]] = {}
+        for keys in request.keys:
+            by_group.setdefault(keys.group, []).append(keys)
+        together = _KEYS_TOGETHER * len(by_group) // max(sum(keys.rows for keys in request.keys), 1)
+        together = min(max(together, 1), max(-(-len(by_group) // _TASKS_MIN), 1))
+        for number, start in enumerate(range(0, len(by_group), together)):
+            members = sorted(by_group)[start : start + together]
             yield BucketTask(
                 store=request.store,
                 merger=request.merger,
-                keys=tuple(keys),
-                buckets=state.buckets[group :: groups.count],
+                keys=tuple(keys for group in members for keys in by_group[group]),
+                buckets=tuple(bucket for group in members for bucket in state.buckets[group :: groups.count]),
                 bucket_count=len(state.buckets),
                 moves_records=self.update_partition_path,
                 look_up=self.look_up,
-                output=f"{request.stage_folder}/tagged-{group}",
+                output=f"{request.stage_folder}/tagged-{number}",
             )
-
-
-def _group_of(keys: StagedKeys) -> int:
-    return keys.group
