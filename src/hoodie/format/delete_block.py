@@ -1,4 +1,4 @@
-"""Content of delete blocks, version 3, as Arrow columns (docs/format/table.md §4.3).
+"""Content of delete blocks as Arrow columns; version 3 is written too (docs/format/table.md §4.3).
 
 A delete without an ordering value (on disk: the int 0) removes the key whatever the ordering value of its record; in
 Arrow its ordering is null.
@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro_columns import content_of, join_columns, long_column, long_to_bytes, string_column
+from hoodie.format.kryo_deletes import parse_kryo_deletes
 
 _FRAME = struct.Struct(">ii")  # version, length of the Avro datum
 _VERSION = 3
+_VERSIONS = (1, 2, _VERSION)
 _NO_ORDERING = b"\x04\x00"  # branch 2 (IntWrapper), value 0
 _DECIMAL = pa.decimal128(30, 15)
 
@@ -77,28 +79,27 @@ class DeleteRecords:
 
         Raises:
             CorruptFileError: the content is cut off or no delete list.
-            UnsupportedError: version 1 or 2 (releases before 0.13), or ordering values of different types.
+            UnsupportedError: ordering values of different types, or in version 1 and 2 of a class not known here.
         """
         if len(content) < _FRAME.size:
             raise CorruptFileError("no room for a delete block", path=path, offset=offset)
         version, length = _FRAME.unpack_from(content, 0)
-        if version in (1, 2):
-            raise UnsupportedError(
-                f"{path} at byte {offset}: delete block version {version} (Hudi before 0.13); compact with Hudi first"
-            )
-        if version != _VERSION or not 0 <= length <= len(content) - _FRAME.size:
+        if version not in _VERSIONS or not 0 <= length <= len(content) - _FRAME.size:
             raise CorruptFileError(
                 f"delete block of version {version} and {length} bytes is none", path=path, offset=offset
             )
         datum = bytes(content[_FRAME.size : _FRAME.size + length])
+        if version < _VERSION:
+            keys, partitions, ordering = parse_kryo_deletes(datum, version, path=path, offset=offset + _FRAME.size)
+            _check_keys(keys, path, offset)
+            return cls(keys, partitions, ordering)
         try:
             rows = _read_datum(datum)
             keys = pa.array([row["recordKey"] for row in rows], pa.string())
             partitions = pa.array([row["partitionPath"] for row in rows], pa.string())
         except (EOFError, IndexError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             raise CorruptFileError(f"no delete list: {error!r}", path=path, offset=offset) from error
-        if keys.null_count:
-            raise CorruptFileError("a delete names no record key", path=path, offset=offset)
+        _check_keys(keys, path, offset)
         return cls(keys, partitions, _ordering_column([row["orderingVal"] for row in rows], f"{path} at byte {offset}"))
 
     def to_bytes(self) -> bytes:
@@ -118,6 +119,11 @@ class DeleteRecords:
             datum = long_to_bytes(len(self)) + datum
         datum += b"\0"
         return _FRAME.pack(_VERSION, len(datum)) + datum
+
+
+def _check_keys(keys: pa.Array, path: str, offset: int) -> None:
+    if keys.null_count:
+        raise CorruptFileError("a delete names no record key", path=path, offset=offset)
 
 
 def _nullable(values: pa.Array, encode: Callable[[pa.Array], pa.Array]) -> pa.Array:

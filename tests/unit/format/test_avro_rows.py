@@ -136,7 +136,8 @@ def test_what_was_decoded_can_be_written_as_parquet() -> None:
     }
     schema = record(["null", outer], "int")
     full = {"point": {"x": 1, "y": "a"}, "list": [None, {"x": 2, "y": "b"}], "map": {"k": True}, "fixed": b"1234"}
-    for rows in ([{"f0": full, "f1": 1}, {"f0": None, "f1": 2}], [{"f0": None, "f1": 1}]):
+    cases: list[Rows] = [[{"f0": full, "f1": 1}, {"f0": None, "f1": 2}], [{"f0": None, "f1": 1}]]
+    for rows in cases:
         found = decoded(schema, fastavro_bytes(schema, rows))
         sink = io.BytesIO()
         pq.write_table(found, sink, store_schema=False)

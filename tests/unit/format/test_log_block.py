@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
+from hoodie.format import log_block
 from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks, rollback_block
 
@@ -201,8 +203,28 @@ def test_keys_of_deletes_round_trip(keys: list[str]) -> None:
 def test_what_a_delete_block_cannot_hold_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="list"):
         deletes(pa.array([[1], [2]])).to_bytes()
-    with pytest.raises(UnsupportedError, match="version 2"):
-        DeleteRecords.parse(b"\0\0\0\2\0\0\0\0", path="log")
+    with pytest.raises(CorruptFileError, match="version 4"):
+        DeleteRecords.parse(b"\0\0\0\4\0\0\0\0", path="log")
     for content in (b"", b"\0\0\0\3\0\0\0\x09\0", b"\0\0\0\3\0\0\0\1\x02", b"\0\0\0\3\0\0\0\2\0\0"):
         with pytest.raises(CorruptFileError):
             DeleteRecords.parse(content, path="log")
+
+
+def test_the_block_behind_a_large_torn_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_block, "_SEARCH_BYTES", 7)
+    for length in range(40):
+        torn, second = parse_log_blocks(b"#HUDI#" + b"x" * length + SECOND, path="log")
+        assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
+        assert (torn.offset, second.offset) == (0, 6 + length)
+
+
+def test_a_mapped_file_is_not_read_before_somebody_asks(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(FIRST + SECOND)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        blocks = parse_log_blocks(memoryview(mapped), path="log")
+        assert all(isinstance(block.content, memoryview) and block.content.obj is mapped for block in blocks)
+        assert blocks[0].to_bytes() == FIRST
+        for block in blocks:
+            assert isinstance(block.content, memoryview)
+            block.content.release()

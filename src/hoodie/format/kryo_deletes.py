@@ -1,0 +1,281 @@
+"""Deletes as releases before 0.13 stored them: Kryo graphs of `HoodieKey[]` (version 1) or `DeleteRecord[]` (2).
+
+docs/format/table.md §4.3. Only these graphs are read, as Kryo 4 writes them: with references, and with classes by name.
+One Python object for each delete: such blocks are old and small.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+
+_MODEL: Final = "org.apache.hudi.common.model."
+_KEY: Final = f"{_MODEL}HoodieKey"
+_RECORD: Final = f"{_MODEL}DeleteRecord"
+_ITEM_OF_VERSION: Final = {1: _KEY, 2: _RECORD}
+# Class tags: null, a class by its name, strings; the other numbers that Kryo gives out by itself are in `_PRIMITIVES`.
+_NULL, _BY_NAME, _STRING = 0, 1, 3
+# Reference tags: null, an object that follows, or (from 2 on) one that was there already.
+_NEW: Final = 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT: Final = Context(prec=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Delete:
+    """One delete; `kind` is the Java class of its ordering value, None if it has none."""
+
+    record_key: str | None
+    partition_path: str | None
+    kind: str | None = None
+    ordering: Any = None
+
+    @property
+    def has_ordering(self) -> bool:
+        """Whether the ordering decides: the int 0 stands for none, as in later versions."""
+        return self.kind is not None and (self.kind, self.ordering) != ("Integer", 0)
+
+
+def parse_kryo_deletes(
+    payload: bytes | memoryview, version: int, *, path: str, offset: int = 0
+) -> tuple[pa.StringArray, pa.StringArray, pa.Array]:
+    """Parse the payload of a delete block of version 1 or 2 into record keys, partition paths and orderings.
+
+    An ordering is null where a delete has none; version 1 never has. `offset` is the payload's in its file, for errors.
+
+    Raises:
+        CorruptFileError: the payload is cut off, or refers to what is not there.
+        UnsupportedError: the graph is another one, or has ordering values of several or of unknown classes.
+    """
+    graph = _Graph(memoryview(payload), path, offset)
+    deletes = graph.deletes(_ITEM_OF_VERSION[version])
+    kinds = {delete.kind for delete in deletes if delete.kind is not None and delete.has_ordering}
+    if len(kinds) > 1:
+        raise graph.unsupported(f"ordering values of several classes ({', '.join(sorted(kinds))})")
+    try:
+        orderings = [delete.ordering if delete.has_ordering else None for delete in deletes]
+        return (
+            pa.array([delete.record_key for delete in deletes], pa.string()),
+            pa.array([delete.partition_path for delete in deletes], pa.string()),
+            pa.array(orderings, _ARROW_TYPES.get(kinds.pop(), None) if kinds else pa.int32()),
+        )
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        raise graph.corrupt(f"impossible values: {error}") from error
+
+
+@dataclass(slots=True)
+class _Graph:
+    """A position in the payload; class names and objects met so far, in the order in which Kryo numbers them."""
+
+    view: memoryview
+    path: str
+    origin: int
+    position: int = 0
+    names: list[str | None] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+
+    def deletes(self, item: str) -> list[_Delete]:
+        self.expect_class(f"[L{item};")
+        self.new_object("list of deletes")
+        count = self.varint() - 1
+        if not 0 <= count <= len(self.view):
+            raise self.corrupt(f"a list of {count} deletes does not fit")
+        read = self.key if item == _KEY else self.record
+        found = [read() for _ in range(count)]
+        if self.position != len(self.view):
+            raise self.corrupt(f"{len(self.view) - self.position} bytes are left over")
+        return found
+
+    def record(self) -> _Delete:
+        self.expect_class(_RECORD)
+        self.new_object("delete")
+        key = self.key()
+        kind, ordering = self.ordering()
+        return _Delete(key.record_key, key.partition_path, kind, ordering)
+
+    def key(self) -> _Delete:
+        """A `HoodieKey`, or a reference to one; its fields come in the order of their names."""
+        self.expect_class(_KEY)
+        place, known = self.reference("key")
+        if place is not None:
+            partition_path = self.text()
+            self.objects[place] = known = _Delete(self.text(), partition_path)
+        if not isinstance(known, _Delete):
+            raise self.corrupt("a reference to a key leads to something else")
+        return known
+
+    def ordering(self) -> tuple[str | None, Any]:
+        """Class name and value of an ordering."""
+        tag = self.varint()
+        if tag == _NULL:
+            return None, None
+        if tag == _STRING:
+            return "String", self.text()
+        if tag in _PRIMITIVES:
+            name, read = _PRIMITIVES[tag]
+            return name, read(self)
+        name = self.class_name() if tag == _BY_NAME else f"Kryo's class {tag}"
+        if name not in _OBJECTS:
+            raise self.unsupported(f"ordering values of {name}")
+        place, known = self.reference("ordering value")
+        if place is not None:
+            self.objects[place] = known = _OBJECTS[name](self)
+        return name, known
+
+    def expect_class(self, wanted: str) -> None:
+        tag = self.varint()
+        name = self.class_name() if tag == _BY_NAME else f"Kryo's class {tag}"
+        if name != wanted:
+            raise self.unsupported(f"{name} where {wanted} is known")
+
+    def class_name(self) -> str:
+        """The name behind a class tag; written out where it is met first."""
+        number = self.varint()
+        if number == len(self.names):
+            self.names.append(self.string())
+        if number >= len(self.names):
+            raise self.corrupt(f"class name {number} is not there yet")
+        return self.names[number] or ""
+
+    def new_object(self, what: str) -> None:
+        if self.reference(what)[0] is None:
+            raise self.corrupt(f"a {what} is one that was there before")
+
+    def reference(self, what: str) -> tuple[int | None, Any]:
+        """The number of an object that follows, or None and the object that is meant."""
+        tag = self.varint()
+        if tag == _NEW:
+            self.objects.append(None)
+            return len(self.objects) - 1, None
+        if not 0 <= tag - 2 < len(self.objects):
+            raise self.corrupt(f"a {what} is null, or refers to an object that is not there yet")
+        return None, self.objects[tag - 2]
+
+    def text(self) -> str | None:
+        """A field that is a string: null, new, or one that was there before."""
+        if self.position < len(self.view) and self.view[self.position] == _NULL:
+            self.position += 1
+            return None
+        place, known = self.reference("text")
+        if place is not None:
+            self.objects[place] = known = self.string()
+        if known is not None and not isinstance(known, str):
+            raise self.corrupt("a reference to a text leads to something else")
+        return known
+
+    def string(self) -> str | None:
+        """ASCII whose last byte is marked; or the count of UTF-16 units plus one (0: null), and the units."""
+        start = self.position
+        first = self.byte()
+        if first < 0x80:
+            while self.byte() < 0x80:
+                pass
+            data = bytearray(self.view[start : self.position])
+            data[-1] &= 0x7F
+            return data.decode("ascii")
+        count, shift = first & 0x3F, 6
+        more = first & 0x40
+        while more and shift < 34:
+            part = self.byte()
+            count |= (part & 0x7F) << shift
+            more, shift = part & 0x80, shift + 7
+        return None if count == 0 else self.units(count - 1)
+
+    def units(self, count: int) -> str:
+        """UTF-16 units, each in one to three bytes as UTF-8 has them."""
+        start = self.position
+        for _ in range(count):
+            first = self.byte()
+            self.take(0 if first < 0x80 else 1 if first < 0xE0 else 2)
+        try:
+            text = bytes(self.view[start : self.position]).decode("utf-8", "surrogatepass")
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError as error:
+            raise self.corrupt(f"a string is no text: {error}") from error
+
+    def varint(self, bytes_max: int = 5) -> int:
+        """An unsigned number in groups of seven bits; the ninth byte has eight."""
+        number = 0
+        for place in range(bytes_max):
+            part = self.byte()
+            if place == 8:
+                return number | part << 56
+            number |= (part & 0x7F) << 7 * place
+            if part < 0x80:
+                return number
+        raise self.corrupt(f"a number has more than {bytes_max} bytes")
+
+    def signed(self, bytes_max: int = 5) -> int:
+        number = self.varint(bytes_max)
+        return (number >> 1) ^ -(number & 1)
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+
+    def take(self, count: int) -> memoryview:
+        if not 0 <= count <= len(self.view) - self.position:
+            raise self.corrupt("the payload is cut off")
+        self.position += count
+        return self.view[self.position - count : self.position]
+
+    def decimal(self) -> Decimal:
+        unscaled = int.from_bytes(self.take(self.varint() - 1), "big", signed=True)
+        return Decimal(unscaled).scaleb(-self.signed(), _EXACT)
+
+    def local_date(self) -> date:
+        year = self.varint()
+        try:
+            return date(year, self.byte(), self.byte())
+        except ValueError as error:
+            raise self.corrupt(f"no date: {error}") from error
+
+    def moment(self) -> datetime:
+        """A `java.sql.Timestamp`, of which Kryo keeps the milliseconds."""
+        try:
+            return _EPOCH + timedelta(milliseconds=self.varint(9))
+        except OverflowError as error:
+            raise self.corrupt(f"no timestamp: {error}") from error
+
+    def corrupt(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(f"no delete list: {problem}", path=self.path, offset=self.origin + self.position)
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.path} at byte {self.origin}: a delete block of a release before 0.13 with {what}; "
+            f"compact the table with the Hudi that wrote it"
+        )
+
+
+_PRIMITIVES: Final[Mapping[int, tuple[str, Callable[[_Graph], Any]]]] = {
+    2: ("Integer", _Graph.signed),
+    4: ("Float", lambda graph: graph.number(">f")),
+    5: ("Boolean", lambda graph: graph.byte() != 0),
+    9: ("Long", lambda graph: graph.signed(9)),
+    10: ("Double", lambda graph: graph.number(">d")),
+}
+_OBJECTS: Final[Mapping[str, Callable[[_Graph], Any]]] = {
+    "java.math.BigDecimal": _Graph.decimal,
+    "java.time.LocalDate": _Graph.local_date,
+    "java.sql.Timestamp": _Graph.moment,
+}
+_ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "Integer": pa.int32(),
+    "Float": pa.float32(),
+    "Boolean": pa.bool_(),
+    "Long": pa.int64(),
+    "Double": pa.float64(),
+    "String": pa.string(),
+    "java.time.LocalDate": pa.date32(),
+    "java.sql.Timestamp": pa.timestamp("us", tz="UTC"),
+}
