@@ -6,11 +6,12 @@ The content of blocks has modules of its own: `data_block` and `delete_block`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.hfile.source import BufferSource, ByteSource, read_exactly
 
 _MAGIC = b"#HUDI#"
 _SIZE_FIELD_BYTES = 8
@@ -21,8 +22,9 @@ _FORMAT_VERSION_ANCIENT = 0
 # Fixed fields, content length, footer count, trailing length: no block of version 1 is smaller.
 _BLOCK_BYTES_MIN = _FIXED.size + 8 + 4 + 8
 _ROLLBACK_COMMAND = "0"
-_SEARCH_BYTES = 1 << 20
-"""What is copied at once while the next block is searched behind a torn one."""
+_HEAD_BYTES = 64 * 1024
+"""What is read of a block at first; a head that is longer is read again, whole."""
+_SEARCH_BYTES = 4 * 1024 * 1024
 
 
 class BlockType(IntEnum):
@@ -110,103 +112,161 @@ def rollback_block(*, instant_time: str, target_instant_time: str) -> LogBlock:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockPlace:
+    """A block whose content was not read: where it lies in its file, and its headers. Otherwise as `LogBlock`."""
+
+    block_type: BlockType
+    headers: Mapping[HeaderKey, str] = field(default_factory=dict)
+    offset: int
+    content_offset: int
+    content_bytes: int
+
+    def block(self, content: memoryview | bytes) -> LogBlock:
+        """The block with its content."""
+        return LogBlock(
+            block_type=self.block_type,
+            headers=self.headers,
+            content=content,
+            offset=self.offset,
+            content_offset=self.content_offset,
+        )
+
+
 def parse_log_blocks(buf: bytes | memoryview, *, path: str) -> list[LogBlock]:
-    """Split a whole log file into its blocks, in file order.
+    """Split a whole log file into its blocks, in file order. Contents are views, not copies.
+
+    Raises: as `find_log_blocks`.
+    """
+    source = BufferSource(buf)
+    found = find_log_blocks(source, path=path)
+    return [place.block(source.read(place.content_offset, place.content_bytes)) for place in found]
+
+
+def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
+    """Find the blocks of a log file, in file order, reading lengths and headers only.
 
     A block that is torn (its lengths disagree, or it runs past the end of the file) becomes one CORRUPT block that
     reaches to the next magic or the end of the file; fewer than six bytes at the end are ignored, as the JVM does.
-    Contents are views, not copies.
 
     Raises:
         CorruptFileError: the frame of a block is whole but its headers are not, or its type is unknown.
         UnsupportedError: blocks of log format version 0 (before Hudi 0.4).
     """
-    view = memoryview(buf)
-    blocks: list[LogBlock] = []
     position = 0
-    while position + len(_MAGIC) <= len(view):
-        end = _end_of_whole_block(view, position)
+    while position + len(_MAGIC) <= source.size:
+        end = _end_of_whole_block(source, position)
         if end is None:
-            following = _find_magic(view, position + 1)
-            blocks.append(
-                LogBlock(
-                    block_type=BlockType.CORRUPT,
-                    content=view[position:following],
-                    offset=position,
-                    content_offset=position,
-                )
+            end = _find_magic(source, position + 1)
+            yield BlockPlace(
+                block_type=BlockType.CORRUPT,
+                offset=position,
+                content_offset=position,
+                content_bytes=end - position,
             )
-            position = following
         else:
-            blocks.append(_parse_block(view, position, end, path=path))
-            position = end
-    return blocks
+            yield _parse_head(source, position, end, path=path)
+        position = end
 
 
-def _end_of_whole_block(view: memoryview, start: int) -> int | None:
+def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
     """Offset behind the block at `start`, or None if it is torn."""
-    if view[start : start + len(_MAGIC)] != _MAGIC or start + _PREFIX_BYTES > len(view):
+    if start + _PREFIX_BYTES > source.size:
         return None
-    size = int.from_bytes(view[start + len(_MAGIC) : start + _PREFIX_BYTES], "big", signed=True)
+    prefix = source.read(start, _PREFIX_BYTES)
+    if prefix[: len(_MAGIC)] != _MAGIC:
+        return None
+    size = int.from_bytes(prefix[len(_MAGIC) :], "big", signed=True)
     end = start + _PREFIX_BYTES + size
-    if size < _BLOCK_BYTES_MIN or end > len(view):
+    if size < _BLOCK_BYTES_MIN or end > source.size:
         return None
-    trailing = int.from_bytes(view[end - 8 : end], "big", signed=True)
-    follows = view[end : end + len(_MAGIC)]
-    is_followed = len(follows) < len(_MAGIC) or follows == _MAGIC
+    rest = source.read(end - 8, min(8 + len(_MAGIC), source.size - end + 8))
+    trailing = int.from_bytes(rest[:8], "big", signed=True)
+    is_followed = len(rest) < 8 + len(_MAGIC) or rest[8:] == _MAGIC
     return end if trailing - len(_MAGIC) == size and is_followed else None
 
 
-def _find_magic(view: memoryview, start: int) -> int:
+def _find_magic(source: ByteSource, start: int) -> int:
     """Offset of the next magic at or behind `start`, or the end of the file."""
-    for first in range(start, len(view), _SEARCH_BYTES):
-        found = bytes(view[first : first + _SEARCH_BYTES + len(_MAGIC) - 1]).find(_MAGIC)
+    while start < source.size:
+        window = bytes(source.read(start, min(_SEARCH_BYTES, source.size - start)))
+        found = window.find(_MAGIC)
         if found >= 0:
-            return first + found
-    return len(view)
+            return start + found
+        if start + len(window) >= source.size:
+            break
+        start += len(window) - len(_MAGIC) + 1
+    return source.size
 
 
-def _parse_block(view: memoryview, start: int, end: int, *, path: str) -> LogBlock:
-    version, type_number, header_count = _FIXED.unpack_from(view, start + _PREFIX_BYTES)
+def _parse_head(source: ByteSource, start: int, end: int, *, path: str) -> BlockPlace:
+    """Headers and content length of a whole block."""
+    view = read_exactly(source, start, min(_HEAD_BYTES, end - start), path=path)
+    try:
+        return _parse_block(view, start, end, path=path)
+    except _HeadTooLongError:
+        return _parse_block(read_exactly(source, start, end - start, path=path), start, end, path=path)
+
+
+class _HeadTooLongError(Exception):
+    """The headers of a block run past the part of it that was read."""
+
+
+def _parse_block(view: memoryview, start: int, end: int, *, path: str) -> BlockPlace:
+    """Parse the head of the block in `[start, end)`, whose first bytes are in `view`."""
+    version, type_number, header_count = _FIXED.unpack_from(view, _PREFIX_BYTES)
     if version == _FORMAT_VERSION_ANCIENT:
         raise UnsupportedError(f"{path} at byte {start}: log format version 0; compact the table with Hudi first")
     if version != _FORMAT_VERSION:
         raise CorruptFileError(f"expected log format version 1, found {version}", path=path, offset=start)
     if type_number not in _BLOCK_TYPES:
         raise CorruptFileError(f"unknown block type {type_number}", path=path, offset=start)
-    limit = end - 8
-    headers, position = _parse_headers(view, start + _PREFIX_BYTES + _FIXED.size, header_count, limit, path=path)
+    limit = end - start - 8
+    headers, position = _parse_headers(view, _PREFIX_BYTES + _FIXED.size, header_count, limit, path=path, start=start)
     content_bytes = int.from_bytes(view[position : position + 8], "big", signed=True)
     position += 8
     if not 0 <= content_bytes <= limit - position - 4:
-        raise CorruptFileError(f"a content of {content_bytes} bytes does not fit the block", path=path, offset=position)
-    return LogBlock(
+        message = f"a content of {content_bytes} bytes does not fit the block"
+        raise CorruptFileError(message, path=path, offset=start + position)
+    return BlockPlace(
         block_type=BlockType(type_number),
         headers=headers,
-        content=view[position : position + content_bytes],
         offset=start,
-        content_offset=position,
+        content_offset=start + position,
+        content_bytes=content_bytes,
     )
 
 
 def _parse_headers(
-    view: memoryview, position: int, count: int, limit: int, *, path: str
+    view: memoryview, position: int, count: int, limit: int, *, path: str, start: int
 ) -> tuple[dict[HeaderKey, str], int]:
-    """The headers at `position`, and the position behind them; keys that nobody defined are left out."""
+    """The headers at `position`, and the position behind them; keys that nobody defined are left out.
+
+    Positions count from the block's first byte, which is at `start`; `limit` is the end of what they may take.
+    """
     headers: dict[HeaderKey, str] = {}
     for _ in range(count):
         if position + 8 > limit:
-            raise CorruptFileError("the headers run past the block", path=path, offset=position)
+            raise CorruptFileError("the headers run past the block", path=path, offset=start + position)
+        _check_read(view, position + 8)
         key, length = struct.unpack_from(">ii", view, position)
         position += 8
         if not 0 <= length <= limit - position:
-            raise CorruptFileError(f"a header of {length} bytes does not fit the block", path=path, offset=position)
+            message = f"a header of {length} bytes does not fit the block"
+            raise CorruptFileError(message, path=path, offset=start + position)
+        _check_read(view, position + length)
         if key in _HEADER_KEYS:
             try:
                 headers[HeaderKey(key)] = str(view[position : position + length], "utf-8")
             except UnicodeDecodeError as error:
-                raise CorruptFileError(f"a header is no text: {error}", path=path, offset=position) from error
+                raise CorruptFileError(f"a header is no text: {error}", path=path, offset=start + position) from error
         position += length
     if count < 0 or position + 8 > limit:
-        raise CorruptFileError("the headers leave no room for content", path=path, offset=position)
+        raise CorruptFileError("the headers leave no room for content", path=path, offset=start + position)
+    _check_read(view, position + 8)
     return headers, position
+
+
+def _check_read(view: memoryview, end: int) -> None:
+    if end > len(view):
+        raise _HeadTooLongError
