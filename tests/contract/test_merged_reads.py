@@ -87,13 +87,12 @@ def test_old_files_and_new_logs_have_the_newest_types(lane: Lane) -> None:
     assert lane.read(table, where="n > 1000000 AND x < 0.2", columns=["id"])["id"].to_pylist() == ["b"]
 
 
-def summed(older: pa.Table, newer: pa.Table) -> pa.Table:
-    """The newer row with both fares."""
-    place = newer.schema.get_field_index("fare")
-    return newer.set_column(place, newer.schema.field(place), pc.add(older["fare"], newer["fare"]))
-
-
 def test_a_merge_function_runs_where_logs_are_read_and_only_there(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A function of the test's own travels to the workers of every session; one of a module they would have to import.
+    def summed(older: pa.Table, newer: pa.Table) -> pa.Table:
+        place = newer.schema.get_field_index("fare")
+        return newer.set_column(place, newer.schema.field(place), pc.add(older["fare"], newer["fare"]))
+
     hoodie.register_merger("summed", summed)
     table = merge_on_read(lane, merge_mode=summed, index="simple")
     table.bulk_insert(lane.data(FIRST))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.avro_file import is_avro_file, parse_record
-from hoodie.format.commit_metadata import CommitMetadata
+from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.metadata.view import TableView
 from hoodie.timeline import Instant, TimelineZone, parse_instant_time, read_instant
 
@@ -30,14 +30,16 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("seconds", pa.float64()),
     ]
 )
+_REARRANGING = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
+"""Operations that write again what others wrote."""
 
 
 def history(view: TableView, limit: int | None = None) -> pa.Table:
     """The instants of the active timeline, newest first, one row each; `limit` takes the newest ones.
 
-    Counts are records, null for instants that are pending or write no data. `seconds` is the time from request to
-    completion. Reads one small file per write shown. A row that moved between partitions counts as inserted and
-    deleted.
+    Counts are records; null for instants that are pending or write no data, and for compactions and the like, which
+    change no record. `seconds` is the time from request to completion. Reads one small file per write shown. A row that
+    moved between partitions counts as inserted and deleted.
     """
     newest_first = list(reversed(view.timeline.instants))[:limit]
     return pa.Table.from_pylist([_row(view, instant) for instant in newest_first], schema=HISTORY_SCHEMA)
@@ -68,11 +70,14 @@ def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float |
 
 def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:
     stats = list(metadata.write_stats())
-    return {
-        "operation": (metadata.operation_type or "").lower() or None,
+    records = {
         "inserted": sum(stat.num_inserts for stat in stats),
         "updated": sum(stat.num_update_writes for stat in stats),
         "deleted": sum(stat.num_deletes for stat in stats),
+    }
+    return {
+        "operation": (metadata.operation_type or "").lower() or None,
+        **({} if metadata.operation_type in _REARRANGING else records),
         "files_created": sum(stat.is_new_file_group for stat in stats),
         "files_updated": sum(not stat.is_new_file_group for stat in stats),
         "bytes_written": sum(stat.total_write_bytes for stat in stats),

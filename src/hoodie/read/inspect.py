@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,11 @@ STATISTICS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table's insides at one moment. Row counts come from commit metadata: null for files of archived instants."""
+    """A table's insides at one moment.
+
+    Row counts come from commit metadata: null for files of archived instants, and for log files of version 6, whose
+    names do not tell who wrote them. The rows of a log file are those it adds or changes, without deletes.
+    """
 
     view: TableView
 
@@ -76,7 +80,7 @@ class Inspection:
 
         Sorted by partition path, file id and instant.
         """
-        current = {path for found in self.view.slices() for path in _paths(found)}
+        current = {path for found in self.view.slices() for path in found.paths}
         rows_of = _RowCounts(self.view)
         rows = []
         for partition_path, names in self.view.listing().items():
@@ -94,11 +98,15 @@ class Inspection:
         return pa.Table.from_pylist([_slice_row(found, rows_of) for found in self.view.slices()], schema=SLICES_SCHEMA)
 
     def partitions(self) -> pa.Table:
-        """One row per partition that has files, by latest slices: file groups, rows of base files, bytes, log files."""
-        by_partition: dict[str, list[dict[str, Any]]] = {}
-        for row in self.slices().to_pylist():
-            by_partition.setdefault(row["partition_path"], []).append(row)
-        rows = [_partition_row(path, found) for path, found in by_partition.items()]
+        """One row per partition that has files, by latest slices: file groups, rows of base files, bytes, log files.
+
+        `latest_instant` is the newest one in the names of the files.
+        """
+        rows_of = _RowCounts(self.view)
+        by_partition: dict[str, list[FileSlice]] = {}
+        for found in self.view.slices():
+            by_partition.setdefault(found.partition_path, []).append(found)
+        rows = [_partition_row(path, found, rows_of) for path, found in by_partition.items()]
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
     def statistics(self) -> pa.Table:
@@ -150,7 +158,7 @@ class Inspection:
             "kind": "base" if is_base else "log",
             "file_id": parsed.file_id,
             "instant": parsed.instant_time,
-            "rows": rows_of.get(parsed.instant_time, join_path(partition_path, name)) if is_base else None,
+            "rows": rows_of.get(parsed.instant_time, join_path(partition_path, name)),
         }
 
 
@@ -170,12 +178,6 @@ class _RowCounts:
         return self._by_instant[instant_time].get(path)
 
 
-def _paths(found: FileSlice) -> Iterable[str]:
-    if found.base_file is not None:
-        yield found.base_file.path
-    yield from (log.path for log in found.log_files)
-
-
 def _slice_row(found: FileSlice, rows_of: _RowCounts) -> dict[str, Any]:
     base = found.base_file
     return {
@@ -190,15 +192,17 @@ def _slice_row(found: FileSlice, rows_of: _RowCounts) -> dict[str, Any]:
     }
 
 
-def _partition_row(partition_path: str, slices: list[dict[str, Any]]) -> dict[str, Any]:
-    counts = [row["base_rows"] for row in slices if row["base_file"] is not None]
+def _partition_row(partition_path: str, slices: list[FileSlice], rows_of: _RowCounts) -> dict[str, Any]:
+    rows = [_slice_row(found, rows_of) for found in slices]
+    counts = [row["base_rows"] for row in rows if row["base_file"] is not None]
+    logs = [log for found in slices for log in found.log_files]
     return {
         "partition_path": partition_path,
         "file_groups": len(slices),
         "base_rows": None if None in counts else sum(counts),
-        "size_bytes": sum(row["base_size_bytes"] + row["log_size_bytes"] for row in slices),
-        "log_files": sum(row["log_files"] for row in slices),
-        "latest_instant": max(row["base_instant"] for row in slices),
+        "size_bytes": sum(found.size_bytes for found in slices),
+        "log_files": len(logs),
+        "latest_instant": max([*(row["base_instant"] for row in rows), *(log.name.instant_time for log in logs)]),
     }
 
 

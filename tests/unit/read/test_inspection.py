@@ -99,6 +99,19 @@ def test_tables_of_the_jvm_can_be_inspected(golden_tables: Path, name: str) -> N
     assert None not in table.inspect.partitions()["base_rows"].to_pylist()
 
 
+@pytest.mark.parametrize("name", ["v6_mor", "v8_mor", "v9_mor"])
+def test_merge_on_read_tables_tell_of_their_logs(golden_tables: Path, name: str) -> None:
+    table = hoodie.open(golden_tables / name)
+    history = table.history(2).select(["operation", "updated", "deleted", "files_updated"]).to_pylist()
+    assert [tuple(row.values()) for row in history] == [("upsert", 3, 0, 2), ("compact", None, None, 2)]
+    logs = [row for row in table.inspect.files().to_pylist() if row["kind"] == "log"]
+    assert len(logs) == 8
+    assert sum(row["rows"] or 0 for row in logs if row["is_current"]) == (0 if name == "v6_mor" else 3)
+    partitions = table.inspect.partitions().to_pylist()
+    newest = table.timeline.instants[-2 if name == "v6_mor" else -1].requested_time
+    assert [(row["log_files"], row["base_rows"], row["latest_instant"]) for row in partitions] == [(1, 170, newest)] * 2
+
+
 def test_streamed_scans_count_and_stop(table: hoodie.Table) -> None:
     plan = plan_scan(table.view(), columns=["id"])
     assert count_rows(plan) == 2
