@@ -298,3 +298,10 @@ def test_spec_travels_and_opens_the_same_files(reopenable_store: Store) -> None:
 def test_uris_nest(store: Store) -> None:
     assert store.uri("p/f").startswith(store.uri("p") + "/")
     assert store.uri("p") == f"{store.uri('')}/p"
+
+
+def test_names_are_those_of_the_listing(store: Store) -> None:
+    for path in ("a/2", "a/1", "a/.f.log.1_0", "a/b/3", "c"):
+        store.create(path, b"x")
+    assert store.names("a") == [info.name for info in store.list("a")] == [".f.log.1_0", "1", "2"]
+    assert store.names("nowhere") == []

@@ -54,6 +54,10 @@ class Store(Protocol):
         """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
         ...
 
+    def names(self, folder: str) -> list[str]:
+        """Names of the files directly in `folder`, sorted; for less than `list` where sizes are asked one by one."""
+        ...
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty.
 

@@ -101,6 +101,10 @@ class FaultStore:
         """As the inner store."""
         return self._read("folders", folder, lambda: self.inner.folders(folder))
 
+    def names(self, folder: str) -> list[str]:
+        """As the inner store."""
+        return self._read("names", folder, lambda: self.inner.names(folder))
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """As the inner store."""
         return self._read("list", folder, lambda: self.inner.list(folder, recursive=recursive))

@@ -57,6 +57,11 @@ class LocalStore:
         """Paths of the folders directly in `folder`, sorted; empty folders count."""
         return sorted(join(folder, e.name) for e in self._entries(checked_folder(folder)) if e.is_dir())
 
+    def names(self, folder: str) -> list[str]:
+        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        entries = self._entries(checked_folder(folder))
+        return sorted(entry.name for entry in entries if is_listed(entry.name) and not entry.is_dir())
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
         found: list[FileInfo] = []

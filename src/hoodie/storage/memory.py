@@ -61,6 +61,10 @@ class MemoryStore:
             below = [path[len(prefix) :] for path in self._content.files if path.startswith(prefix)]
         return sorted({prefix + rest.partition("/")[0] for rest in below if "/" in rest})
 
+    def names(self, folder: str) -> list[str]:
+        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        return [info.name for info in self.list(folder)]
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
         prefix = _prefix(folder)

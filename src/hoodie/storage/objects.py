@@ -69,6 +69,10 @@ class ObjectStore:
         with self._translated(folder):
             return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
 
+    def names(self, folder: str) -> list[str]:
+        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        return [info.name for info in self.list(folder)]
+
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
         prefix = checked_folder(folder) or None

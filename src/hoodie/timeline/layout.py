@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hoodie.errors import UnsupportedError
 from hoodie.storage import FileInfo
@@ -46,27 +47,17 @@ class Layout(ABC):
 
     def parse(self, info: FileInfo) -> Instant | None:
         """The instant and state that a file stands for, or None if it is not an instant file."""
-        match = _NAME.fullmatch(info.name)
-        if match is None:
-            return None
-        requested_time, completion_time, suffix, pending = match.groups()
-        if pending is None and suffix == "inflight":
-            suffix, pending = Action.COMMIT.value, suffix
-        action = _ACTIONS.get(suffix)
-        if action is None or (completion_time is not None and (pending or not self._names_completion_time)):
-            return None
-        if pending:
-            state = State.REQUESTED if pending == "requested" else State.INFLIGHT
-            return Instant(requested_time=requested_time, action=action, state=state)
-        if action.completed_as is not action:
-            return None
-        return Instant(
-            requested_time=requested_time,
-            action=action,
-            state=State.COMPLETED,
-            # Without one in the name: version 6, or an instant that an upgrade left as it was.
-            completion_time=completion_time or instant_time_of_ms(info.modified_ms, self.zone),
-        )
+        instant = self.parse_name(info.name)
+        if instant is None or not instant.is_completed or instant.completion_time is not None:
+            return instant
+        return replace(instant, completion_time=instant_time_of_ms(info.modified_ms, self.zone))
+
+    def parse_name(self, name: str) -> Instant | None:
+        """As `parse`, by the name alone: without a completion time in it there is none.
+
+        So it is on version 6, and with instants that an upgrade left as they were.
+        """
+        return _parse_name(name, self.names_completion_time)
 
     def requested_name(self, requested_time: str, action: Action) -> str:
         """Name of the requested file."""
@@ -92,7 +83,8 @@ class Layout(ABC):
 
     @property
     @abstractmethod
-    def _names_completion_time(self) -> bool: ...
+    def names_completion_time(self) -> bool:
+        """Whether the names of completed files tell when they were completed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +104,8 @@ class LayoutV1(Layout):
         return (f"{requested_time}.{action.completed_as}",)
 
     @property
-    def _names_completion_time(self) -> bool:
+    def names_completion_time(self) -> bool:
+        """No."""
         return False
 
 
@@ -138,7 +131,8 @@ class LayoutV2(Layout):
         return (f"{requested_time}_{completion_time}.{action.completed_as}", legacy)
 
     @property
-    def _names_completion_time(self) -> bool:
+    def names_completion_time(self) -> bool:
+        """Yes."""
         return True
 
 
@@ -157,3 +151,23 @@ def layout_for(
     raise UnsupportedError(
         f"table version {table_version} is not supported: expected 6, 8 or 9. Upgrade older tables with the Hudi CLI"
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _parse_name(name: str, may_name_completion: bool) -> Instant | None:
+    """Remembered, as every commit lists the whole timeline, of which a few names are new."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    requested_time, completion_time, suffix, pending = match.groups()
+    if pending is None and suffix == "inflight":
+        suffix, pending = Action.COMMIT.value, suffix
+    action = _ACTIONS.get(suffix)
+    if action is None or (completion_time is not None and (pending or not may_name_completion)):
+        return None
+    if pending:
+        state = State.REQUESTED if pending == "requested" else State.INFLIGHT
+        return Instant(requested_time=requested_time, action=action, state=state)
+    if action.completed_as is not action:
+        return None
+    return Instant(requested_time=requested_time, action=action, state=State.COMPLETED, completion_time=completion_time)

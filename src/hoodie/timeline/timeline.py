@@ -107,8 +107,19 @@ class Timeline:
 
 def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
     """Load the active timeline with one listing; no file is read. An absent folder is an empty timeline."""
-    parsed = map(layout.parse, store.list(layout.instant_folder(folder)))
-    return Timeline.of(instant for instant in parsed if instant is not None)
+    instants = layout.instant_folder(folder)
+    if not layout.names_completion_time:
+        parsed = map(layout.parse, store.list(instants))
+        return Timeline.of(instant for instant in parsed if instant is not None)
+    found: list[Instant] = []
+    for name in store.names(instants):
+        instant = layout.parse_name(name)
+        if instant is not None and instant.is_completed and instant.completion_time is None:
+            info = store.head(f"{instants}/{name}")
+            instant = None if info is None else layout.parse(info)
+        if instant is not None:
+            found.append(instant)
+    return Timeline.of(found)
 
 
 def read_instant(

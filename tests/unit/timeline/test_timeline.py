@@ -62,7 +62,7 @@ def test_a_compaction_of_the_reference(golden_tables: Path) -> None:
 def test_loading_is_one_listing() -> None:
     store = FaultStore(names("1.commit.requested", "1.inflight", "1_2.commit", "3.commit.requested"), count_reads=True)
     load_timeline(store, V2)
-    assert [call.operation for call in store.calls] == ["list"]
+    assert [call.operation for call in store.calls] == ["names"]
 
 
 def test_the_highest_state_counts() -> None:
