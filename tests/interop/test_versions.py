@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import UnsupportedError
-from tests.interop.judges import Jvm
+from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -86,12 +86,13 @@ def test_a_golden_table(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("name", ["v6_mor", "v8_mor", "v9_mor"])
-def test_a_golden_merge_on_read_table_is_refused(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str) -> None:
-    """Base files without their log files would be wrong rows."""
+def test_a_golden_merge_on_read_table(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str) -> None:
     path = Path(shutil.copytree(golden_tables / name, tmp_path / name))
-    before = _files(path)
-    with pytest.raises(UnsupportedError, match="merge"):
-        hoodie.open(path).to_arrow()
-    with pytest.raises(UnsupportedError):
-        hoodie.open(path).upsert(jvm.read(path).slice(0, 1))
-    assert _files(path) == before
+    table = hoodie.open(path)
+    assert_same_rows(table.to_arrow(), jvm.read(path), meta=True)
+    assert_same_rows(read_with_hudi_rs(path), table.to_arrow(), meta=True)
+    for instant in table.timeline.completed().instants:
+        theirs = jvm.read(path, options={"as.of.instant": instant.requested_time})
+        assert_same_rows(table.to_arrow(as_of=instant.requested_time), theirs, meta=True)
+    if name != "v9_mor":
+        _assert_writes_are_refused(path)
