@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro_columns import content_of, join_columns, long_column, long_to_bytes, string_column
+from hoodie.format.delete_list import Columns, parse_delete_list
 from hoodie.format.kryo_deletes import parse_kryo_deletes
 
 _FRAME = struct.Struct(">ii")  # version, length of the Avro datum
@@ -90,17 +91,14 @@ class DeleteRecords:
             )
         datum = bytes(content[_FRAME.size : _FRAME.size + length])
         if version < _VERSION:
-            keys, partitions, ordering = parse_kryo_deletes(datum, version, path=path, offset=offset + _FRAME.size)
-            _check_keys(keys, path, offset)
-            return cls(keys, partitions, ordering)
-        try:
-            rows = _read_datum(datum)
-            keys = pa.array([row["recordKey"] for row in rows], pa.string())
-            partitions = pa.array([row["partitionPath"] for row in rows], pa.string())
-        except (EOFError, IndexError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
-            raise CorruptFileError(f"no delete list: {error!r}", path=path, offset=offset) from error
-        _check_keys(keys, path, offset)
-        return cls(keys, partitions, _ordering_column([row["orderingVal"] for row in rows], f"{path} at byte {offset}"))
+            columns = parse_kryo_deletes(datum, version, path=path, offset=offset + _FRAME.size)
+        else:
+            columns = parse_delete_list(datum, path=path, offset=offset + _FRAME.size) or _with_several(
+                datum, path, offset
+            )
+        if columns[0].null_count:
+            raise CorruptFileError("a delete names no record key", path=path, offset=offset)
+        return cls(*columns)
 
     def to_bytes(self) -> bytes:
         """Encode as the content of a delete block of version 3.
@@ -119,11 +117,6 @@ class DeleteRecords:
             datum = long_to_bytes(len(self)) + datum
         datum += b"\0"
         return _FRAME.pack(_VERSION, len(datum)) + datum
-
-
-def _check_keys(keys: pa.Array, path: str, offset: int) -> None:
-    if keys.null_count:
-        raise CorruptFileError("a delete names no record key", path=path, offset=offset)
 
 
 def _nullable(values: pa.Array, encode: Callable[[pa.Array], pa.Array]) -> pa.Array:
@@ -202,6 +195,17 @@ def _unscaled(values: pa.Array) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(scaled), [None, pa.py_buffer(offsets), pa.py_buffer(reversed_bytes)]
     )
+
+
+def _with_several(datum: bytes, path: str, offset: int) -> Columns:
+    """Parse a list of deletes with several ordering fields, one by one: their type is a list of unions."""
+    try:
+        rows = _read_datum(datum)
+        keys = pa.array([row["recordKey"] for row in rows], pa.string())
+        partitions = pa.array([row["partitionPath"] for row in rows], pa.string())
+    except (EOFError, IndexError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise CorruptFileError(f"no delete list: {error!r}", path=path, offset=offset) from error
+    return keys, partitions, _ordering_column([row["orderingVal"] for row in rows], f"{path} at byte {offset}")
 
 
 def _read_datum(datum: bytes) -> list[dict[str, Any]]:

@@ -228,3 +228,32 @@ def test_a_mapped_file_is_not_read_before_somebody_asks(tmp_path: Path) -> None:
         for block in blocks:
             assert isinstance(block.content, memoryview)
             block.content.release()
+
+
+def test_lists_of_deletes_in_several_blocks_with_long_numbers_and_nulls() -> None:
+    key = "k" * 70
+    first = b"\x02\x8c\x01" + key.encode() + b"\0\x06\x80\x80\x04"  # ordering: the long 32768
+    second = b"\x02\x02a\x02\x02p\0"
+    datum = b"\x01\xa0\x01" + first + b"\x02" + second + b"\0"
+    found = DeleteRecords.parse(b"\0\0\0\3" + len(datum).to_bytes(4, "big") + datum, path="log")
+    assert found.record_keys.to_pylist() == [key, "a"]
+    assert found.partition_paths.to_pylist() == [None, "p"]
+    assert found.ordering.to_pylist() == [32768, None]
+
+
+BAD_LISTS = [
+    b"\x02",
+    b"\x02\x04\x02a\0\0\0",
+    b"\x02\x02\x03a\0\0\0",
+    b"\x02\x02\x02a\0\x1a\0",
+    b"\x02\x02\x02a\0\x0a\0\0",
+    b"\x02\x02\x02\xff\0\0\0",
+    b"\x02\x02\x02a\0\x06" + b"\xff" * 11,
+    b"\x02\x02\x02a\0\x04\xff\xff\xff\xff\x7f\0",
+]
+
+
+@pytest.mark.parametrize("datum", BAD_LISTS)
+def test_damaged_lists_of_deletes_are_named(datum: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="log at byte"):
+        DeleteRecords.parse(b"\0\0\0\3" + len(datum).to_bytes(4, "big") + datum, path="log", offset=100)
