@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,14 +106,3 @@ def test_blocks_of_other_kinds(jvm: Jvm, tmp_path: Path) -> None:
     assert len(list((table.path / ".hoodie/timeline").glob("2*.logcompaction.requested"))) == 2
     table.write(("f", 20, False))
     assert table.check() == {"a": 4, "c": 2, "d": 3, "f": 6, "h": 5}
-
-
-@pytest.mark.parametrize("name", ["v6_mor", "v8_mor", "v9_mor"])
-def test_a_golden_table(jvm: Jvm, golden_tables: Path, tmp_path: Path, name: str) -> None:
-    path = Path(shutil.copytree(golden_tables / name, tmp_path / name))
-    table = hoodie.open(path)
-    assert_same_rows(table.to_arrow(), jvm.read(path), meta=True)
-    assert_same_rows(table.to_arrow(view="read_optimized"), jvm.read_optimized(path), meta=True)
-    past = table.timeline.writes().completed().instants[-2]
-    then = jvm.read(path, options={"as.of.instant": past.requested_time})
-    assert_same_rows(table.to_arrow(as_of=past.requested_time), then, meta=True)
