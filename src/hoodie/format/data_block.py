@@ -200,7 +200,8 @@ def _parquet_to_bytes(rows: pa.Table) -> memoryview:
 def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
     try:
         with pq.ParquetFile(pa.BufferReader(block.content)) as file:
-            present = [name for name in wanted.names if name in file.schema_arrow.names]
+            stored = set(file.schema_arrow.names)
+            present = [name for name in wanted.names if name in stored]
             rows = file.read(present, use_threads=False)
         return conform(rows, wanted, stored=True)
     except (pa.ArrowException, OSError, SchemaMismatchError) as error:
