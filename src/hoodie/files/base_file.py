@@ -6,7 +6,7 @@ On-disk format: docs/format/table.md §3. Compression is zstd unless the table s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ _REPEATED_SHARE = 0.5
 """A column gets a dictionary if at most this share of a sample's values are distinct: else it is work for "
 "nothing."""
 _BATCH_ROWS = 128 * 1024
+_BATCH_BYTES = 64 * 1024 * 1024
+"""About as much, decoded but for dictionaries, is read at once; pieces of wide rows are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +207,36 @@ def stored_rows(
     present = [name for name in schema.names if name in file.schema_arrow.names]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
     try:
-        for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=present, use_threads=False):
-            yield conform(pa.Table.from_batches([batch]), schema, stored=True)
+        for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):
+            for batch in file.iter_batches(run_rows, row_groups=run, columns=present, use_threads=False):
+                yield conform(pa.Table.from_batches([batch]), schema, stored=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
+
+
+def _runs(
+    metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str], batch_rows: int
+) -> Iterator[tuple[list[int], int]]:
+    """Row groups that are read together, and the rows of a piece of them: Arrow's pieces go across row groups."""
+    run: list[int] = []
+    run_rows = run_bytes = 0
+    for number in groups:
+        group = metadata.row_group(number)
+        size_bytes = group.total_byte_size
+        if size_bytes > _BATCH_BYTES // 4:
+            chunks = (group.column(place) for place in range(group.num_columns))
+            size_bytes = sum(
+                chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns
+            )
+        if run and (run_rows + group.num_rows > batch_rows or run_bytes + size_bytes > _BATCH_BYTES):
+            yield run, batch_rows
+            run, run_rows, run_bytes = [], 0, 0
+        if size_bytes > _BATCH_BYTES:
+            yield [number], max(1, min(batch_rows, group.num_rows * _BATCH_BYTES // size_bytes))
+            continue
+        run, run_rows, run_bytes = [*run, number], run_rows + group.num_rows, run_bytes + size_bytes
+    if run:
+        yield run, batch_rows
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -57,11 +58,9 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
     logs = LogFold(reader.schema, rule, pending_bytes=min(16 << 20, read.memory_bytes // 4))
     for number, block in enumerate(blocks):
         logs.add(reader.entries(block))
-        if logs.held_bytes > read.memory_bytes:
-            folded = logs.result()
-            if folded.nbytes > read.memory_bytes // 2:
-                yield from _merge_spilled(reader, folded, blocks[number + 1 :], base, read, rule)
-                return
+        if logs.held_bytes > read.memory_bytes and logs.result().nbytes > read.memory_bytes // 2:
+            yield from _merge_spilled(reader, logs, blocks[number + 1 :], base, read, rule)
+            return
     entries = logs.result()
     yield from _Merge(entries, read, rule).rows(base.beside(entries[RECORD_KEY]))
 
@@ -85,11 +84,14 @@ def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Stri
 
 
 def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:
+    """The distinct ones of many keys. Memory: them, and as many again."""
     found = pa.array([], pa.string())
+    waiting: list[pa.Array] = []
     for part in parts:
-        chunks = part.chunks if isinstance(part, pa.ChunkedArray) else [part]
-        found = pc.unique(pa.concat_arrays([found, *chunks]))
-    return found
+        waiting += part.chunks if isinstance(part, pa.ChunkedArray) else [part]
+        if sum(map(len, waiting)) >= max(len(found), _BATCH_ROWS):
+            found, waiting = pc.unique(pa.concat_arrays([found, *waiting])), []
+    return pc.unique(pa.concat_arrays([found, *waiting]))
 
 
 class _Merge:
@@ -134,20 +136,19 @@ class _Merge:
 
 
 def _merge_spilled(
-    reader: EntryReader, folded: pa.Table, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
+    reader: EntryReader, held: LogFold, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
 ) -> Iterator[pa.Table]:
-    """Merge bucket by bucket of key hashes, through files; `folded` are the entries before `blocks`."""
+    """Merge bucket by bucket of key hashes, through files; `held` has the entries before `blocks`, and is emptied."""
     unread = sum(block.place.content_bytes for block in blocks) * _COMPRESSED_SHARE
-    count = int(np.clip(4 * (folded.nbytes + unread) // max(read.memory_bytes, 1), 4, _BUCKETS_MAX))
+    count = int(np.clip(4 * (held.held_bytes + unread) // max(read.memory_bytes, 1), 4, _BUCKETS_MAX))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(scratch_folder(read.spill_folder))
         logs = stack.enter_context(contextlib.closing(Buckets(folder, "log", reader.schema, count)))
         logged = KeyFilter()
-        for entries in (folded, *map(reader.entries, blocks)):
+        for entries in chain(held.drain(), map(reader.entries, blocks)):
             logs.write(entries)
             logged.add(entries[RECORD_KEY])
         logs.close()
-        del folded
         stored = stack.enter_context(contextlib.closing(Buckets(folder, "base", base.schema, count)))
         yield from _spill_base(base, logged, stored, read)
         for number in range(count):

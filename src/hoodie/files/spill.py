@@ -32,6 +32,8 @@ class Buckets:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows, each to the bucket of its key."""
+        if rows.num_rows == 0:
+            return
         count = len(self._writers)
         numbers = spread(rows[RECORD_KEY].combine_chunks()).astype(np.uint64) * np.uint64(count) // np.uint64(HASH_END)
         order = np.argsort(numbers, kind="stable")

@@ -7,6 +7,7 @@ columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -296,6 +297,12 @@ class LogFold:
             self._folded = fold(whole, self.rule).combine_chunks()
             self._pending, self._pending_bytes = [], 0
         return self._folded
+
+    def drain(self) -> Iterator[pa.Table]:
+        """What `result` gives, which is not held any longer."""
+        whole = self.result()
+        self._folded = None
+        yield whole
 
 
 def mode_replaces_all(rule: FoldRule) -> bool:

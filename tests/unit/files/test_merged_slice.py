@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import CorruptFileError
+from hoodie.files import base_file
 from hoodie.files.merged_slice import SliceRead, deleted_keys, logged_keys, read_file_slice
 from hoodie.files.slices import latest_slices
 from hoodie.format.data_block import DataFormat
@@ -22,7 +23,7 @@ from hoodie.metadata.listing import list_from_storage
 from hoodie.metadata.rules import table_merger
 from hoodie.metadata.view import TableState, TableView
 from hoodie.records.merge import RecordMerger
-from hoodie.storage import MemoryStore, open_store
+from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
 from tests.logged_slices import SliceBuilder
 
@@ -274,6 +275,24 @@ def test_spilled_files_are_gone_whatever_ends_the_reading(many: SliceBuilder, tm
     with pytest.raises(CorruptFileError):
         list(read_file_slice(many.store, many.file_slice, how))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_does_not_grow_with_the_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_file, "_BATCH_BYTES", 1 << 20)
+    built = SliceBuilder(LocalStore(tmp_path / "table"), SCHEMA, row_group_rows=300)
+    built.base([row(number, 10, f"{number}" * 200) for number in range(6_000)])
+    for start in range(0, 6_000, 500):
+        built.log([row(number, 11, f"{number}" * 200) for number in range(start, start + 500)])
+    how = reading(built, memory_bytes=1 << 20, spill_folder=str(tmp_path))
+    usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        rows = sum(part.num_rows for part in read_file_slice(built.store, built.file_slice, how))
+    finally:
+        pa.set_memory_pool(usual)
+    assert rows == 6_000
+    # Either side has 12 MB: names and tags of 800 characters.
+    assert pool.max_memory() < 6 << 20
 
 
 def filtered(
