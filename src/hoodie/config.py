@@ -251,6 +251,13 @@ COMPACT_TRIGGER: Final = Option(
     "0.6",
     "When a compaction is due; log_size is our own.",
 )
+LOG_COMPACTION_BLOCKS: Final = Option(
+    "hoodie.log.compaction.blocks.threshold",
+    5,
+    _positive,
+    "0.12",
+    "Log blocks that a file slice must have for a log compaction.",
+)
 COMPACTION_STRATEGY: Final = Option(
     "hoodie.compaction.strategy",
     "log_file_size",
@@ -324,6 +331,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         COMPACT_DELTA_SECONDS,
         COMPACT_DELTA_BYTES,
         COMPACT_TRIGGER,
+        LOG_COMPACTION_BLOCKS,
         COMPACTION_STRATEGY,
         COMPACTION_LOG_BYTES_MIN,
         COMPACTION_LOG_FILES_MIN,

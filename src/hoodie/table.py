@@ -39,6 +39,7 @@ from hoodie.services.compaction_schedule import schedule_compaction
 from hoodie.services.compactor import Compactor
 from hoodie.services.coordination import Coordinator, coordinator_of
 from hoodie.services.engine_choice import engine_by_size
+from hoodie.services.log_compaction import schedule_log_compaction
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
@@ -295,8 +296,15 @@ class Table:
         """
         return schedule_compaction(self._state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
+    def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
+        """Plan to fold many small log blocks into one; cheaper than a compaction. See `services.log_compaction`."""
+        return schedule_log_compaction(self._state, blocks_min=blocks_min)
+
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Carry out a pending compaction, by default the oldest that nobody does; see `services.compaction_run`."""
+        """Carry out a pending compaction, by default the oldest that nobody does; see `services.compaction_run`.
+
+        Log compactions too.
+        """
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
@@ -367,7 +375,9 @@ class Table:
         return first_rows(plan_scan(self.view(), columns=columns, where=where, as_of=as_of), limit)
 
     def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
-        """How many rows there are, or match; counted in this process, without a condition from Parquet footers alone.
+        """How many rows there are, or match, counted in this process.
+
+        Without a condition Parquet footers tell; where log files are merged, the keys are read too.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})

@@ -18,7 +18,7 @@ from enum import Enum
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
-from hoodie.format.filenames import BaseFileName
+from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.service_metadata import CompactionPlan
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.busy_groups import stored_plan
@@ -131,7 +131,6 @@ def claim_plan(
     *,
     instant_time: str | None = None,
     skip: Collection[str] = (),
-    action: Action = Action.COMPACTION,
 ) -> ClaimedPlan | None:
     """Take the pending plan of that time, or the oldest that nobody carries out; None if there is none.
 
@@ -142,7 +141,7 @@ def claim_plan(
     Raises: CommitConflictError if the plan that was asked for is carried out by another.
     """
     view = TableView.load(state)
-    for instant in pending_plans(view, action):
+    for instant in pending_plans(view):
         if instant_time not in (None, instant.requested_time) or instant.requested_time in skip:
             continue
         taken = _take(state, instant, coordinator, is_asked_for=instant_time is not None)
@@ -150,15 +149,15 @@ def claim_plan(
             return taken
         if instant_time is not None:
             raise CommitConflictError(
-                f"the {action} {instant_time} of {state.store.uri('')} is carried out by another compactor: leave it "
-                "to that one"
+                f"the {instant.action} {instant_time} of {state.store.uri('')} is carried out by another compactor: "
+                "leave it to that one"
             )
     return None
 
 
-def pending_plans(view: TableView, action: Action = Action.COMPACTION) -> list[Instant]:
-    """Pending compactions (or log compactions), oldest first."""
-    return [found for found in view.timeline.pending() if found.action is action]
+def pending_plans(view: TableView) -> list[Instant]:
+    """Pending compactions and log compactions, oldest first."""
+    return [found for found in view.timeline.pending() if found.action in (Action.COMPACTION, Action.LOG_COMPACTION)]
 
 
 def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) -> Runner:
@@ -184,7 +183,7 @@ def clear_files(view: TableView, instant_time: str, plan: CompactionPlan | None)
         paths = [marker.path for marker in markers]
     else:
         partitions = {operation.partition_path for operation in (() if plan is None else plan.operations)}
-        paths = [path for partition in sorted(partitions) for path in _base_files_of(view, partition, instant_time)]
+        paths = [path for partition in sorted(partitions) for path in _files_of(view, partition, instant_time)]
     for path in paths:
         view.store.delete(path)
     delete_markers(view.store, instant_time)
@@ -267,10 +266,10 @@ def _idle_ms(view: TableView, instant: Instant) -> int:
     return time.time_ns() // 1_000_000 - max((info.modified_ms for info in infos), default=0)
 
 
-def _base_files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
+def _files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
     found = []
     for info in view.store.list(partition_path):
-        name = BaseFileName.parse(info.name)
+        name = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
         if name is not None and name.instant_time == instant_time:
             found.append(join_path(partition_path, info.name))
     return found

@@ -16,12 +16,13 @@ from hoodie.timeline import parse_instant_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCompaction:
-    """One plan. `state` is waiting, running or interrupted; `runner` is who works on it, or did.
+    """One plan. `action`: compaction or logcompaction; `state`: waiting, running or interrupted.
 
-    `bytes_to_read` are those of base and log files, `log_bytes` of the logs alone.
+    `runner` is who works on it, or did. `bytes_to_read` are those of base and log files, `log_bytes` of the logs alone.
     """
 
     instant: str
+    action: str
     state: str
     runner: str
     file_slices: int
@@ -33,8 +34,9 @@ class PendingCompaction:
     def __str__(self) -> str:
         who = f" ({self.runner})" if self.runner else ""
         return (
-            f"{self.instant}  {self.state}{who}: {self.file_slices:,} file slices, {self.log_files:,} log files, "
-            f"{self.bytes_to_read / 1e6:,.1f} MB to read, scheduled {self.age_seconds:,.0f} s ago"
+            f"{self.instant} {self.action}  {self.state}{who}: {self.file_slices:,} file slices, "
+            f"{self.log_files:,} log files, {self.bytes_to_read / 1e6:,.1f} MB to read, "
+            f"scheduled {self.age_seconds:,.0f} s ago"
         )
 
 
@@ -76,7 +78,7 @@ class PendingCompactions:
 
 
 def pending_compactions(state: TableState) -> PendingCompactions:
-    """The pending compactions of a table, ours and the JVM's. One small file is read for each.
+    """The pending compactions and log compactions of a table, ours and the JVM's. One small file is read for each.
 
     Raises: CorruptFileError if a plan does not parse.
     """
@@ -90,6 +92,7 @@ def pending_compactions(state: TableState) -> PendingCompactions:
         found.append(
             PendingCompaction(
                 instant=instant.requested_time,
+                action=instant.action.value,
                 state=runner.state.value,
                 runner=str(runner),
                 file_slices=len(operations),

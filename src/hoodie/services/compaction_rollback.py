@@ -12,7 +12,7 @@ from hoodie.metadata.view import TableState, TableView
 from hoodie.services.busy_groups import stored_plan
 from hoodie.services.compaction_claim import RunState, clear_files, pending_plans, runner_of
 from hoodie.services.rollback import RolledBack
-from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files
+from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files
 
 
 def roll_back_compaction(
@@ -20,7 +20,6 @@ def roll_back_compaction(
     instant_time: str,
     *,
     remove_plan: bool = False,
-    action: Action = Action.COMPACTION,
 ) -> RolledBack:
     """Take back a pending compaction (or log compaction) that nobody carries out.
 
@@ -32,15 +31,16 @@ def roll_back_compaction(
     """
     with TableLock(state.store):
         view = TableView.load(state)
-        instant = next((found for found in pending_plans(view, action) if found.requested_time == instant_time), None)
+        instant = next((found for found in pending_plans(view) if found.requested_time == instant_time), None)
         if instant is None:
             raise InstantNotFoundError(
-                f"{state.store.uri('')} has no pending {action} {instant_time}: it was completed or rolled back before"
+                f"{state.store.uri('')} has no pending compaction {instant_time}: it was completed or rolled back"
             )
         runner = runner_of(view, instant, is_asked_for=True)
         if runner.state is RunState.RUNNING:
             raise CommitConflictError(
-                f"the {action} {instant_time} of {state.store.uri('')} is being carried out by {runner}: stop it first"
+                f"the {instant.action} {instant_time} of {state.store.uri('')} is being carried out by {runner}: stop "
+                "it first"
             )
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         metadata_table = MetadataTable.open(view.store, view.config)
@@ -48,6 +48,6 @@ def roll_back_compaction(
             metadata_table.take_back(instant_time)
         count = clear_files(view, instant_time, stored_plan(view, instant) if is_foreign else None)
         states = (State.INFLIGHT, State.REQUESTED) if remove_plan else (State.INFLIGHT,)
-        delete_instant_files(view.store, view.layout, instant_time, action, *states)
+        delete_instant_files(view.store, view.layout, instant_time, instant.action, *states)
         delete_heartbeat(view.store, instant_time)
     return RolledBack(instant_time, count)

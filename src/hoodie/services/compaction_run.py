@@ -19,6 +19,7 @@ from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import finish_update
 from hoodie.format.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
+from hoodie.format.data_block import DataFormat, log_schema
 from hoodie.metadata.commit_content import commit_metadata, commit_to_metadata_table
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
@@ -28,12 +29,15 @@ from hoodie.services.compaction_task import CompactSlice
 from hoodie.services.compaction_trigger import Trigger
 from hoodie.services.coordination import Coordinator, TableCoordinator
 from hoodie.services.exclusive_services import check_no_exclusive_service
+from hoodie.services.log_compaction import CompactLogs
 from hoodie.services.metadata_ready import ready_metadata_table
 from hoodie.services.result import PhaseTimes, ServiceResult
 from hoodie.timeline import Action, TableLock, create_completed
 
 OPERATION = "compaction"
 Report = Callable[[ServiceResult], None]
+TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
+_OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,10 @@ class CompactionCall:
     coordinator: Coordinator = field(default_factory=TableCoordinator)
 
 
-def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
+def compact(call: CompactionCall, instant: str | None = None, *, action: Action = Action.COMPACTION) -> ServiceResult:
     """Carry out the pending compaction of that instant, by default the oldest that nobody carries out.
+
+    `action`: `Action.LOG_COMPACTION` for those.
 
     One that was interrupted is done again from its plan; what it left goes first. Without anything to do the result
     has no instant. Memory: per task, of which an engine runs `parallelism` at once, as `CompactSlice`.
@@ -158,6 +164,10 @@ def _carry_out(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) ->
     return _result(claimed, stats, times)
 
 
+def _name(action: Action) -> str:
+    return OPERATION if action is Action.COMPACTION else f"log {OPERATION}"
+
+
 def _check_pending(view: TableView, instant: str) -> None:
     if any(found.requested_time == instant for found in pending_plans(view)):
         return
@@ -178,31 +188,47 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
         claimed.clear()
     tasks = slices_to_compact(view, claimed)
     properties = {**view.config.raw, **call.properties}
+    compact_slice = _task_function(view, claimed, properties)
+    engine = call.engine_for(sum(found.size_bytes for found in tasks))
+    # The largest first, so that none of them is left alone at the end.
+    ordered = sorted(tasks, key=lambda found: -found.size_bytes)
+    with times.phase("compact"):
+        if isinstance(engine, LocalEngine):
+            stats = engine.run(_WhileHeld(compact_slice, claimed), ordered)
+        else:
+            stats = engine.run(compact_slice, ordered)
+    return [stat for stat in stats if stat is not None]
+
+
+def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[str, str]) -> TaskFunction:
+    """What is done with each file slice of the plan."""
+    if claimed.instant.action is Action.LOG_COMPACTION:
+        return CompactLogs(
+            store=view.store.spec,
+            read=view.slice_read(),
+            avro_schema=log_schema(view.schema().avro, table_name=view.config.name),
+            data_format=DataFormat(options.LOG_BLOCK_FORMAT.get(properties)),
+            instant_time=claimed.instant_time,
+            number=claimed.number,
+        )
     codec = options.CODEC.get(properties)
-    compact_slice = CompactSlice(
+    return CompactSlice(
         store=view.store.spec,
         read=view.slice_read(),
         parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
         instant_time=claimed.instant_time,
         number=claimed.number,
     )
-    engine = call.engine_for(sum(found.size_bytes for found in tasks))
-    # The largest first, so that none of them is left alone at the end.
-    ordered = sorted(tasks, key=lambda found: -found.size_bytes)
-    with times.phase("compact"):
-        if isinstance(engine, LocalEngine):
-            return engine.run(_WhileHeld(compact_slice, claimed), ordered)
-        return engine.run(compact_slice, ordered)
 
 
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
     """Asks before each task whether the plan is still ours: a compactor that lost it stops."""
 
-    function: CompactSlice
+    function: TaskFunction
     claimed: ClaimedPlan
 
-    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat:
+    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
         self.claimed.claim.ensure_held()
         return self.function(task, attempt)
 
@@ -226,7 +252,7 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
 def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
     """The steps under the lock: check the claim, tell the metadata table, complete."""
     extra = {**claimed.plan.extra_metadata, SCHEMA_KEY: claimed.view.schema().avro}
-    metadata = commit_metadata(stats, WriteOperation.COMPACT, extra, compacted=True)
+    metadata = commit_metadata(stats, _OPERATIONS[claimed.instant.action], extra, compacted=True)
     is_completed = False
     try:
         with TableLock(call.state.store):
@@ -241,7 +267,7 @@ def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteS
                 now.store,
                 now.layout,
                 claimed.instant_time,
-                Action.COMPACTION,
+                claimed.instant.action,
                 content,
                 completion_time=now.clock.next_time(now.timeline),
             )
@@ -267,9 +293,9 @@ def _result(claimed: ClaimedPlan, stats: Sequence[WriteStat], times: PhaseTimes)
     if claimed.interrupted is not None:
         notes.append(f"did again what {claimed.interrupted} had begun")
     if skipped:
-        notes.append(f"{skipped} file slices were left out: their file groups were replaced since the plan was made")
+        notes.append(f"{skipped} file slices were left out: their file groups were replaced, or cannot be folded")
     return ServiceResult(
-        operation=OPERATION,
+        operation=_name(claimed.instant.action),
         instant=claimed.instant_time,
         counts={
             "file_slices": len(stats),

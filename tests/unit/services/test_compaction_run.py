@@ -429,7 +429,7 @@ def test_pending_compactions_print() -> None:
     assert str(Table(store).pending_compactions()) == "no compaction is pending"
     instant = Table(store).schedule_compaction()
     found = Table(store).pending_compactions()
-    assert f"{instant}  waiting: 2 file slices, 3 log files" in str(found)
+    assert f"{instant} compaction  waiting: 2 file slices, 3 log files" in str(found)
     assert instant is not None
     assert instant in found._repr_html_()
     (row,) = json.loads(json.dumps(found.to_dicts()))
