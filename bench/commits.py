@@ -1,6 +1,7 @@
-"""Many small commits on one table with the record index: does commit #500 cost what #5 cost?
+"""Many small commits on one table with the record index: does commit #500 cost what #10 costs?
 
-`python -m bench.commits FOLDER ROWS COMMITS` runs it in a process of its own. A commit has 80 new keys and 20 updates.
+`python -m bench.commits FOLDER ROWS COMMITS TYPE` runs it in a process of its own. A commit has 80 new keys and 20
+updates. Tables of the type merge_on_read are compacted inline, after every fifth commit.
 """
 
 from __future__ import annotations
@@ -21,20 +22,34 @@ from bench.markdown import machine_line, table
 from bench.settings import Settings, machine
 
 WINDOW = 11
-"""Commits that are compared: #5 to #15, and as many at the end. Each window has one compaction of the metadata."""
-_FIRST = 5
+"""Commits that are compared: #10 to #20, and as many at the end. Each window has one compaction of the metadata."""
+_FIRST = 10
 _INSERTS = 80
 _UPDATES = 20
-_PHASES = ("total", "stage", "tag", "write", "index", "commit")
+_PHASES = ("total", "stage", "tag", "write", "index", "commit", "compact")
+_PROPERTIES = {
+    "copy_on_write": {},
+    "merge_on_read": {"hoodie.compact.inline": "true", "hoodie.compaction.strategy": "unbounded"},
+}
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Build the table and commit."""
+    """Build a copy-on-write table and commit."""
+    return _run(settings, "copy_on_write")
+
+
+def run_with_logs(settings: Settings) -> dict[str, Any]:
+    """Build a merge-on-read table and commit."""
+    return _run(settings, "merge_on_read")
+
+
+def _run(settings: Settings, table_type: str) -> dict[str, Any]:
     told = machine()
     folder = settings.work / "table-commits"
-    tell(f"commits: {settings.commits} ...")
-    figures: dict[str, Any] = figures_of("bench.commits", folder, settings.commits_rows, settings.commits)
-    return {"machine": told, "rows": settings.commits_rows, "commits": settings.commits} | figures
+    tell(f"{table_type}: {settings.commits} commits ...")
+    figures: dict[str, Any] = figures_of("bench.commits", folder, settings.commits_rows, settings.commits, table_type)
+    sizes = {"rows": settings.commits_rows, "commits": settings.commits, "type": table_type}
+    return {"machine": told} | sizes | figures
 
 
 def render(result: Mapping[str, Any]) -> str:
@@ -43,8 +58,12 @@ def render(result: Mapping[str, Any]) -> str:
     windows = [result["seconds"][end - WINDOW : end] for end in ends]
     rows = []
     for phase in _PHASES:
+        if phase not in windows[0][0]:
+            continue
         early, late = (median(commit[phase] for commit in window) for window in windows)
         rows.append([f"{phase}, median seconds", f"{early:.3f}", f"{late:.3f}", _ratio(early, late)])
+    means = [sum(commit["total"] for commit in window) / len(window) for window in windows]
+    rows.append(["total, mean", *(f"{took:.3f}" for took in means), _ratio(*means)])
     slowest = [max(commit["total"] for commit in window) for window in windows]
     rows.append(["total, slowest", *(f"{took:.3f}" for took in slowest), _ratio(*slowest)])
     for name, title in (
@@ -56,8 +75,9 @@ def render(result: Mapping[str, Any]) -> str:
         rows.append([title, *(f"{count:,.4g}" for count in counts), _ratio(*counts)])
     head = ["", *(f"#{end - WINDOW + 1} to #{end}" for end in ends), "ratio"]
     title = (
-        f"{result['rows']:,} rows, {result['commits']} commits of {_INSERTS} new rows and {_UPDATES} updates, "
-        f"in process, {machine_line(result['machine'])}; files are counted after the last commit of each column"
+        f"{result['rows']:,} rows, {result['type'].replace('_', '-')}, {result['commits']} commits of {_INSERTS} new "
+        f"rows and {_UPDATES} updates, in process, {machine_line(result['machine'])}; files are counted after the last "
+        "commit of each column"
     )
     return "\n".join([title, "", table(head, rows), ""])
 
@@ -66,10 +86,11 @@ def _ratio(early: float, late: float) -> str:
     return f"{late / early:.2f}x" if early else "-"
 
 
-def _commit_all(folder: Path, rows: int, commits: int) -> dict[str, Any]:
+def _commit_all(folder: Path, rows: int, commits: int, table_type: str) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     data = narrow_rows(np.arange(rows), ts=0)
-    hoodie.create(folder, data.schema, record_key="key", ordering="ts", index="record").bulk_insert(data)
+    options: dict[str, Any] = {"record_key": "key", "ordering": "ts", "index": "record", "type": table_type}
+    hoodie.create(folder, data.schema, **options, properties=_PROPERTIES[table_type]).bulk_insert(data)
     random = np.random.default_rng(0)
     seconds: list[dict[str, float]] = []
     files: dict[str, dict[str, float]] = {}
@@ -104,7 +125,7 @@ def _sizes(folder: Path) -> Sequence[int]:
 
 def main() -> None:
     """Measure with the sizes that the arguments name."""
-    print_figures(_commit_all(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    print_figures(_commit_all(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,10 @@ class Lane(ABC):
         """Read the rows with these keys, and count them."""
         raise NotImplementedError
 
+    def compact(self) -> None:
+        """Plan a compaction of all log files, and carry it out."""
+        raise NotImplementedError
+
 
 class SparkLane(Lane):
     """What the Spark contenders share."""
@@ -90,6 +94,7 @@ class HoodieLane(SparkLane):
     """This project, through PySpark, looking into the files of the partitions."""
 
     index = "simple"
+    type = "copy_on_write"
 
     def bulk_insert(self, base: Path) -> Phases:
         import hoodie
@@ -102,6 +107,7 @@ class HoodieLane(SparkLane):
             partition_by="city",
             ordering="ts",
             index=self.index,
+            type=self.type,
             spark=self.spark,
         )
         return table.bulk_insert(frame).seconds
@@ -137,10 +143,24 @@ class HoodieRecordLane(HoodieLane):
         return int(hoodie.open(self.path, spark=False).read_keys(keys).num_rows)
 
 
+class HoodieMergeOnReadLane(HoodieRecordLane):
+    """This project's merge-on-read tables, with the record index."""
+
+    type = "merge_on_read"
+
+    def compact(self) -> None:
+        import hoodie
+
+        table = hoodie.open(self.path, spark=self.spark)
+        assert table.schedule_compaction(strategy="unbounded") is not None
+        print(table.compact(), file=sys.stderr)
+
+
 class HudiJvmLane(SparkLane):
     """JVM Hudi 1.2.0 on PySpark 3.5, with the index that it takes if nothing is said."""
 
     options: Mapping[str, str] = {}
+    commits = "*.commit"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, {**JVM_SESSION, "spark.jars": os.environ["HOODIE_JVM_BUNDLE"]})
@@ -168,7 +188,7 @@ class HudiJvmLane(SparkLane):
         return self.summed(self.spark.read.format("hudi").load(str(self.path)))
 
     def incremental(self) -> int:
-        names = sorted(p.name for p in (self.path / ".hoodie/timeline").glob("*.commit"))
+        names = sorted(p.name for p in (self.path / ".hoodie/timeline").glob(self.commits))
         begin = names[-2].split("_")[1].partition(".")[0]
         options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         return int(self.spark.read.format("hudi").options(**options).load(str(self.path)).count())
@@ -187,6 +207,22 @@ class HudiJvmRecordLane(HudiJvmLane):
         reader = reader.option("hoodie.metadata.enable", "true").option("hoodie.enable.data.skipping", "true")
         frame = reader.load(str(self.path))
         return len(frame.where(frame["key"].isin(keys)).collect())
+
+
+class HudiJvmMergeOnReadLane(HudiJvmLane):
+    """JVM Hudi's merge-on-read tables, with the index that it takes if nothing is said."""
+
+    options: Mapping[str, str] = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+        "hoodie.datasource.compaction.async.enable": "true",
+    }
+    commits = "*.deltacommit"
+
+    def compact(self) -> None:
+        due = "hoodie.compact.inline.max.delta.commits=1,hoodie.parquet.compression.codec=zstd"
+        for step in ("schedule", "run"):
+            self.spark.sql(f"call run_compaction(op => '{step}', path => '{self.path}', options => '{due}')").collect()
 
 
 class ParquetLane(SparkLane):
@@ -240,7 +276,9 @@ class DeltaLane(Lane):
 LANES = {
     "hoodie": HoodieLane,
     "hoodie-record": HoodieRecordLane,
+    "hoodie-mor": HoodieMergeOnReadLane,
     "hudi-jvm": HudiJvmLane,
+    "hudi-jvm-mor": HudiJvmMergeOnReadLane,
     "hudi-jvm-record": HudiJvmRecordLane,
     "parquet": ParquetLane,
     "parquet-partitioned": PartitionedParquetLane,

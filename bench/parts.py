@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, hfile, stories, table, tagging
-from bench.settings import MEASURED, README, Settings
+from bench import commits, crossing, hfile, merge_memory, stories, table, tagging
+from bench.settings import MEASURED, MERGE_ON_READ, README, Settings
 
 Result = dict[str, Any]
 
@@ -36,6 +36,9 @@ def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]
 PARTS = (
     Part("copy-on-write", 13, stories.copy_on_write, table.render, README, has_sizes=True),
     Part("record", 9, stories.record, table.render_record, README, has_sizes=True),
+    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, README, has_sizes=True),
+    Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
+    Part("commits-logs", 4, _one(commits.run_with_logs), commits.render, MERGE_ON_READ),
     Part("hfile", 2, _one(hfile.run), hfile.render, MEASURED),
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),

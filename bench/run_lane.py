@@ -68,12 +68,16 @@ def run(lane: Lane, name: str, rows: int, repeats: int, work: Path) -> Figures:
 
 
 def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
+    has_logs = type(lane).compact is not Lane.compact
     lane.drop()
     figures.time_write("bulk_insert", lambda: lane.bulk_insert(data.base))
     for _ in range(2):
         figures.time("snapshot", lane.aggregate)
     if type(lane).upsert is not Lane.upsert:
         figures.time_write("upsert", lambda: lane.upsert(data.upsert))
+        if has_logs:
+            for _ in range(2):
+                figures.time("snapshot_logs", lane.aggregate)
         figures.time_write("commit_100", lambda: lane.upsert(data.small))
     if type(lane).incremental is not Lane.incremental:
         changed = figures.time("incremental", lane.incremental)
@@ -83,7 +87,18 @@ def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
         for _ in range(2):
             found = figures.time("keys_3", lambda: lane.read_keys(some_keys(data.rows)))
             assert found == 3, f"{figures.lane}: 3 keys were asked for, {found} rows came"
+    if has_logs:
+        rows = lane.aggregate()
+        figures.time("compact", lane.compact)
+        for _ in range(2):
+            compacted = figures.time("snapshot_compacted", lane.aggregate)
+        assert _counts(compacted) == _counts(rows), f"{figures.lane}: the compaction changed the number of rows"
     figures.size_mib = sum(p.stat().st_size for p in lane.path.rglob("*.parquet")) / 2**20
+
+
+def _counts(aggregate: list[Any]) -> dict[str, int]:
+    """Rows of each partition, by its name."""
+    return {row[0]: row[1] for row in aggregate}
 
 
 def main() -> None:

@@ -13,10 +13,12 @@ BENCH = Path(__file__).parent
 ROOT = BENCH.parent
 README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
+MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
 RECORD_LANES = ("hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
+MERGE_ON_READ_LANES = ("parquet", "hoodie-mor/4", "hoodie-mor/3.5", "hudi-jvm-mor/3.5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,9 @@ class Settings:
     """Only these lanes of the stories; all if empty."""
     record_rows: int = 1_000_000
     record_repeats: int = 3
+    merge_on_read_rows: int = 1_000_000
+    merge_on_read_repeats: int = 3
+    merge_memory_rows: tuple[int, ...] = (500_000, 1_000_000, 2_000_000, 4_000_000)
     tagging_rows: tuple[int, int] = (1_000_000, 10_000_000)
     tagging_keys: int = 100_000
     tagging_repeats: int = 3
@@ -54,6 +59,9 @@ TINY: dict[str, Any] = {
     "repeats": (1,),
     "record_rows": 20_000,
     "record_repeats": 1,
+    "merge_on_read_rows": 20_000,
+    "merge_on_read_repeats": 1,
+    "merge_memory_rows": (10_000, 20_000),
     "tagging_rows": (10_000, 20_000),
     "tagging_keys": 1_000,
     "tagging_repeats": 1,

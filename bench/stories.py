@@ -1,4 +1,4 @@
-"""The lanes one after the other, each in a process of its own: `copy-on-write` and `record`."""
+"""The lanes one after the other, each in a process of its own: `copy-on-write`, `record` and `merge-on-read`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.child import figures_of, tell
 from bench.data import inputs
-from bench.settings import COPY_ON_WRITE_LANES, RECORD_LANES, Settings, machine
+from bench.settings import COPY_ON_WRITE_LANES, MERGE_ON_READ_LANES, RECORD_LANES, Settings, machine
 
 
 def copy_on_write(settings: Settings) -> list[dict[str, Any]]:
@@ -20,6 +20,12 @@ def record(settings: Settings) -> list[dict[str, Any]]:
     """One result: ours and the JVM's, both with the record index."""
     lanes = settings.chosen(RECORD_LANES)
     return [_story(lanes, settings.record_rows, settings.record_repeats, settings.work)]
+
+
+def merge_on_read(settings: Settings) -> list[dict[str, Any]]:
+    """One result: merge-on-read tables of ours and the JVM's, beside plain Parquet."""
+    lanes = settings.chosen(MERGE_ON_READ_LANES)
+    return [_story(lanes, settings.merge_on_read_rows, settings.merge_on_read_repeats, settings.work)]
 
 
 def _story(lanes: tuple[str, ...], rows: int, repeats: int, work: Path) -> dict[str, Any]:

@@ -11,6 +11,17 @@ STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
 RECORD_STEPS = (*STEPS, "keys_3", "upsert.tag", "upsert.index", "bulk_insert.index")
 _JVM = "hudi-jvm/3.5"
 _JVM_RECORD = "hudi-jvm-record/3.5"
+_JVM_MERGE_ON_READ = "hudi-jvm-mor/3.5"
+MERGE_ON_READ_STEPS = (
+    "bulk_insert",
+    "upsert",
+    "commit_100",
+    "snapshot",
+    "snapshot_logs",
+    "incremental",
+    "compact",
+    "snapshot_compacted",
+)
 
 Lanes = Mapping[str, Mapping[str, Any]]
 
@@ -31,6 +42,23 @@ def render_record(result: Mapping[str, Any]) -> str:
             told = _faster(lanes[label], lanes[_JVM_RECORD], (*STEPS, "keys_3"))
             lines.append(f"- {label} against JVM Hudi with its record index: {told} faster")
     return _story(result, lanes, RECORD_STEPS, ", record index", lines)
+
+
+def render_merge_on_read(result: Mapping[str, Any]) -> str:
+    """The story with logs: reads before and after the changes are in logs, and a compaction."""
+    lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    lines = []
+    for label in ("hoodie-mor/4", "hoodie-mor/3.5"):
+        if label in lanes and _JVM_MERGE_ON_READ in lanes:
+            told = _faster(lanes[label], lanes[_JVM_MERGE_ON_READ], MERGE_ON_READ_STEPS)
+            lines.append(f"- {label} against JVM Hudi: {told} faster")
+        if label in lanes and "parquet" in lanes:
+            floor = lanes["parquet"]["medians"]["snapshot"]
+            ours = lanes[label]["medians"]["snapshot_logs"]
+            lines.append(
+                f"- {label}: a snapshot with 10% of the rows in logs takes {ours / floor:.2f}x of plain Parquet"
+            )
+    return _story(result, lanes, MERGE_ON_READ_STEPS, ", merge-on-read", lines)
 
 
 def _story(result: Mapping[str, Any], lanes: Lanes, steps: tuple[str, ...], what: str, ratios: list[str]) -> str:
