@@ -31,6 +31,6 @@ def registered_merger(name: str) -> MergeFunction:
     if name not in _REGISTERED:
         raise InvalidConfigError(
             f"the table merges with the Python merger {name!r}, which this program has not registered; call "
-            f"hoodie.register_merger({name!r}, function) before writing"
+            f"hoodie.register_merger({name!r}, function) before it reads or writes"
         )
     return _REGISTERED[name]
