@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.log_scan import FoundBlock
-from hoodie.files.slice_read import OPERATION, SliceRead
-from hoodie.format.avro_schema import META_FIELDS
+from hoodie.files.slice_read import SliceRead
+from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.conform import conform
 from hoodie.format.data_block import read_data_block
 from hoodie.format.delete_block import DeleteRecords
@@ -73,8 +73,8 @@ class EntryReader:
         names = rows.column_names
         if IS_DELETED in names and pa.types.is_boolean(rows[IS_DELETED].type):
             found.append(rows[IS_DELETED])
-        if OPERATION in names:
-            found += [pc.equal(rows[OPERATION], text) for text in _DELETING_OPERATIONS]
+        if OPERATION_FIELD in names:
+            found += [pc.equal(rows[OPERATION_FIELD], text) for text in _DELETING_OPERATIONS]
         field, marker = self._read.delete_field, self._read.delete_marker
         if field is not None and marker is not None and field in names:
             found.append(pc.equal(rows[field].cast(pa.string()), marker))

@@ -41,8 +41,8 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
     ones that only logs have. Where the logs do not fit `read.memory_bytes` the order is arbitrary. A piece of the base
     file that no log names comes out as it is.
 
-    Memory: `read.memory_bytes`, twice, one block of a log file, and one row group's needed columns of the base file,
-    whatever the size of the slice. Close it if you do not read to the end: it may have opened files.
+    Memory: `read.memory_bytes`, up to four times, one block of a log file, and some 200 MiB for pieces of the base
+    file, whatever the size of the slice. Close it if you do not read to the end: it may have opened files.
 
     Raises:
         CorruptFileError: a file does not parse.

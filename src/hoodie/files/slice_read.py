@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.files.log_scan import ScanRule
+from hoodie.format.avro_schema import OPERATION_FIELD
 from hoodie.format.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.fold import FoldRule
 from hoodie.records.merge import RecordMerger
 from hoodie.timeline import Timeline
 
-OPERATION: Final = "_hoodie_operation"
 _MEMORY_BYTES: Final = 128 * 1024 * 1024
 
 
@@ -79,4 +79,4 @@ class SliceRead:
     def delete_columns(self) -> tuple[str, ...]:
         """Columns of logged rows that say whether the row is a delete; blocks need not have them."""
         own = () if self.delete_field is None else (self.delete_field,)
-        return (IS_DELETED, OPERATION, *own)
+        return (IS_DELETED, OPERATION_FIELD, *own)
