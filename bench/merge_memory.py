@@ -1,7 +1,7 @@
 """What a worker holds while it merges or compacts one file slice, for slices of growing size.
 
-`python -m bench.merge_memory build|read|compact FOLDER ROWS` does one step in a process of its own. The slice has a base
-file of so many rows, and log files with new versions of half of them.
+`python -m bench.merge_memory build|read|compact FOLDER ROWS` does one step in a process of its own. The slice has a
+base file of so many rows, and log files with new versions of half of them.
 """
 
 from __future__ import annotations
