@@ -71,12 +71,14 @@ def test_tagging_has_a_column_for_each_size_and_their_ratio() -> None:
 
 def test_commits_compares_the_first_window_with_the_last() -> None:
     phases = ("total", "stage", "tag", "write", "index", "commit")
-    seconds = [dict.fromkeys(phases, 1.0 if number <= 15 else 1.5) for number in range(1, 31)]
-    files = {str(end): {"metadata_files": end, "metadata_mib": end / 2, "timeline_files": 3 * end} for end in (15, 30)}
-    text = commits.render({"machine": MACHINE, "rows": 10, "commits": 30, "seconds": seconds, "files": files})
-    assert "|  | #5 to #15 | #20 to #30 | ratio |" in text
+    seconds = [dict.fromkeys(phases, 1.0 if number <= 20 else 1.5) for number in range(1, 41)]
+    files = {str(end): {"metadata_files": end, "metadata_mib": end / 2, "timeline_files": 3 * end} for end in (20, 40)}
+    sizes = {"rows": 10, "commits": 40, "type": "merge_on_read"}
+    text = commits.render({"machine": MACHINE, "seconds": seconds, "files": files} | sizes)
+    assert "10 rows, merge-on-read, 40 commits" in text
+    assert "|  | #10 to #20 | #30 to #40 | ratio |" in text
     assert "| total, median seconds | 1.000 | 1.500 | 1.50x |" in text
-    assert "| files in .hoodie/metadata | 15 | 30 | 2.00x |" in text
+    assert "| files in .hoodie/metadata | 20 | 40 | 2.00x |" in text
 
 
 def test_only_the_named_section_of_a_page_is_replaced(tmp_path: Path) -> None:
