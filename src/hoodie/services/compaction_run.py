@@ -126,7 +126,7 @@ def compact_inline(
     call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
     try:
         return _inline(call, trigger if is_due else None, runs=runs)
-    except HoodieError as error:
+    except (HoodieError, OSError) as error:
         return ServiceResult(operation=OPERATION, notes=(f"the compaction after this write failed: {error}",))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -178,6 +179,35 @@ def compact_then(store: MemoryStore, then: Callable[[], object]) -> ServiceResul
     return compact(CompactionCall(state=TableState(store), engine_for=lambda work_bytes: engine))
 
 
+def test_a_plan_that_waits_for_long_is_no_trouble_for_the_metadata_table() -> None:
+    """Its instant is older than forty others there by then, and than compactions, cleans and archived instants."""
+    properties = {
+        "hoodie.metadata.record.index.min.filegroup.count": "1",
+        "hoodie.metadata.compact.max.delta.commits": "3",
+    }
+    store = logged_table("record", properties)
+    table = Table(store)
+    first = table.schedule_compaction()
+    rows = dict(AFTER)
+    for number in range(40):
+        rows |= {"a": (10 + number, "sf"), f"n{number}": (1, "nyc")}
+        table.upsert(trips({"a": (10 + number, "sf"), f"n{number}": (1, "nyc")}))
+    assert any(info.name.endswith(".clean") for info in store.list(".hoodie/metadata/.hoodie/timeline"))
+    assert Table(store).compact().instant == first
+    for store_again in (store, copy_of(store)):
+        assert merged_rows(store_again) == rows
+        check_listing(store_again)
+    for number in range(15):
+        rows |= {"c": (10 + number, "nyc")}
+        table.upsert(trips({"c": (10 + number, "nyc")}))
+        if number % 5 == 4:
+            table.schedule_compaction()
+            table.compact()
+    assert merged_rows(store) == rows
+    check_listing(store)
+    assert table.index.verify().ok
+
+
 def test_late_events_do_not_win_because_of_a_compaction() -> None:
     store = logged_table()
     table = Table(store)
@@ -322,6 +352,32 @@ def _plan(store: MemoryStore) -> CompactionPlan:
     view = Table(store).view()
     (pending,) = view.timeline.pending()
     return CompactionPlan.parse(read_instant(store, view.layout, pending, State.REQUESTED))
+
+
+def test_tasks_can_be_sent_to_workers() -> None:
+    """An engine of processes gets a function and file slices, which say all that there is to know."""
+    store = logged_table()
+    Table(store).schedule_compaction()
+    engine = Pickling()
+    compact(CompactionCall(state=TableState(store), engine_for=lambda work_bytes: engine))
+    assert merged_rows(store) == AFTER
+
+
+class Pickling:
+    """An engine whose tasks go through bytes, as those of Spark do."""
+
+    name = "pickling"
+    parallelism = 1
+
+    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Run what came back."""
+        sent: list[tuple[Callable[[Task, TaskContext], Result], Task]]
+        sent = [pickle.loads(pickle.dumps((function, task))) for task in tasks]
+        return [work(task, TaskContext(number, 7, number)) for number, (work, task) in enumerate(sent)]
+
+    def process(self, *_: object, **__: object) -> list[Result]:
+        """Compactions do not stream."""
+        raise NotImplementedError
 
 
 def test_an_error_in_a_task_gives_the_plan_back() -> None:
