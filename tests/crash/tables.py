@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.table_properties import BACKUP, read_table_config
-from hoodie.format.filenames import BaseFileName
+from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata import MetadataTable, list_from_storage
 from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store
 from hoodie.table import Table
@@ -46,9 +46,10 @@ def trips(rows: Mapping[str, tuple[int, str]], *, deleted: tuple[str, ...] = ())
     )
 
 
-def new_table(store: Store) -> None:
+def new_table(store: Store, *, table_type: str = "copy_on_write") -> None:
     """Create an empty table."""
-    create_table(store, SCHEMA, CreateOptions(record_key="id", partition_by="city", ordering="ts"))
+    options = CreateOptions(record_key="id", partition_by="city", ordering="ts", type=table_type)
+    create_table(store, SCHEMA, options)
 
 
 def rows_of(store: Store) -> Rows:
@@ -139,7 +140,8 @@ def check_tidy(store: Store, *, has_record_index: bool = True) -> None:
     assert {path: files for path, files in in_storage.items() if files} == {path: f for path, f in listed.items() if f}
     if has_record_index:
         check_index(view)
-    named = {info.path for info in store.list("", recursive=True) if BaseFileName.parse(info.name)}
+    files = store.list("", recursive=True)
+    named = {info.path for info in files if BaseFileName.parse(info.name) or LogFileName.parse(info.name)}
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     orphans = {path for path in named - believed if not path.startswith(".hoodie/")}
     assert orphans == set(), f"files that count as committed once the timeline starts later: {orphans}"

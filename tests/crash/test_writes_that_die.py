@@ -81,6 +81,24 @@ def test_a_write_that_dies(table: MemoryStore, case: Case) -> None:
     assert outcomes[-1] == case.new
 
 
+def test_a_write_that_dies_while_it_appends_to_logs() -> None:
+    case = CASES["upsert"]
+    store = MemoryStore()
+    new_table(store, table_type="merge_on_read")
+    Table(store).upsert(trips({**START, "b": (0, "sf")}))
+    Table(store).upsert(trips(START))
+    outcomes = []
+    for death in deaths(store, case.write):
+        outcomes.append(rows_of(death.store))
+        try:
+            check_recovery(death.store, START, case.new)
+        except BaseException as error:
+            error.add_note(str(death))
+            raise
+    assert outcomes[0] == START
+    assert outcomes[-1] == case.new
+
+
 def test_the_first_write_into_an_empty_table_that_dies() -> None:
     store = MemoryStore()
     new_table(store)
