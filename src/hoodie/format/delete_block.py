@@ -74,6 +74,12 @@ class DeleteRecords:
         keys = record_keys.cast(pa.string())
         return cls(keys, pa.repeat(pa.scalar(partition_path, pa.string()), len(keys)), pa.nulls(len(keys), pa.int32()))
 
+    def unmixed(self) -> list[DeleteRecords]:
+        """Those without an ordering value and those with one, as far as there are any; hudi-rs reads no mix of both."""
+        columns = (self.record_keys, self.partition_paths, self.ordering)
+        masks = (self.ordering.is_null(), self.ordering.is_valid())
+        return [DeleteRecords(*(column.filter(mask) for column in columns)) for mask in masks if pc.any(mask).as_py()]
+
     @classmethod
     def parse(cls, content: bytes | memoryview, *, path: str, offset: int = 0) -> DeleteRecords:
         """Parse the content of a delete block.

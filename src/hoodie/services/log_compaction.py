@@ -172,7 +172,7 @@ class CompactLogs:
         return fold.result(), count
 
     def _blocks(self, task: FileSlice, rows: pa.Table, deletes: pa.Table, replaced: list[FoundBlock]) -> list[LogBlock]:
-        """A data block and a delete block, as far as there is something to say; both name what they stand for."""
+        """A data block and delete blocks, as far as there is something to say; all name what they stand for."""
         times = ",".join(dict.fromkeys(block.instant_time for block in replaced))
         headers = {HeaderKey.COMPACTED_BLOCK_TIMES: times}
         found: list[LogBlock] = []
@@ -189,9 +189,11 @@ class CompactLogs:
         if deletes.num_rows:
             keys = deletes[RECORD_KEY].combine_chunks()
             paths = pa.repeat(pa.scalar(task.partition_path, pa.string()), len(keys))
-            content = DeleteRecords(keys, paths, self._ordering(deletes)).to_bytes()
-            own = {HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema}
-            found.append(LogBlock(block_type=BlockType.DELETE, headers={**own, **headers}, content=content))
+            own = {HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema, **headers}
+            found += [
+                LogBlock(block_type=BlockType.DELETE, headers=own, content=part.to_bytes())
+                for part in DeleteRecords(keys, paths, self._ordering(deletes)).unmixed()
+            ]
         return found
 
     def _ordering(self, deletes: pa.Table) -> pa.Array:

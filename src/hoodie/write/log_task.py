@@ -116,10 +116,10 @@ class _Append:
             return
         gone = pa.concat_tables(self._deletes).combine_chunks()
         self.deleted += gone.num_rows
-        content = DeleteRecords(
-            gone[RECORD_KEY].combine_chunks(), gone[PARTITION_PATH].combine_chunks(), self._ordering(gone)
-        ).to_bytes()
-        self._open().write(LogBlock(block_type=BlockType.DELETE, headers=self._headers, content=content))
+        keys, paths = gone[RECORD_KEY].combine_chunks(), gone[PARTITION_PATH].combine_chunks()
+        for part in DeleteRecords(keys, paths, self._ordering(gone)).unmixed():
+            block = LogBlock(block_type=BlockType.DELETE, headers=self._headers, content=part.to_bytes())
+            self._open().write(block)
 
     def stats(self) -> Iterator[WriteStat]:
         """What the commit metadata says of the log file, if there is one."""

@@ -257,3 +257,15 @@ BAD_LISTS = [
 def test_damaged_lists_of_deletes_are_named(datum: bytes) -> None:
     with pytest.raises(CorruptFileError, match="log at byte"):
         DeleteRecords.parse(b"\0\0\0\3" + len(datum).to_bytes(4, "big") + datum, path="log", offset=100)
+
+
+def test_deletes_with_an_ordering_value_and_those_without_go_apart() -> None:
+    records = deletes(pa.array([None, 5, None, 0], pa.int64()))
+    without, within = records.unmixed()
+    assert without.record_keys.to_pylist() == records.record_keys.take([0, 2]).to_pylist()
+    assert (within.record_keys.to_pylist(), within.ordering.to_pylist()) == (
+        records.record_keys.take([1, 3]).to_pylist(),
+        [5, 0],
+    )
+    assert within.unmixed() == [within]
+    assert DeleteRecords.without_ordering(pa.array([], pa.string()), "").unmixed() == []
