@@ -34,8 +34,8 @@ app.command("changes")(reads.changes)
 app.command("timeline")(inspection.timeline)
 app.command("show")(inspection.show)
 app.command("inspect")(inspection.inspect)
+app.command("compact")(compact.compact)
 app.add_typer(index.app, name="index")
-app.add_typer(compact.app, name="compact")
 app.add_typer(services.app, name="services")
 
 

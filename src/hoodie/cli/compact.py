@@ -1,4 +1,4 @@
-"""`hoodie compact schedule`, `run` and `pending`."""
+"""`hoodie compact`: plan a compaction and carry it out, or just one of both, or see what waits."""
 
 from __future__ import annotations
 
@@ -9,65 +9,67 @@ import typer
 import hoodie
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
 from hoodie.services.result import ServiceResult
+from hoodie.table import Table
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 
-app = typer.Typer(
-    help="Schedule compactions of log files, carry them out, and see what waits.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+Instant = Annotated[str | None, typer.Option("--instant", metavar="TIME", help="Carry out this plan.")]
+Strategy = Annotated[
+    str | None,
+    typer.Option(help="log_file_size, log_file_num, bounded_io, day_based, unbounded, or Hudi's class."),
+]
+Metadata = Annotated[
+    list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Extra metadata of the compaction.")
+]
 
-Instant = Annotated[str | None, typer.Option("--instant", metavar="TIME", help="A certain plan; default: the oldest.")]
 
-
-@app.command("schedule")
-def schedule(
+def compact(
     path: TablePath,
-    strategy: Annotated[
-        str | None,
-        typer.Option(help="log_file_size, log_file_num, bounded_io, day_based, unbounded, or Hudi's class."),
-    ] = None,
-    metadata: Annotated[
-        list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Extra metadata of the compaction.")
-    ] = None,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Plan a compaction of the file slices that have log files; prints its instant."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    instant = table.schedule_compaction(strategy, pairs(metadata), properties=pairs(option))
-    if as_json:
-        print_json({"instant": instant})
-    else:
-        typer.echo(instant or "nothing to compact")
-
-
-@app.command("run")
-def run(
-    path: TablePath,
+    plan: Annotated[bool, typer.Option("--plan", help="Only plan: prints the instant.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Only carry out what is planned.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Only show the plans that wait.")] = False,
     instant: Instant = None,
+    strategy: Strategy = None,
+    metadata: Metadata = None,
     option: Properties = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out one pending compaction, taking up one that was interrupted."""
+    """Fold log files into base files: carry out the plans that wait, or a new one if there are none."""
+    if plan + run + pending > 1 or (instant is not None and (plan or pending)):
+        raise typer.BadParameter("choose one of --plan, --run, --pending; --instant goes with --run")
     table = hoodie.open(path, storage_options=pairs(storage_option))
+    properties = pairs(option)
+    if pending:
+        _show(table, as_json)
+        return
+    waits = table.pending_compactions().instants
+    if plan or not (waits or run or instant):
+        planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
+        if plan:
+            _tell(planned, as_json)
+            return
+        waits = [] if planned is None else [planned]
     with progress_bar("compaction"):
-        result = table.compact(instant, properties=pairs(option))
-    print_result(result, as_json)
+        results = [table.compact(found, properties=properties) for found in ([instant] if instant else waits)]
+    for result in results or [ServiceResult(operation="compaction")]:
+        print_result(result, as_json)
 
 
-@app.command("pending")
-def pending(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
-    """Show the plans that wait for compaction, how much each has to do, and who is at it."""
-    found = hoodie.open(path, storage_options=pairs(storage_option)).pending_compactions()
+def _show(table: Table, as_json: bool) -> None:
+    found = table.pending_compactions()
     if as_json:
         for plan in found.to_dicts():
             print_json(plan)
     else:
         typer.echo(str(found))
+
+
+def _tell(instant: str | None, as_json: bool) -> None:
+    if as_json:
+        print_json({"instant": instant})
+    else:
+        typer.echo(instant or "nothing to compact")
 
 
 def print_result(result: ServiceResult, as_json: bool) -> None:

@@ -241,7 +241,7 @@ def test_errors_are_one_line_and_exit_code_1(
 def test_wrong_usage_is_exit_code_2(trips: Path, run: Run) -> None:
     assert run("count").code == 2
     assert run("upsert", trips, "x.csv", "--option", "no-equals-sign").code == 2
-    assert run("compact", trips).code == 2
+    assert run("compact", trips, "--plan", "--run").code == 2
 
 
 def test_python_m_hoodie_is_the_command() -> None:

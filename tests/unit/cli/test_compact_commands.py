@@ -44,27 +44,34 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def test_schedule_pending_run(run: Run, path: Path) -> None:
-    code, out, _ = run("compact", "pending", path)
+def test_plan_and_run_at_once(run: Run, path: Path) -> None:
+    code, out, _ = run("compact", path, "--json")
+    assert (code, json.loads(out)["counts"]["log_files"]) == (0, 2)
+    code, out, _ = run("compact", path)
+    assert (code, "nothing to do" in out) == (0, True)
+
+
+def test_plan_pending_run(run: Run, path: Path) -> None:
+    code, out, _ = run("compact", path, "--pending")
     assert (code, out) == (0, "no compaction is pending\n")
-    code, out, _ = run("compact", "schedule", path, "--strategy", "unbounded", "--metadata", "team=riders")
+    code, out, _ = run("compact", path, "--plan", "--strategy", "unbounded", "--metadata", "team=riders")
     instant = out.strip()
     assert (code, hoodie.open(path).pending_compactions().instants) == (0, [instant])
-    code, out, _ = run("compact", "schedule", path)
+    code, out, _ = run("compact", path, "--plan")
     assert (code, out) == (0, "nothing to compact\n")
-    code, out, _ = run("compact", "pending", path, "--json")
+    code, out, _ = run("compact", path, "--pending", "--json")
     assert (code, json.loads(out)["instant"], json.loads(out)["file_slices"]) == (0, instant, 2)
-    code, out, _ = run("compact", "run", path, "--instant", instant, "--json")
+    code, out, _ = run("compact", path, "--run", "--instant", instant, "--json")
     assert (code, json.loads(out)["instant"], json.loads(out)["counts"]["file_slices"]) == (0, instant, 2)
-    code, out, _ = run("compact", "run", path)
+    code, out, _ = run("compact", path, "--run")
     assert (code, "nothing to do" in out) == (0, True)
     assert hoodie.open(path).count() == 2
 
 
 def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
-    code, _, error = run("compact", "run", path, "--instant", "123")
+    code, _, error = run("compact", path, "--run", "--instant", "123")
     assert (code, "no pending compaction 123" in error) == (1, True)
-    code, _, error = run("compact", "schedule", path, "--strategy", "best")
+    code, _, error = run("compact", path, "--plan", "--strategy", "best")
     assert (code, "unknown compaction strategy" in error) == (1, True)
     code, _, error = run("services", "run", path)
     assert (code, "--compact" in error) == (2, True)
