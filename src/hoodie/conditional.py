@@ -16,6 +16,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_config import TableConfig, TableType
 from hoodie.format.table_schema import without_meta_fields
+from hoodie.metadata import record_index
 from hoodie.metadata.view import TableView
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
@@ -68,9 +69,12 @@ def plan_update(view: TableView, assignments: Mapping[str, str], where: str | No
 def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str]) -> bool:
     """Whether the table logs just the columns that change: not if a merge function, or a delete, needs whole rows.
 
-    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`.
+    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`; with a record index it cannot
+    delete from a file slice that has some.
     """
     if config.table_type is not TableType.MERGE_ON_READ or IS_DELETED in schema.names:
+        return False
+    if record_index.PARTITION in config.metadata_partitions:
         return False
     is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
     return is_plain and config.merge_rule.delete_field not in assignments

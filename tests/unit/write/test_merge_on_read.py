@@ -172,7 +172,7 @@ def test_inserts_stay_out_of_logs_where_the_index_does_not_look(tmp_path: Path) 
 
 
 def test_an_update_logs_the_changed_columns_only(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
+    table = new_table(tmp_path / "t", index="simple")
     table.upsert(trips(("a", 7, "sf", 1.0), ("b", 7, "sf", 2.0)))
     done = table.update({"fare": "fare + 10"}, where="id = 'a'")
     assert (done.updated, done.inserted, done.log_files_appended) == (1, 0, 1)
@@ -182,9 +182,10 @@ def test_an_update_logs_the_changed_columns_only(tmp_path: Path) -> None:
     assert rows_of(table) == {"a": (7, "sf", 11.0), "b": (7, "sf", 2.0)}
 
 
-def test_whole_rows_are_logged_where_the_jvm_cannot_read_parts(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", DELETABLE)
-    table.upsert(trips(("a", 7, "sf", 1.0, False), schema=DELETABLE))
+@pytest.mark.parametrize(("schema", "index"), [(DELETABLE, "simple"), (SCHEMA, "record")])
+def test_whole_rows_are_logged_where_the_jvm_fails_on_parts(tmp_path: Path, schema: pa.Schema, index: str) -> None:
+    table = new_table(tmp_path / "t", schema, index=index)
+    table.upsert(trips(("a", 7, "sf", 1.0, False)[: len(schema)], schema=schema))
     table.update({"fare": "fare + 10"})
     ((block,),) = logged(table)
     assert HeaderKey.IS_PARTIAL not in block.headers
