@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie import config as options
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.merge_config import MergeMode
@@ -42,8 +43,10 @@ class UpdatePlan:
     changed: tuple[str, ...] | None
 
 
-def plan_update(view: TableView, assignments: Mapping[str, str], where: str | None) -> UpdatePlan:
-    """Settle an update.
+def plan_update(
+    view: TableView, assignments: Mapping[str, str], where: str | None, properties: Mapping[str, str]
+) -> UpdatePlan:
+    """Settle an update; `properties` are those of the call.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for columns that make the key or the partition.
     """
@@ -58,7 +61,7 @@ def plan_update(view: TableView, assignments: Mapping[str, str], where: str | No
             "the rows and insert them anew"
         )
     names = tuple(without_meta_fields(schema).names)
-    if not _takes_parts(config, schema, assignments):
+    if not _takes_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
     written = tuple(name for name in names if name in {*naming, *config.ordering_fields, *changed})
@@ -66,18 +69,18 @@ def plan_update(view: TableView, assignments: Mapping[str, str], where: str | No
     return UpdatePlan(plan_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
 
-def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str]) -> bool:
+def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
     """Whether the table logs just the columns that change: not if a merge function, or a delete, needs whole rows.
 
     The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`; with a record index it cannot
-    delete from a file slice that has some.
+    delete from a file slice that has some. `asked`: `config.PARTIAL_UPDATES`.
     """
-    if config.table_type is not TableType.MERGE_ON_READ or IS_DELETED in schema.names:
-        return False
-    if record_index.PARTITION in config.metadata_partitions:
-        return False
     is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
-    return is_plain and config.merge_rule.delete_field not in assignments
+    deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
+    if config.table_type is not TableType.MERGE_ON_READ or not is_plain or deletes or asked == "never":
+        return False
+    hinders_jvm = IS_DELETED in schema.names or record_index.PARTITION in config.metadata_partitions
+    return asked == "always" or not hinders_jvm
 
 
 def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:

@@ -195,6 +195,14 @@ LOG_BLOCK_FORMAT: Final = Option(
     "0.7",
     "Format of the data blocks in log files of a merge-on-read table.",
 )
+PARTIAL_UPDATES: Final = Option(
+    "hoodie.python.partial.updates",
+    "compatible",
+    one_of("compatible", "always", "never"),
+    "hoodie",
+    "Whether update logs the changed columns only: where the JVM can do everything with the table as before "
+    "(compatible: not with a record index, nor with the column _hoodie_is_deleted), wherever logs can hold them, never.",
+)
 LOG_BLOCK_BYTES: Final = Option(
     "hoodie.logfile.data.block.max.size",
     128 * 1024 * 1024,
@@ -325,6 +333,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         FILL_MISSING,
         LOG_BLOCK_FORMAT,
         LOG_BLOCK_BYTES,
+        PARTIAL_UPDATES,
         COMPACT_INLINE,
         COMPACT_SCHEDULE_INLINE,
         COMPACT_DELTA_COMMITS,

@@ -278,7 +278,7 @@ class Table:
         about, all of them are updated as soon as one matches. A merge-on-read table without a record index logs the
         changed columns only.
         """
-        plan = plan_update(self.view(), assignments, where)
+        plan = plan_update(self.view(), assignments, where, properties or {})
         session = self._session()
         changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
         call, dataset = self._call(changed, extra_metadata, properties)

@@ -18,6 +18,7 @@ from tests.index_check import check_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
 DELETABLE = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+IS_PARTIAL = HeaderKey.IS_PARTIAL
 INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
 
 
@@ -177,7 +178,7 @@ def test_an_update_logs_the_changed_columns_only(tmp_path: Path) -> None:
     done = table.update({"fare": "fare + 10"}, where="id = 'a'")
     assert (done.updated, done.inserted, done.log_files_appended) == (1, 0, 1)
     ((block,),) = logged(table)
-    assert block.headers[HeaderKey.IS_PARTIAL] == "true"
+    assert block.headers[IS_PARTIAL] == "true"
     assert [name for name in read_data_block(block, path="").column_names if name[0] != "_"] == ["ts", "fare"]
     assert rows_of(table) == {"a": (7, "sf", 11.0), "b": (7, "sf", 2.0)}
 
@@ -188,8 +189,11 @@ def test_whole_rows_are_logged_where_the_jvm_fails_on_parts(tmp_path: Path, sche
     table.upsert(trips(("a", 7, "sf", 1.0, False)[: len(schema)], schema=schema))
     table.update({"fare": "fare + 10"})
     ((block,),) = logged(table)
-    assert HeaderKey.IS_PARTIAL not in block.headers
+    assert IS_PARTIAL not in block.headers
     assert rows_of(table) == {"a": (7, "sf", 11.0)}
+    table.update({"fare": "fare + 1"}, properties={"hoodie.python.partial.updates": "always"})
+    assert [IS_PARTIAL in block.headers for (block,) in logged(table)] == [False, True]
+    assert rows_of(table) == {"a": (7, "sf", 12.0)}
 
 
 def total(older: pa.Table, newer: pa.Table) -> pa.Table:
