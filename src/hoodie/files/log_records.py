@@ -12,6 +12,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.log_scan import FoundBlock
 from hoodie.files.slice_read import SliceRead
 from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.blanks import blanks
 from hoodie.format.conform import conform
 from hoodie.format.data_block import read_data_block
 from hoodie.format.delete_block import DeleteRecords
@@ -132,7 +133,7 @@ def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:
 
 def _empty(field: pa.Field, count: int) -> pa.Array:
     """What a delete has in a column of rows: nothing."""
-    return pa.array(np.zeros(count, np.bool_)) if field.name.startswith(HAS) else pa.nulls(count, field.type)
+    return blanks(field.type, count, is_null=not field.name.startswith(HAS))
 
 
 def delete_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.StringArray]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.arrow_types import LIST_ITEM
+from hoodie.format.blanks import blanks, without_null
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 
@@ -68,6 +69,7 @@ class _Conformer:
         array = _plain(array)
         if not child.nullable and array.null_count:
             _check_no_null(array, path, parents)
+            array = without_null(array)
         if array.type.equals(child.type) and not pa.types.is_nested(child.type):
             return array
         if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):
@@ -130,7 +132,7 @@ def _plain(array: pa.Array) -> pa.Array:
 def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
     if not child.nullable:
         raise SchemaMismatchError(f"column {path!r} is missing; the table needs it and takes no null: add the column")
-    return pa.nulls(row_count, child.type)
+    return blanks(child.type, row_count, is_null=True)
 
 
 def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None:

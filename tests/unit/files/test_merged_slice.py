@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
@@ -221,6 +222,35 @@ def test_old_blocks_and_old_base_files_get_the_current_schema() -> None:
     built.log([row(1, 2**40, "b")])
     rows = {found["id"]: (found["ts"], found["name"], found["tags"]) for found in read(built).to_pylist()}
     assert rows == {0: (11, "a", None), 1: (2**40, "b", ["b"]), 2: (10, "base", None)}
+
+
+@pytest.mark.parametrize("data_format", [DataFormat.AVRO, DataFormat.PARQUET])
+@pytest.mark.parametrize("merger", ["event", "custom"])
+@pytest.mark.parametrize("memory_bytes", [1, 1 << 27])
+def test_a_new_struct_with_a_required_field_can_be_written(
+    data_format: DataFormat, merger: str, memory_bytes: int
+) -> None:
+    place = pa.struct([pa.field("x", pa.int64(), nullable=False), pa.field("y", pa.string())])
+    places = pa.list_(pa.field("element", place))
+    new = pa.schema([SCHEMA.field("id"), SCHEMA.field("ts"), pa.field("place", place), pa.field("all", places)])
+    old = pa.schema([SCHEMA.field("id"), SCHEMA.field("ts")])
+    built = SliceBuilder(MemoryStore(), new)
+    built.base([{"id": number, "ts": 10} for number in range(4)], old)
+    there = {"x": 1, "y": "b"}
+    built.log([{"id": 1, "ts": 20, "place": there, "all": [there]}, {"id": 2, "ts": 20}], data_format=data_format)
+    built.log([{"id": 7, "ts": 20}], deletes=["3"], schema=old, data_format=data_format)
+    rule = EVENT if merger == "event" else RecordMerger(MergeMode.CUSTOM, function=lambda _, newer: newer)
+    merged = read(built, rule, memory_bytes=memory_bytes)
+    sink = pa.BufferOutputStream()
+    pq.write_table(merged, sink)
+    written = pq.read_table(pa.BufferReader(sink.getvalue())).sort_by("id").select(list(new.names)).to_pylist()
+    empty = {"ts": 20, "place": None, "all": None}
+    assert written == [
+        {"id": 0, **empty, "ts": 10},
+        {"id": 1, "ts": 20, "place": there, "all": [there]},
+        {"id": 2, **empty},
+        {"id": 7, **empty},
+    ]
 
 
 def test_keys_of_deletes_and_of_logged_rows(built: SliceBuilder) -> None:

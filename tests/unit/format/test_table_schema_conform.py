@@ -146,6 +146,16 @@ def test_missing_and_unknown_columns_are_named() -> None:
         conform(pa.RecordBatch.from_arrays([pa.array([1])] * 2, ["b", "b"]), one(pa.int64()))
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.struct([pa.field("y", pa.int8(), nullable=False)])])
+def test_required_fields_of_null_structs_can_be_written(kind: pa.DataType) -> None:
+    found = pa.StructArray.from_arrays([pa.nulls(3, kind)], fields=[pa.field("x", kind)], mask=pa.array([True] * 3))
+    schema = one(pa.struct([pa.field("x", kind, nullable=False)]))
+    for data in (batch(found), pa.record_batch([pa.array([1, 2, 3])], ["other"])):
+        conformed = conform(data, schema, stored=True)
+        pq.write_table(pa.Table.from_batches([conformed]), pa.BufferOutputStream())
+        assert conformed["a"].to_pylist() == [None, None, None]
+
+
 def test_null_is_refused_where_none_may_be() -> None:
     with pytest.raises(SchemaMismatchError, match="'a' takes no null; 2 of 3"):
         conform(batch(pa.array([1, None, None])), one(pa.int64(), nullable=False))
