@@ -69,7 +69,10 @@ class _Conformer:
         array = _plain(array)
         if not child.nullable and array.null_count:
             _check_no_null(array, path, parents)
-            array = without_null(array)
+            return without_null(self._converted(array, child, path))
+        return self._converted(array, child, path)
+
+    def _converted(self, array: pa.Array, child: pa.Field, path: str) -> pa.Array:
         if array.type.equals(child.type) and not pa.types.is_nested(child.type):
             return array
         if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):

@@ -146,9 +146,18 @@ def test_missing_and_unknown_columns_are_named() -> None:
         conform(pa.RecordBatch.from_arrays([pa.array([1])] * 2, ["b", "b"]), one(pa.int64()))
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.struct([pa.field("y", pa.int8(), nullable=False)])])
-def test_required_fields_of_null_structs_can_be_written(kind: pa.DataType) -> None:
-    found = pa.StructArray.from_arrays([pa.nulls(3, kind)], fields=[pa.field("x", kind)], mask=pa.array([True] * 3))
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (pa.int32(), pa.int64()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.large_list(pa.string()), pa.list_(pa.field("element", pa.string()))),
+        (pa.struct([pa.field("y", pa.int8())]), pa.struct([pa.field("y", pa.int32(), nullable=False)])),
+    ],
+)
+def test_required_fields_of_null_structs_can_be_written(given: pa.DataType, kind: pa.DataType) -> None:
+    found = pa.StructArray.from_arrays([pa.nulls(3, given)], fields=[pa.field("x", given)], mask=pa.array([True] * 3))
     schema = one(pa.struct([pa.field("x", kind, nullable=False)]))
     for data in (batch(found), pa.record_batch([pa.array([1, 2, 3])], ["other"])):
         conformed = conform(data, schema, stored=True)
