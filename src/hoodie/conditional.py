@@ -64,7 +64,8 @@ def plan_update(
     if not _takes_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
-    written = tuple(name for name in names if name in {*naming, *config.ordering_fields, *changed})
+    ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
+    written = tuple(name for name in names if name in {*naming, *ordering, *changed})
     read = _columns_read(written, assignments, schema)
     return UpdatePlan(plan_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
@@ -73,14 +74,16 @@ def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[st
     """Whether the table logs just the columns that change: not if a merge function, or a delete, needs whole rows.
 
     The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`; with a record index it cannot
-    delete from a file slice that has some. `asked`: `config.PARTIAL_UPDATES`.
+    delete from a file slice that has some. Where ordering values decide, a logged row that lost, before or after, fills
+    the fields that a part does not bring, and shows again what was outdated. `asked`: `config.PARTIAL_UPDATES`.
     """
     is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
     deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
     if config.table_type is not TableType.MERGE_ON_READ or not is_plain or deletes or asked == "never":
         return False
     hinders_jvm = IS_DELETED in schema.names or record_index.PARTITION in config.metadata_partitions
-    return asked == "always" or not hinders_jvm
+    by_order = config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields)
+    return asked == "always" or not (hinders_jvm or by_order)
 
 
 def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:

@@ -200,8 +200,9 @@ PARTIAL_UPDATES: Final = Option(
     "compatible",
     one_of("compatible", "always", "never"),
     "hoodie",
-    "Whether update logs the changed columns only: where the JVM can do everything with the table as before "
-    "(compatible: not with a record index, nor with the column _hoodie_is_deleted), wherever logs can hold them, never.",
+    "Whether update logs the changed columns only: where late rows cannot fill the others and no JVM is hindered "
+    "(compatible: not with ordering fields, a record index, or the column _hoodie_is_deleted), wherever logs can hold "
+    "them (always), or never.",
 )
 LOG_BLOCK_BYTES: Final = Option(
     "hoodie.logfile.data.block.max.size",

@@ -275,8 +275,8 @@ class Table:
         """Set columns to Spark SQL expressions in the records that match a condition (all, without one).
 
         Without Spark the matching rows are held in memory. Where several rows have one key, which inserts can bring
-        about, all of them are updated as soon as one matches. A merge-on-read table without a record index logs the
-        changed columns only.
+        about, all of them are updated as soon as one matches. A merge-on-read table that goes by commit time and has no
+        record index logs the changed columns only.
         """
         plan = plan_update(self.view(), assignments, where, properties or {})
         session = self._session()

@@ -70,7 +70,8 @@ def test_columns_updated_by_both(jvm: Jvm, tmp_path: Path) -> None:
         )
 
     def ours(column: str, expression: str, *keys: str) -> None:
-        table.update({column: expression}, f"id IN ({', '.join(map(repr, keys))})")
+        where = f"id IN ({', '.join(map(repr, keys))})"
+        table.update({column: expression}, where, properties={"hoodie.python.partial.updates": "always"})
 
     def check(changed: State) -> None:
         state.update(changed)
