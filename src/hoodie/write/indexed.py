@@ -74,7 +74,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 sizing=setup.sizing,
                 record_bytes=record_bytes(write.view, staged.runs, setup.options),
                 known_only=operation is WriteOperation.DELETE or setup.changed is not None,
-                storage=setup.storage,
+                storage=setup.storage(is_indexed=is_indexed),
             )
             with watch.phase("write"):
                 rows = TaggedRows(staged.runs, tagged.hits, is_global)

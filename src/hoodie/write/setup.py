@@ -161,12 +161,14 @@ class WriteSetup:
         """The action of a write that replaces no file groups."""
         return Action.DELTA_COMMIT if self.is_merge_on_read else Action.COMMIT
 
-    @property
-    def storage(self) -> Storage:
-        """How the table takes changes of the file groups that it has."""
+    def storage(self, *, is_indexed: bool) -> Storage:
+        """How the table takes changes of the file groups that it has.
+
+        Rows whose keys nobody looked for stay out of logs, in which one would be merged with others of its key.
+        """
         if not self.is_merge_on_read:
             return Storage.REWRITE
-        return Storage.APPEND if self.index.indexes_logs else Storage.APPEND_UPDATES
+        return Storage.APPEND if is_indexed and self.index.indexes_logs else Storage.APPEND_UPDATES
 
     @property
     def sizing(self) -> FileSizing:

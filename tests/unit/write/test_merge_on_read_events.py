@@ -48,3 +48,19 @@ def test_an_update_does_not_bring_a_late_row_back(late_comes_first: bool) -> Non
     table.schedule_compaction()
     table.compact()
     assert rows_of(table) == [("k", 20, "sf", "a0", 1)]
+
+
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple"])
+def test_inserts_of_known_keys_stay_rows_of_their_own(index: str) -> None:
+    table = new_table(index=index)
+    table.upsert(data(("k", 20, "sf", "a0", 0)))
+    rows = [("k", 10, "sf", "again", 1), ("m", 1, "sf", "one", 1), ("m", 1, "sf", "two", 2)]
+    done = table.insert(data(*rows))
+    assert (done.inserted, done.files_updated, done.log_files_appended) == (3, 1, 0)
+    assert rows_of(table) == [rows[0], ("k", 20, "sf", "a0", 0), *rows[1:]]
+    table.upsert(data(("k", 30, "sf", "new", 2)))
+    table.delete(pa.table({"id": ["m"], "city": ["sf"]}))
+    assert rows_of(table) == [("k", 30, "sf", "new", 2)] * 2
+    # The group has a log now.
+    table.insert(data(("k", 5, "sf", "third", 3)))
+    assert len(rows_of(table)) == 3
