@@ -123,6 +123,10 @@ def _is_comparable(found: pa.Array, wanted: pa.DataType) -> bool:
     """Whether the JVM compares values of the two types: they are of one Java class."""
     if found.type.equals(wanted) or found.null_count == len(found):
         return True
+    if pa.types.is_timestamp(wanted) and pa.types.is_int64(found.type):
+        return True
+    if pa.types.is_date32(wanted) and pa.types.is_int32(found.type):
+        return True
     kinds = (pa.types.is_timestamp, pa.types.is_decimal, pa.types.is_time, pa.types.is_binary, pa.types.is_string)
     return any(is_kind(found.type) and is_kind(wanted) for is_kind in kinds)
 

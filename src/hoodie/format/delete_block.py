@@ -155,8 +155,8 @@ def _wrapper(values: pa.Array) -> pa.Array:
     """Encode one union branch with its value; what stands at nulls is without meaning."""
     kind = values.type
     if pa.types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64())
-        index = 11
+        # As the JVM, which takes these for the numbers that they are in Avro, and compares with nothing else.
+        values, index = values.cast(pa.int64()), 3
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return join_columns(b"\x0e", string_column(pc.fill_null(values, "")))
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -170,7 +170,7 @@ def _wrapper(values: pa.Array) -> pa.Array:
     elif pa.types.is_float64(kind):
         return join_columns(b"\x0a", _fixed_width(pc.fill_null(values, 0.0), np.float64))
     elif pa.types.is_date32(kind):
-        values, index = values.cast(pa.int32()), 8
+        values, index = values.cast(pa.int32()), 2
     elif pa.types.is_time64(kind):
         values, index = values.cast(pa.time64("us")).cast(pa.int64()), 10
     elif pa.types.is_int64(kind):
