@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from hoodie.config import PYTHON_MERGER
+from hoodie.config import LOG_BLOCK_FORMAT, PYTHON_MERGER
 from hoodie.errors import UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.format import table_keys as keys
+from hoodie.format.data_block import DataFormat
 from hoodie.format.merge_config import MergeMode
 from hoodie.format.table_config import TableConfig, TableType
 from hoodie.records.key_generator import KeyGenerator, key_generator_for
@@ -85,3 +86,14 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         partial_update_mode=rule.partial_update_mode,
         unavailable_value=rule.unavailable_value,
     )
+
+
+def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:
+    """Format of data blocks: what the properties say, by default Parquet.
+
+    Avro where versions of a record are ordered by a text: from Parquet blocks JVM Hudi 1.2.0 takes the wrong ones.
+    """
+    by_text = any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields)
+    if by_text and LOG_BLOCK_FORMAT.key not in properties:
+        return DataFormat.AVRO
+    return DataFormat(LOG_BLOCK_FORMAT.get(properties))

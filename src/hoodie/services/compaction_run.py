@@ -19,8 +19,9 @@ from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import finish_update
 from hoodie.format.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
-from hoodie.format.data_block import DataFormat, log_schema
+from hoodie.format.data_block import log_schema
 from hoodie.metadata.commit_content import commit_metadata, commit_to_metadata_table
+from hoodie.metadata.rules import log_block_format
 from hoodie.metadata.service_context import EngineFor
 from hoodie.metadata.view import TableState, TableView
 from hoodie.services.compaction_claim import ClaimedPlan, RunState, claim_plan, pending_plans, runner_of
@@ -207,7 +208,7 @@ def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[st
             store=view.store.spec,
             read=view.slice_read(),
             avro_schema=log_schema(view.schema().avro, table_name=view.config.name),
-            data_format=DataFormat(options.LOG_BLOCK_FORMAT.get(properties)),
+            data_format=log_block_format(view.config, view.schema().arrow, properties),
             instant_time=claimed.instant_time,
             number=claimed.number,
         )

@@ -17,14 +17,14 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedEr
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format import table_keys
 from hoodie.format.commit_metadata import WriteOperation
-from hoodie.format.data_block import DataFormat, log_schema
+from hoodie.format.data_block import log_schema
 from hoodie.format.key_hashes import record_index_hash
 from hoodie.format.schema_evolution import evolve
 from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.format.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
-from hoodie.metadata.rules import slice_read, table_key_generator, table_merger
+from hoodie.metadata.rules import log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.metadata.view import TableSchema, TableState, TableView
 from hoodie.records.key_generator import KeyGenerator
 from hoodie.records.merge import RecordMerger
@@ -145,7 +145,7 @@ class WriteSetup:
         columns = None if self.changed is None else self.written_schema.names
         return LogOptions(
             avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
-            data_format=DataFormat(options.LOG_BLOCK_FORMAT.get(self.options)),
+            data_format=log_block_format(self.view.config, self.schema.arrow, self.options),
             block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
             read=slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger),
             is_partial=self.changed is not None,

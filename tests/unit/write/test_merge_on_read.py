@@ -233,3 +233,21 @@ def test_compaction_inline(tmp_path: Path) -> None:
     assert only_slice(table).base_instant_time == second.compaction.instant
     assert rows_of(table) == {"a": (2, "sf", 2.0)}
     check_index(table.view())
+
+
+@pytest.mark.parametrize(
+    ("ordering", "properties", "expected"),
+    [
+        ("ts", {}, BlockType.PARQUET_DATA),
+        ("city", {}, BlockType.AVRO_DATA),
+        ("city", {"hoodie.logfile.data.block.format": "parquet"}, BlockType.PARQUET_DATA),
+    ],
+)
+def test_blocks_are_avro_where_a_text_orders_versions(
+    tmp_path: Path, ordering: str, properties: dict[str, str], expected: BlockType
+) -> None:
+    table = new_table(tmp_path / "t", ordering=ordering, partition_by=[], properties=properties)
+    table.upsert(trips(("a", 1, "nyc", 1.0)))
+    table.upsert(trips(("a", 2, "sf", 2.0)))
+    ((block,),) = logged(table)
+    assert block.block_type is expected
