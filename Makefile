@@ -17,8 +17,9 @@ help: ## Show this list
 demo: java $(VENV)/.stamp ## A year of flights: insert, upsert, delete, time travel, judged by hudi-rs
 	@$(VENV)/bin/hoodie demo
 
-test: java $(VENV)/.stamp ## All tests on the newest Spark: a classic session, then Spark Connect
-	$(VENV)/bin/python -m pytest tests --ignore=tests/interop
+test: java $(VENV)/.stamp ## All tests: those in process two at a time, then a classic session of the newest Spark, then Spark Connect
+	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "not spark" -n 2
+	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m spark
 	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests --ignore=tests/interop
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hudi-rs, and the contract tests, on Spark 3.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
 
+
+# Tests with random names must have the same ones in every process of a run (`-n 2`).
+os.environ.setdefault("HOODIE_TEST_SEED", str(random.SystemRandom().randrange(10**6)))
 
 # The machine is shared: how long one example takes says nothing about the code. A failure prints how to repeat it.
 hypothesis.settings.register_profile("lanes", deadline=None, print_blob=True)

@@ -238,7 +238,7 @@ def test_members_that_expand_to_more_than_they_say_are_stopped() -> None:
     assert peak < 1_000_000
 
 
-@pytest.mark.parametrize("tail", [b"x", b"\0\0", gzip.compress(b"more")])
+@pytest.mark.parametrize("tail", [b"x", b"\0\0", gzip.compress(b"more")], ids=["text", "zeros", "member"])
 def test_what_follows_a_gzip_member_is_told(tail: bytes) -> None:
     with pytest.raises(CorruptFileError, match="does not end where it should"):
         gunzip(memoryview(gzip.compress(b"abc") + tail), 3, path="f", offset=0)
