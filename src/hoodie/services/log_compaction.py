@@ -199,7 +199,7 @@ class CompactLogs:
     def _ordering(self, deletes: pa.Table) -> pa.Array:
         """Ordering values of deletes; null where none counts."""
         fields = self.read.merger.ordering_columns
-        in_order = np.asarray(deletes[KIND].combine_chunks()) == EntryKind.DELETE_RECORD
+        in_order = np.asarray(deletes[KIND].combine_chunks()) != EntryKind.DELETE
         if not fields or not in_order.any():
             return pa.nulls(deletes.num_rows, pa.int32())
         columns = [deletes[name].combine_chunks() for name in fields]
@@ -213,8 +213,9 @@ class CompactLogs:
 
 
 def _split(entries: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Entries as rows, those that say that they are deletes among them, and as delete records."""
-    kinds = np.asarray(entries[KIND].combine_chunks())
-    # A row that deletes without an ordering value is a delete like those of delete blocks.
-    is_row = (kinds == EntryKind.ROW) | (kinds == EntryKind.DELETE_IN_ORDER)
+    """Entries as rows, and as delete records: also rows that say that they are deletes.
+
+    What says so may be no column of the table (`_hoodie_operation`), and is then not written again.
+    """
+    is_row = np.asarray(entries[KIND].combine_chunks()) == EntryKind.ROW
     return entries.filter(pa.array(is_row)), entries.filter(pa.array(~is_row))

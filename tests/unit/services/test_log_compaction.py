@@ -6,13 +6,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hoodie.engine import TaskContext
 from hoodie.files.log_scan import ScanRule, scan_blocks
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import LogFile
+from hoodie.format.avro_schema import arrow_to_avro
+from hoodie.format.data_block import DataFormat, log_schema
+from hoodie.format.filenames import LogFileName
 from hoodie.format.log_block import HeaderKey
+from hoodie.format.merge_config import MergeMode
 from hoodie.format.service_metadata import CompactionPlan
+from hoodie.records.merge import RecordMerger
+from hoodie.services.log_compaction import CompactLogs
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
 from tests.crash.tables import deaths
+from tests.logged_slices import PARTITION, SliceBuilder
 from tests.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
@@ -115,6 +125,34 @@ def test_random_logs() -> None:
         if random.random() < 0.5 and table.schedule_log_compaction(2):
             table.compact()
             assert (merged_rows(store), commit_times(store)) == before, f"seed {seed}"
+
+
+def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    logged = pa.schema([("_hoodie_operation", pa.string()), *schema])
+    built = SliceBuilder(MemoryStore(), schema)
+    built.base([{"id": key, "ts": 10} for key in "abc"])
+    built.log([{"_hoodie_operation": "D", "id": "a", "ts": 20}], schema=logged)
+    built.log([{"_hoodie_operation": "D", "id": "b", "ts": 5}], schema=logged)
+    names = tuple(built.full_schema.names)
+    merger = RecordMerger(MergeMode.EVENT_TIME_ORDERING, ("ts",))
+    read = SliceRead(schema=built.full_schema, columns=names, merger=merger)
+    avro = log_schema(arrow_to_avro(schema, table_name="t"), table_name="t")
+    compact = CompactLogs(
+        store=built.store.spec,
+        read=read,
+        avro_schema=avro,
+        data_format=DataFormat.PARQUET,
+        instant_time="500",
+        number=1,
+    )
+    stat = compact(built.file_slice, TaskContext(0, 0, 0))
+    assert stat is not None and stat.log_files is not None
+    name = LogFileName.parse(stat.log_files[0])
+    assert name is not None
+    built.logs.append(LogFile(PARTITION, name, stat.file_size_bytes))
+    merged = pa.concat_tables(read_file_slice(built.store, built.file_slice, read))
+    assert merged["id"].to_pylist() == ["b", "c"]
 
 
 def test_slices_that_gain_nothing_are_left_alone() -> None:
