@@ -147,7 +147,8 @@ def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
         number=1,
     )
     stat = compact(built.file_slice, TaskContext(0, 0, 0))
-    assert stat is not None and stat.log_files is not None
+    assert stat is not None
+    assert stat.log_files is not None
     name = LogFileName.parse(stat.log_files[0])
     assert name is not None
     built.logs.append(LogFile(PARTITION, name, stat.file_size_bytes))
