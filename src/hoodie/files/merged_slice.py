@@ -22,7 +22,7 @@ from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.spill import Buckets, KeyFilter
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.fold import EntryKind, FoldRule, LogFold, settle
+from hoodie.records.fold import FoldRule, LogFold, is_row, settle
 from hoodie.records.key_lookup import KeyLookup
 from hoodie.storage import Store, scratch_folder
 
@@ -110,7 +110,7 @@ class _Merge:
         for stored in base:
             yield self._merge(stored)
         kinds = np.asarray(self._entries[KIND].combine_chunks())
-        new = np.flatnonzero(~self._met & (kinds == EntryKind.ROW))
+        new = np.flatnonzero(~self._met & is_row(kinds))
         for start in range(0, len(new), _BATCH_ROWS):
             yield self._output(self._entries).take(pa.array(new[start : start + _BATCH_ROWS]))
 

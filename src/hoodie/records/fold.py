@@ -36,6 +36,8 @@ class EntryKind(IntEnum):
     """A row that says that it is a delete, with an ordering value."""
     DELETE_RECORD = 3
     """A delete of a delete block, with an ordering value: it changes nothing where the key was deleted already."""
+    ROW_ALONE = 4
+    """A row that follows a delete, for a merge function: it is not merged with what was deleted. Folding makes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def fold(entries: pa.Table, rule: FoldRule) -> pa.Table:
     kinds = np.asarray(entries[KIND].chunk(0))
     places = np.arange(len(codes))
     last_delete = np.full(key_count, -1)
-    wiping = np.flatnonzero(kinds == EntryKind.DELETE if rule.decides_by_order else kinds != EntryKind.ROW)
+    wiping = np.flatnonzero(kinds == EntryKind.DELETE if rule.decides_by_order else ~is_row(kinds))
     last_delete[codes[wiping]] = wiping
     alive = places > last_delete[codes]
     if rule.decides_by_order:
@@ -103,6 +105,12 @@ def fold(entries: pa.Table, rule: FoldRule) -> pa.Table:
     return entries.take(pa.array(winners))
 
 
+def is_row(kinds: npt.NDArray[np.int8]) -> Mask:
+    """Which entries are rows, not deletes."""
+    rows: Mask = (kinds == EntryKind.ROW) | (kinds == EntryKind.ROW_ALONE)
+    return rows
+
+
 def settle(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Settled:
     """Decide between stored rows and the folded entry of the same key, row by row.
 
@@ -110,24 +118,32 @@ def settle(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Settled:
     function merges, the ordering columns will do.
     """
     kinds = np.asarray(entries[KIND].combine_chunks())
-    is_row = kinds == EntryKind.ROW
+    if rule.merger.function is not None:
+        return _settle_custom(stored, entries, kinds, rule)
+    are_rows = kinds == EntryKind.ROW
     wins = kinds == EntryKind.DELETE
     wins |= rule.merger.newer_wins(stored, entries) if rule.decides_by_order else True
     overlay = rule.overlay
-    if rule.merger.function is not None:
-        older, newer = stored.filter(pa.array(is_row)), entries.filter(pa.array(is_row))
-        rows, gone = _call(older, newer, rule)
-        deleted = ~is_row
-        deleted[np.flatnonzero(is_row)[gone]] = True
-        return Settled(~deleted, deleted, rows.filter(pa.array(~gone)))
     if overlay is None:
-        replaced = wins & is_row
-        return Settled(replaced, wins & ~is_row, entries if replaced.all() else entries.filter(pa.array(replaced)))
+        replaced = wins & are_rows
+        return Settled(replaced, wins & ~are_rows, entries if replaced.all() else entries.filter(pa.array(replaced)))
     # A stored row is whole: with blocks of some columns nothing changes where it wins. It may have nulls to be filled.
-    replaced = is_row & wins if rule.is_partial else is_row
+    replaced = are_rows & wins if rule.is_partial else are_rows
     mask = pa.array(replaced)
     rows = overlay.over(_as_entries(stored.filter(mask), entries.schema), entries.filter(mask), wins[replaced])
-    return Settled(replaced, wins & ~is_row, rows)
+    return Settled(replaced, wins & ~are_rows, rows)
+
+
+def _settle_custom(stored: pa.Table, entries: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Settled:
+    """Let the caller's function merge the stored rows with those entries that follow no delete."""
+    met = np.flatnonzero(kinds == EntryKind.ROW)
+    rows, gone = _call(stored.take(pa.array(met)), entries.take(pa.array(met)), rule)
+    deleted = ~is_row(kinds)
+    deleted[met[gone]] = True
+    source = np.arange(len(kinds))
+    source[met] = len(kinds) + np.arange(len(met))
+    merged = pa.concat_tables([entries, rows]) if len(met) else entries
+    return Settled(~deleted, deleted, merged.take(pa.array(source[~deleted])))
 
 
 def _as_entries(stored: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -207,10 +223,14 @@ def _fold_custom(entries: pa.Table, living: Rows, codes: Rows, last_delete: Rows
     order = living[np.argsort(codes[living], kind="stable")]
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     lengths = np.diff(starts, append=len(order))
-    first = last_delete
-    first[codes[order[starts]]] = order[starts]
-    current = entries.take(pa.array(first))
     slots = codes[order[starts]]
+    follows_delete = last_delete[slots] >= 0
+    first = last_delete
+    first[slots] = order[starts]
+    current = entries.take(pa.array(first))
+    kinds = np.array(current[KIND].combine_chunks())
+    kinds[slots[follows_delete]] = EntryKind.ROW_ALONE
+    current = current.set_column(0, current.schema.field(0), pa.array(kinds))
     for turn in range(1, int(lengths.max(initial=0))):
         active = lengths > turn
         newer = entries.take(pa.array(order[starts[active] + turn]))
@@ -223,13 +243,15 @@ def _fold_custom(entries: pa.Table, living: Rows, codes: Rows, last_delete: Rows
 
 def _combine(older: pa.Table, newer: pa.Table, rule: FoldRule) -> pa.Table:
     """One round of `_fold_custom`: newer rows on older entries; on a delete the newer row stays as it is."""
-    is_row = np.asarray(older[KIND].combine_chunks()) == EntryKind.ROW
-    rows, gone = _call(older.filter(pa.array(is_row)), newer.filter(pa.array(is_row)), rule)
-    kinds = np.where(gone, np.int8(EntryKind.DELETE), np.int8(EntryKind.ROW)).astype(np.int8)
-    rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds))
+    older_kinds = np.asarray(older[KIND].combine_chunks())
+    merges = is_row(older_kinds)
+    rows, gone = _call(older.filter(pa.array(merges)), newer.filter(pa.array(merges)), rule)
+    kinds = np.where(older_kinds == EntryKind.ROW, np.int8(EntryKind.ROW), np.int8(EntryKind.ROW_ALONE)).astype(np.int8)
+    kinds[np.flatnonzero(merges)[gone]] = EntryKind.DELETE
     where = np.arange(newer.num_rows)
-    where[is_row] = newer.num_rows + np.arange(rows.num_rows)
-    return pa.concat_tables([newer, rows]).take(pa.array(where))
+    where[merges] = newer.num_rows + np.arange(rows.num_rows)
+    combined = pa.concat_tables([newer, rows]).take(pa.array(where))
+    return combined.set_column(0, combined.schema.field(0), pa.array(kinds))
 
 
 def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, Mask]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import config as options
 from hoodie.engine import TaskContext
@@ -120,7 +121,8 @@ class CompactLogs:
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
         """Write the log file and say what it holds. Rows keep their commit time and sequence number.
 
-        A slice with blocks that have only some of the columns is left as it is: a plan of the JVM may name one.
+        A slice with blocks that have only some of the columns is left as it is: a plan of the JVM may name one. So is
+        one in which a row follows a delete and a merge function must not see what is older: one block cannot say that.
         """
         started = time.monotonic()
         store = open_store(self.store)
@@ -128,6 +130,8 @@ class CompactLogs:
         if _is_partial(blocks):
             return None
         entries, count = self._folded(store, blocks)
+        if pc.any(pc.equal(entries[KIND], int(EntryKind.ROW_ALONE))).as_py():
+            return None
         name = LogFileName(task.file_id, self.instant_time, _VERSION, write_token(*self._token(attempt))).name
         path = join_path(task.partition_path, name)
         write_marker(store, self.instant_time, path, IoType.CREATE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from hoodie.records.merge import RecordMerger
 from hoodie.records.overlay import HAS
 
 EVENT, COMMIT, CUSTOM = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING, MergeMode.CUSTOM
-ROW, DELETE, IN_ORDER, RECORD = EntryKind
+ROW, DELETE, IN_ORDER, RECORD, ROW_ALONE = EntryKind
 FIELDS = ("a", "b")
 UNAVAILABLE = "?"
 
@@ -70,6 +70,8 @@ class Model:
         by_order = self._rule.merger.mode is EVENT
         if old is None:
             return new
+        if self._rule.merger.function is not None:
+            return self._by_function(old, new)
         if not by_order:
             return self._mixed(old, new) if old.kind is ROW and new.kind is ROW else new
         if new.kind is DELETE:
@@ -81,9 +83,16 @@ class Model:
             return self._mixed(old, new) if wins else self._mixed(new, old)
         return new if wins else old
 
+    def _by_function(self, old: Version, new: Version) -> Version:
+        """What was deleted is not merged with what comes later."""
+        if new.kind is not ROW:
+            return new
+        if old.kind is DELETE:
+            return replace(new, kind=ROW_ALONE)
+        called = self._called(old, new)
+        return replace(called, kind=ROW_ALONE) if old.kind is ROW_ALONE and called.kind is ROW else called
+
     def _mixed(self, loser: Version, winner: Version) -> Version:
-        if self._rule.merger.function is not None:
-            return self._called(loser, winner)
         if self._rule.overlay is None:
             return winner
         fields = {
@@ -118,7 +127,7 @@ class Model:
 
 
 def shown(version: Version | None) -> tuple[int | None, str | None, str | None] | None:
-    if version is None or version.kind is not ROW:
+    if version is None or version.kind not in (ROW, ROW_ALONE):
         return None
     return (version.ordering, version.fields.get("a"), version.fields.get("b"))
 
@@ -176,7 +185,7 @@ def test_the_fold_does_what_one_merge_after_the_other_does(rule: FoldRule, data:
 
 def rows_of(table: pa.Table) -> dict[str, tuple[Any, ...]]:
     return {
-        row[RECORD_KEY]: (row["ord"], row["a"], row["b"]) for row in table.to_pylist() if row[KIND] == EntryKind.ROW
+        row[RECORD_KEY]: (row["ord"], row["a"], row["b"]) for row in table.to_pylist() if row[KIND] in (ROW, ROW_ALONE)
     }
 
 

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
@@ -64,3 +65,29 @@ def test_inserts_of_known_keys_stay_rows_of_their_own(index: str) -> None:
     # The group has a log now.
     table.insert(data(("k", 5, "sf", "third", 3)))
     assert len(rows_of(table)) == 3
+
+
+def total(older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray]:
+    """A Python merger: numbers add up, and a negative sum deletes."""
+    added = pc.add(older["n"], newer["n"])
+    merged = newer.set_column(newer.column_names.index("n"), "n", added)
+    return merged, pc.less(added, 0).combine_chunks()
+
+
+def test_a_merge_function_does_not_see_what_was_deleted() -> None:
+    table = new_table(index="simple", ordering=None, merge_mode=total)
+    table.upsert(data(("d", 1, "sf", "x", 100), ("g", 1, "sf", "x", 100), ("u", 1, "sf", "x", 100)))
+    table.upsert(data(("g", 1, "sf", "x", -300), ("u", 1, "sf", "x", 1)))
+    table.delete(pa.table({"id": ["d"], "city": ["sf"]}))
+    after = [("u", 1, "sf", "x", 101)]
+    assert rows_of(table) == after
+    for n in (5, 7):
+        table.upsert(data(("d", 1, "sf", "x", n)))
+    after = [("d", 1, "sf", "x", 12), *after]
+    assert rows_of(table) == after
+    assert table.schedule_log_compaction(1) is not None
+    table.compact()
+    assert rows_of(table) == after
+    table.schedule_compaction()
+    table.compact()
+    assert rows_of(table) == after
