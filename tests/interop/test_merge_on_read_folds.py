@@ -7,7 +7,9 @@ of the base file, which is back then. The JVM has it so, before and after compac
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,3 +151,43 @@ def outcome(case: Case) -> dict[str, object] | None:
         elif name and (stored is None or int(str(new["ord"])) >= int(str(stored["ord"]))):
             stored = None if new["_hoodie_is_deleted"] else new
     return stored
+
+
+def _day(number: int) -> datetime:
+    return datetime(2026, 1, number, tzinfo=UTC)
+
+
+ORDERINGS: dict[str, tuple[pa.DataType, tuple[object, object, object]]] = {
+    "int": (pa.int32(), (-1, 0, 1)),
+    "double": (pa.float64(), (-1.5, 0.0, 2.5)),
+    "float": (pa.float32(), (-1.5, 0.0, 2.5)),
+    "string": (pa.string(), ("", "10", "9")),
+    "timestamp": (pa.timestamp("us", "UTC"), (_day(1), _day(2), _day(3))),
+    "date": (pa.date32(), (date(1969, 1, 1), date(1971, 1, 1), date(2026, 1, 1))),
+    "decimal": (pa.decimal128(10, 2), (Decimal("-9.00"), Decimal("0.00"), Decimal("10.00"))),
+    "boolean": (pa.bool_(), (False, False, True)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERINGS)
+def test_ordering_columns_of_other_types(jvm: Jvm, tmp_path: Path, name: str) -> None:
+    """Rows and deletes with ordering values below, at and above that of the stored row, logged by us."""
+    kind, values = ORDERINGS[name]
+    schema = SCHEMA.set(SCHEMA.get_field_index("ord"), pa.field("ord", kind))
+    table = hoodie.create(
+        tmp_path / "cases", schema, record_key="id", ordering="ord", type="merge_on_read", index="simple", name="cases"
+    )
+    found = list(itertools.product(range(3), (False, True), range(3), (False, True)))
+
+    def write(step: int, place: Callable[[tuple[int, bool, int, bool]], tuple[int, bool]]) -> None:
+        rows = []
+        for case in found:
+            number, is_gone = place(case)
+            rows.append({"id": str(case), "step": step, "ord": values[number], "_hoodie_is_deleted": is_gone})
+        table.upsert(pa.Table.from_pylist(rows, schema=schema))
+
+    write(0, lambda case: (1, False))
+    write(1, lambda case: case[:2])
+    write(2, lambda case: case[2:])
+    rows = snapshot(jvm, tmp_path / "cases")
+    assert 0 < rows.num_rows < len(found)
