@@ -28,6 +28,9 @@ SCHEMA = pa.schema(
 SECONDS_MAX = 20.0
 """Far below any wait for a lock (60 s) or a heartbeat (120 s), far above what a write takes on a busy machine."""
 
+FEW_BUCKETS = {"hoodie.metadata.record.index.min.filegroup.count": "2"}
+"""Each bucket is a few storage calls of every write, at each of which it dies once."""
+
 Rows = dict[str, tuple[int, str]]
 """The model: record key -> ordering value and city."""
 Write = Callable[[Table], object]
@@ -48,7 +51,9 @@ def trips(rows: Mapping[str, tuple[int, str]], *, deleted: tuple[str, ...] = ())
 
 def new_table(store: Store, *, table_type: str = "copy_on_write") -> None:
     """Create an empty table."""
-    options = CreateOptions(record_key="id", partition_by="city", ordering="ts", type=table_type)
+    options = CreateOptions(
+        record_key="id", partition_by="city", ordering="ts", type=table_type, properties=FEW_BUCKETS
+    )
     create_table(store, SCHEMA, options)
 
 
