@@ -103,6 +103,21 @@ def test_columns_updated_by_both(jvm: Jvm, tmp_path: Path) -> None:
         assert_same_rows(jvm.read_optimized(path, SCHEMA.names), _rows(state), key="id")
 
 
+def test_columns_updated_in_the_order_of_commits(jvm: Jvm, tmp_path: Path) -> None:
+    path = tmp_path / "partly"
+    table = hoodie.create(path, SCHEMA, record_key="id", type="merge_on_read", index="simple", name="partly")
+    table.upsert(_rows({"a": (0, "0", 20), "b": (0, "0", 20), "c": (0, "0", 20)}))
+    table.update({"a": "a + 1"}, "id IN ('a', 'b')")
+    table.upsert(_rows({"b": (5, "5", 5)}))
+    table.update({"b": "'2'"}, "id IN ('b', 'c')")
+    assert _partial_blocks(path) == [True, False, True]
+    expected = _rows({"a": (1, "0", 20), "b": (5, "2", 5), "c": (0, "2", 20)})
+    assert_same_rows(jvm.read(path, SCHEMA.names), expected, key="id")
+    assert_same_rows(read_with_hudi_rs(path), table.to_arrow(), key="id", meta=True)
+    jvm.compact(path)
+    assert_same_rows(table.to_arrow(columns=SCHEMA.names), expected, key="id")
+
+
 def test_with_a_record_index_whole_rows_are_logged(jvm: Jvm, tmp_path: Path) -> None:
     """To find out what leaves its index the JVM reads logs by a way of its own, which knows no parts of rows."""
     path = tmp_path / "wholly"
