@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from hoodie.errors import UnsupportedError
 from hoodie.files.log_scan import FoundBlock
 from hoodie.files.slice_read import SliceRead
+from hoodie.format.avro_rows import arrow_schema
 from hoodie.format.avro_schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.blanks import blanks
 from hoodie.format.conform import conform
 from hoodie.format.data_block import read_data_block
 from hoodie.format.delete_block import DeleteRecords
-from hoodie.format.log_block import BlockType, LogBlock
+from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.fold import EntryKind
 from hoodie.records.overlay import HAS, Mask
@@ -94,7 +95,7 @@ class EntryReader:
     def _deletes(self, block: LogBlock, path: str) -> pa.Table:
         deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
         count = len(deletes)
-        ordering = self._ordering_of(deletes)
+        ordering = self._ordering_of(deletes, block.headers.get(HeaderKey.SCHEMA))
         kinds = np.full(count, EntryKind.DELETE, np.int8)
         if ordering is not None:
             kinds[np.asarray(deletes.ordering.is_valid())] = EntryKind.DELETE_RECORD
@@ -102,8 +103,11 @@ class EntryReader:
         columns = [given[field.name] if field.name in given else _empty(field, count) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _ordering_of(self, deletes: DeleteRecords) -> dict[str, pa.Array] | None:
-        """Ordering values by field; None if none of the deletes has one of the fields' types: then they always win."""
+    def _ordering_of(self, deletes: DeleteRecords, block_schema: str | None) -> dict[str, pa.Array] | None:
+        """Ordering values by field; None if none of the deletes has one of the fields' types: then they always win.
+
+        `block_schema` tells the types that the fields had: values are widened as the rows logged beside them are.
+        """
         ordering = deletes.ordering
         if not self._ordering or ordering.null_count == len(ordering):
             return None
@@ -113,7 +117,7 @@ class EntryReader:
         values: dict[str, pa.Array] = {}
         for name, part in zip(self._ordering, parts, strict=True):
             wanted = self._row_schema.field(name).type
-            if not _is_comparable(part, wanted):
+            if not _is_comparable(part, wanted) and not _was_widened(part, wanted, name, block_schema):
                 return None
             values[name] = pc.cast(part, wanted, safe=False) if part.null_count < len(part) else _nulls(wanted, part)
         return values
@@ -129,6 +133,15 @@ def _is_comparable(found: pa.Array, wanted: pa.DataType) -> bool:
         return True
     kinds = (pa.types.is_timestamp, pa.types.is_decimal, pa.types.is_time, pa.types.is_binary, pa.types.is_string)
     return any(is_kind(found.type) and is_kind(wanted) for is_kind in kinds)
+
+
+def _was_widened(found: pa.Array, wanted: pa.DataType, name: str, block_schema: str | None) -> bool:
+    """Whether the numbers are of the type that the field had when they were logged, and it got a wider one since."""
+    is_number = (pa.types.is_integer, pa.types.is_floating)
+    if block_schema is None or not all(any(is_kind(kind) for is_kind in is_number) for kind in (found.type, wanted)):
+        return False
+    logged = arrow_schema(block_schema)
+    return name in logged.names and bool(logged.field(name).type.equals(found.type))
 
 
 def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:

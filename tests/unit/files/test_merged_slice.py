@@ -98,6 +98,15 @@ def test_ordering_values_of_another_type_do_not_count(built: SliceBuilder) -> No
     assert named(read(built)) == {}
 
 
+@pytest.mark.parametrize(("old", "new"), [(pa.int32(), pa.int64()), (pa.int64(), pa.float64())])
+def test_ordering_values_of_deletes_are_widened_with_their_column(old: pa.DataType, new: pa.DataType) -> None:
+    types = [pa.schema([("id", pa.int64()), ("ts", kind)]) for kind in (old, new)]
+    built = SliceBuilder(MemoryStore(), types[1])
+    built.base([{"id": number, "ts": 10} for number in range(3)], types[0])
+    built.log(deletes=["0", "1"], orderings=pa.array([5, 15], old), schema=types[0])
+    assert read(built)["id"].to_pylist() == [0, 2]
+
+
 def test_several_ordering_fields(built: SliceBuilder) -> None:
     merger = RecordMerger(MergeMode.EVENT_TIME_ORDERING, ("ts", "name"))
     built.base([row(0, 10, "m"), row(1, 10, "m")])
