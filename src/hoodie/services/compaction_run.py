@@ -51,10 +51,8 @@ class CompactionCall:
     coordinator: Coordinator = field(default_factory=TableCoordinator)
 
 
-def compact(call: CompactionCall, instant: str | None = None, *, action: Action = Action.COMPACTION) -> ServiceResult:
-    """Carry out the pending compaction of that instant, by default the oldest that nobody carries out.
-
-    `action`: `Action.LOG_COMPACTION` for those.
+def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
+    """Carry out the pending (log) compaction of that instant, by default the oldest that nobody carries out.
 
     One that was interrupted is done again from its plan; what it left goes first. Without anything to do the result
     has no instant. Memory: per task, of which an engine runs `parallelism` at once, as `CompactSlice`.
