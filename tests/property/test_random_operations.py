@@ -191,7 +191,11 @@ def new_run(rules: Rules, seed: int) -> Run:
         ordering="ts" if rules.event_time else None,
         type="merge_on_read" if rules.is_merge_on_read else "copy_on_write",
         index=rules.index,
-        properties={**MOVES[rules.index](rules.moves), "hoodie.python.partial.updates": partial_updates},
+        properties={
+            **MOVES[rules.index](rules.moves),
+            "hoodie.python.partial.updates": partial_updates,
+            "hoodie.metadata.record.index.min.filegroup.count": "3",
+        },
     )
     return Run(rng, Table(store), Model(rules), [])
 
