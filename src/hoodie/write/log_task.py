@@ -28,7 +28,7 @@ from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.filenames import IoType, LogFileName
 from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
 from hoodie.write.file_task import Locations, NewBaseFile, token_of
@@ -53,18 +53,19 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
     log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries)
     stats: list[WriteStat] = []
     updates = updates_of(store, context, rows, task)
-    returning: list[pa.Table] = []
     with log:
         if updates is not None:
             log.update(updates)
         for inserts in inserts_of(store, context, rows, task):
-            returning += log.insert(inserts)
+            log.insert(inserts)
         log.delete()
     stats += log.stats()
-    if returning:
-        # A log that says they are deleted would win over them, or bring the record back that was deleted.
+    if log.leaves_out:
+        # A log that says they are deleted would win over them, or bring the record back that was deleted. They are read
+        # once more, as there may be many.
+        left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
-        stats.append(new_file.write(None, pa.concat_tables(returning)))
+        stats.append(new_file.write(None, next(left_out), left_out))
     return Written.of(stats, entries.close() if entries is not None else None)
 
 
@@ -83,6 +84,8 @@ class _Append:
     updated: int = 0
     inserted: int = 0
     deleted: int = 0
+    leaves_out: bool = False
+    """Whether some of the inserts cannot go to this log."""
     _writer: LogFileWriter | None = None
     _deletes: list[pa.Table] = field(default_factory=list)
     _deleted_before: pa.StringArray | None = None
@@ -99,15 +102,19 @@ class _Append:
             self._deletes.append(gone)
             self._locations.delete(gone[RECORD_KEY])
 
-    def insert(self, rows: pa.Table) -> list[pa.Table]:
-        """Rows of new keys; those that cannot go to this log come back."""
+    def insert(self, rows: pa.Table) -> None:
+        """Rows of new keys, without those that cannot go to this log."""
         returning = self._returning(rows)
-        mine = rows
         if returning is not None:
-            mine = rows.filter(pa.array(~returning))
-        self.inserted += mine.num_rows
-        self._write_rows(mine)
-        self._locations.put(mine[RECORD_KEY])
+            self.leaves_out = True
+            rows = rows.filter(pa.array(~returning))
+        self.inserted += rows.num_rows
+        self._write_rows(rows)
+        self._locations.put(rows[RECORD_KEY])
+
+    def left_out(self, rows: pa.Table) -> list[pa.Table]:
+        """Those of rows that `insert` got which cannot go to this log, if there are any."""
+        returning = self._returning(rows)
         return [] if returning is None else [rows.filter(pa.array(returning))]
 
     def delete(self) -> None:
@@ -116,7 +123,9 @@ class _Append:
             return
         gone = pa.concat_tables(self._deletes).combine_chunks()
         self.deleted += gone.num_rows
-        keys, paths = gone[RECORD_KEY].combine_chunks(), gone[PARTITION_PATH].combine_chunks()
+        keys = gone[RECORD_KEY].combine_chunks()
+        # Not the path of the row: it may be that of another partition, to which the record moves.
+        paths = pa.repeat(pa.scalar(self.file_slice.partition_path, pa.string()), len(keys))
         for part in DeleteRecords(keys, paths, self._ordering(gone)).unmixed():
             block = LogBlock(block_type=BlockType.DELETE, headers=self._headers, content=part.to_bytes())
             self._open().write(block)
@@ -203,7 +212,11 @@ class _Append:
         stored = self._stored(deletes[RECORD_KEY].combine_chunks())
         places = pc.index_in(deletes[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
         known = np.asarray(pc.is_valid(places))
-        wins = self.context.merger.newer_wins(stored.take(places.drop_null()), deletes.filter(pa.array(known)))
+        deletes = deletes.filter(pa.array(known))
+        wins = self.context.merger.newer_wins(stored.take(places.drop_null()), deletes)
+        if len(self.context.merger.ordering_columns) == 1:
+            # As in a log: a delete without a value wins always.
+            wins |= np.asarray(deletes[self.context.merger.ordering_columns[0]].is_null())
         keep = np.ones(len(kinds), np.bool_)
         keep[in_order] = False
         keep[in_order[np.flatnonzero(known)[wins]]] = True

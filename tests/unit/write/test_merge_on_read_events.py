@@ -10,7 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
+from hoodie.files.log_scan import ScanRule, scan_blocks
+from hoodie.format.delete_block import DeleteRecords
 from hoodie.table import Table
+from hoodie.write import task_changes
+from tests.index_check import check_index
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("a", pa.string()), ("n", pa.int64())]
@@ -91,3 +95,37 @@ def test_a_merge_function_does_not_see_what_was_deleted() -> None:
     table.schedule_compaction()
     table.compact()
     assert rows_of(table) == after
+
+
+@pytest.mark.parametrize("index", ["record", "simple"])
+def test_a_delete_without_ordering_value_wins(index: str) -> None:
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    table = new_table(schema, index=index)
+    table.upsert(data(("k", 20, "sf", "a", 0, False), ("m", 20, "sf", "a", 0, False), schema=schema))
+    table.upsert(data(("k", None, "sf", "a", 0, True), schema=schema))
+    assert [row[0] for row in rows_of(table)] == ["m"]
+
+
+def test_deletes_name_the_partition_that_they_are_in() -> None:
+    table = new_table(properties={"hoodie.record.index.update.partition.path": "true"})
+    table.upsert(data(("k", 1, "sf", "a", 0), ("m", 1, "sf", "a", 0)))
+    table.upsert(data(("k", 2, "nyc", "a", 0)))
+    table.delete(pa.table({"id": ["m"]}))
+    view = table.view()
+    blocks = [block for found in view.slices() for block in scan_blocks(view.store, found.log_files, ScanRule())]
+    deletes = [DeleteRecords.parse(block.read(view.store).content, path="") for block in blocks]
+    assert [found.partition_paths.to_pylist() for found in deletes] == [["city=sf"], ["city=sf"]]
+    assert table.to_arrow(columns=["id"]).to_pylist() == [{"id": "k"}]
+
+
+def test_many_records_that_come_back_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_changes, "_PART_BYTES", 64)
+    table = new_table()
+    rows = [(f"k{n}", 20, "sf", "a", n) for n in range(50)]
+    table.upsert(data(*rows))
+    table.delete(pa.table({"id": [row[0] for row in rows[10:]]}))
+    back = [(f"k{n}", 5, "sf", "back", n) for n in range(10, 60)]
+    done = table.upsert(data(*back))
+    assert (done.inserted, done.files_created, done.log_files_appended) == (50, 1, 1)
+    assert rows_of(table) == sorted(rows[:10] + back)
+    check_index(table.view())
