@@ -38,8 +38,8 @@ class Shared:
         self._ts = 0
 
     def ours(self, changed: Collection[int] = (), gone: Collection[int] = ()) -> None:
-        """One upsert and one delete by us, as far as there is something to do."""
-        table = hoodie.open(self.path)
+        """One upsert and one delete by us, as far as there is something to do; in Spark with the simple index."""
+        table = hoodie.open(self.path, spark=False if self.has_record_index else None)
         if changed:
             table.upsert(self._upserted(changed))
         if gone:
