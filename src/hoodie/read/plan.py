@@ -21,6 +21,7 @@ from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.expression import columns_of, to_filter, to_scan_filter
 from hoodie.records.key_generator import KeyGenerator
+from hoodie.records.partition_path import DEFAULT_PARTITION
 from hoodie.records.pruning import prune_partitions
 from hoodie.timeline import to_instant_time
 
@@ -106,7 +107,10 @@ class ScanPlan:
         if coarse is None or self.where is None:
             return on_keys, on_keys is not None
         config = self.view.config
-        same = {RECORD_KEY, *config.record_key_fields, *(config.partition_fields if partition_tells(config) else ())}
+        same = {RECORD_KEY, *config.record_key_fields}
+        # Of several values, null and empty text among them, one partition has the rows.
+        if partition_tells(config) and not any(DEFAULT_PARTITION in found.partition_path for found in self.merged):
+            same.update(config.partition_fields)
         if columns_of(self.where, self.schema) <= same:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)
