@@ -23,7 +23,7 @@ test: java $(VENV)/.stamp ## All tests: those in process two at a time, then a c
 	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests --ignore=tests/interop
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hudi-rs, and the contract tests, on Spark 3.5
-	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop
+	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile
 	$(VENV_35)/bin/python -m pytest tests/contract
 
 bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 40 minutes)

@@ -40,6 +40,7 @@ from hoodie.services.compactor import Compactor
 from hoodie.services.coordination import Coordinator, coordinator_of
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.log_compaction import schedule_log_compaction
+from hoodie.services.pending_rollback import roll_back_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
@@ -311,6 +312,13 @@ class Table:
     def pending_compactions(self) -> PendingCompactions:
         """What waits for compaction: instants, file slices, bytes, and who is at it."""
         return pending_compactions(self._state)
+
+    def rollback(self, instant: str) -> ServiceResult:
+        """Take back a write or a compaction that did not complete; of a compaction the plan goes too.
+
+        Dead writes need no call: the next write rolls them back. Raises: as `services.pending_rollback`.
+        """
+        return roll_back_pending(self._state, instant)
 
     def compactor(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_
 from tests.rows import assert_same_rows
 
 COMMITS = 10
-SEEDS = (11, random.SystemRandom().randrange(10**6))
+SEEDS = (11, int(os.environ["HOODIE_TEST_SEED"]))
 Write = Callable[[str, list[Row]], None]
 
 

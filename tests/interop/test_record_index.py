@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -224,7 +225,7 @@ class Turns:
 COMMITS = 20
 
 
-@pytest.mark.parametrize("seed", [random.SystemRandom().randrange(10**6)])
+@pytest.mark.parametrize("seed", [int(os.environ["HOODIE_TEST_SEED"])])
 def test_twenty_commits_in_turns(jvm: Jvm, tmp_path: Path, seed: int, tasks_fail_once: Callable[[bool], None]) -> None:
     """Some of ours with tasks that fail once, and two writers of ours that are killed between index and commit."""
     run = Turns(jvm, tmp_path / "trips", seed)

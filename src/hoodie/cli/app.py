@@ -35,6 +35,7 @@ app.command("timeline")(inspection.timeline)
 app.command("show")(inspection.show)
 app.command("inspect")(inspection.inspect)
 app.command("compact")(compact.compact)
+app.command("rollback")(services.rollback)
 app.add_typer(index.app, name="index")
 app.add_typer(services.app, name="services")
 

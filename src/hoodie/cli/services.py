@@ -1,4 +1,4 @@
-"""`hoodie services run`: table services in a process of their own, beside the writers."""
+"""`hoodie services run`: table services in a process of their own, beside the writers; and `hoodie rollback`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pa
 from hoodie.ui.console import print_error
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def rollback(
+    path: TablePath,
+    instant: Annotated[str, typer.Argument(help="Requested time of a pending write or compaction.")],
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a write or a compaction that did not complete: its files, and its place on the timeline."""
+    print_result(hoodie.open(path, storage_options=pairs(storage_option)).rollback(instant), as_json)
 
 
 @app.command("run")

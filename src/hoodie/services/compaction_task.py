@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_parquet
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -42,6 +43,8 @@ class CompactSlice:
         """Write the slice's next base file and say what it holds; it may hold no row at all.
 
         Rows keep their commit time and sequence number: they were written when they were logged.
+
+        Raises: CorruptFileError if a file of the slice does not parse, or is gone.
         """
         started = time.monotonic()
         store = open_store(self.store)
@@ -54,10 +57,17 @@ class CompactSlice:
         schema = without_meta_fields(self.read.schema)
         stamper = Stamper(schema, self.instant_time, numbers, task.partition_path, name)
         logged = _LoggedRows(task)
-        with BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
-            for rows in read_file_slice(store, task, self.read):
-                logged.count(rows)
-                writer.write(stamper.kept_rows(rows))
+        try:
+            with BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
+                for rows in read_file_slice(store, task, self.read):
+                    logged.count(rows)
+                    writer.write(stamper.kept_rows(rows))
+        except FileNotFoundError as error:
+            raise CorruptFileError(
+                f"the compaction plan {self.instant_time} names a file that is gone ({error}); restore it, or take the "
+                f"plan back with t.rollback({self.instant_time!r}): its file slices are free for another plan then",
+                path=store.uri(task.partition_path),
+            ) from error
         return _stat(store, task, path, writer, logged, started)
 
 

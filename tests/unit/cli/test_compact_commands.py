@@ -77,6 +77,15 @@ def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
     assert (code, "--compact" in error) == (2, True)
 
 
+def test_a_plan_is_taken_back(run: Run, path: Path) -> None:
+    instant = hoodie.open(path).schedule_compaction()
+    code, out, _ = run("rollback", path, instant, "--json")
+    assert (code, json.loads(out)["instant"]) == (0, instant)
+    assert hoodie.open(path).pending_compactions().instants == []
+    code, _, error = run("rollback", path, instant)
+    assert (code, "no instant" in error) == (1, True)
+
+
 def test_one_round_of_services(run: Run, path: Path) -> None:
     code, out, _ = run("services", "run", path, "--compact", "--once", "--json")
     assert (code, out) == (0, "")

@@ -13,7 +13,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
+from hoodie.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InstantNotFoundError,
+    InvalidConfigError,
+    UnsupportedError,
+)
 from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.service_metadata import CompactionPlan
 from hoodie.metadata import list_from_storage
@@ -387,7 +393,7 @@ def test_an_error_in_a_task_gives_the_plan_back() -> None:
     log = f"{operation.partition_path}/{operation.delta_file_paths[0]}"
     content = store.read(log)
     store.delete(log)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(CorruptFileError, match="names a file that is gone"):
         Table(store).compact()
     (plan,) = Table(store).pending_compactions()
     assert plan.state == "waiting"
