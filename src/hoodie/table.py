@@ -303,10 +303,7 @@ class Table:
         return schedule_log_compaction(self._state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Carry out a pending compaction, by default the oldest that nobody does; see `services.compaction_run`.
-
-        Log compactions too.
-        """
+        """Carry out a pending (log) compaction, by default the oldest that nobody does; see `services.compaction_run`."""
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
@@ -314,10 +311,7 @@ class Table:
         return pending_compactions(self._state)
 
     def rollback(self, instant: str) -> ServiceResult:
-        """Take back a write or a compaction that did not complete; of a compaction the plan goes too.
-
-        Dead writes need no call: the next write rolls them back. Raises: as `services.pending_rollback`.
-        """
+        """Take back a pending write, or a compaction with its plan; see `services.pending_rollback`."""
         return roll_back_pending(self._state, instant)
 
     def compactor(

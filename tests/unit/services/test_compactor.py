@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from hoodie.engine import LocalEngine
+from hoodie.errors import CorruptFileError
 from hoodie.metadata.view import TableState
 from hoodie.services.compaction_run import CompactionCall
 from hoodie.services.compactor import compact_once
@@ -75,7 +76,7 @@ def test_a_round_that_fails_does_not_end_it() -> None:
     ).start()
     with compactor:
         assert failed.wait(SECONDS_MAX)
-        assert isinstance(compactor.last_error, FileNotFoundError)
+        assert isinstance(compactor.last_error, CorruptFileError)
         store.create(log.path, content)
         compactor.wake()
         assert done.wait(SECONDS_MAX)
@@ -94,7 +95,7 @@ def test_one_plan_that_fails_does_not_keep_the_others_from_being_done() -> None:
     content = store.read(log.path)
     store.delete(log.path)
     compactor = table.compactor()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(CorruptFileError):
         compactor.run_once()
     assert [result.instant for result in compactor.results] == [whole]
     assert table.pending_compactions().instants == [broken]
