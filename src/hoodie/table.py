@@ -303,7 +303,7 @@ class Table:
         return schedule_log_compaction(self._state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Carry out a pending (log) compaction, by default the oldest that nobody does; see `services.compaction_run`."""
+        """Carry out a pending (log) compaction, by default the oldest that nobody does: `services.compaction_run`."""
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
