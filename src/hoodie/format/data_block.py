@@ -204,7 +204,7 @@ def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
             present = [name for name in wanted.names if name in stored]
             rows = file.read(present, use_threads=False)
         return conform(rows, wanted, stored=True)
-    except (pa.ArrowException, OSError, SchemaMismatchError) as error:
+    except (pa.ArrowException, OSError, ValueError, SchemaMismatchError) as error:
         raise CorruptFileError(
             f"no Parquet data of its schema: {error}", path=path, offset=block.content_offset
         ) from error

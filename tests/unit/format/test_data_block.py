@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import struct
 from collections.abc import Iterator
 from decimal import Decimal
@@ -267,6 +268,17 @@ def test_content_of_another_format_is_damage() -> None:
     pq.write_table(pa.table({"id": ["text"]}), sink)
     with pytest.raises(CorruptFileError):
         read_data_block(with_content(bytes(sink.getvalue()), BlockType.PARQUET_DATA), path="log")
+
+
+def test_a_column_whose_name_is_no_text_is_damage() -> None:
+    block = block_of(DataFormat.PARQUET)
+    damaged = bytearray(block.content)
+    # In front of its schema a Parquet file names columns with their pages, where a reader does not look.
+    pages, schema, _ = (found.start() for found in re.finditer(b"_hoodie_commit_time", bytes(damaged)))
+    assert pages < schema
+    damaged[schema] = 0xF4
+    with pytest.raises(CorruptFileError, match="no Parquet data"):
+        read_data_block(with_content(bytes(damaged), BlockType.PARQUET_DATA), path="log")
 
 
 @given(data=st.data(), data_format=st.sampled_from(FORMATS))
