@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine.api import Result, Task
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
@@ -65,3 +68,16 @@ def _merged(store: Store) -> list[tuple[str, int, str, str, str]]:
             found += zip(*(rows[name].to_pylist() for name in columns), strict=True)
     assert len({row[0] for row in found}) == len(found), f"a key has two rows: {found}"
     return found
+
+
+@dataclass(frozen=True)
+class EngineThen(LocalEngine):
+    """Does something between the tasks of a compaction and its commit."""
+
+    then: Callable[[], object] = field(default=lambda: None)
+
+    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Run the tasks, then the rest."""
+        results = super().run(function, tasks)
+        self.then()
+        return results

@@ -6,15 +6,13 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from kazoo.client import KazooClient
 
-from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.metadata.view import TableState
 from hoodie.services.compaction_run import CompactionCall, compact
@@ -26,10 +24,7 @@ from tests.compactor_processes import (
     start_and_kill_compactor,
     start_compactor,
 )
-from tests.merge_on_read import merged_rows
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+from tests.merge_on_read import EngineThen, merged_rows
 
 _SECONDS_TO_START = 60.0
 _JARS = ("zookeeper-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "metrics-core-*.jar", "netty-*.jar", "snappy-java-*.jar")
@@ -96,19 +91,6 @@ def test_three_compactors_do_each_plan_once_and_take_up_what_a_killed_one_left(t
         done += instants_of(start_compactor(tmp_path / "table", zookeeper))
     assert sorted(done) == plans
     assert merged_rows(table.view().store) == rows
-
-
-@dataclass(frozen=True)
-class EngineThen(LocalEngine):
-    """Does something between the tasks of a compaction and its commit."""
-
-    then: Callable[[], object] = field(default=lambda: None)
-
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Run the tasks, then the rest."""
-        results = super().run(function, tasks)
-        self.then()
-        return results
 
 
 def test_the_loss_of_the_session_stops_the_work(tmp_path: Path, zookeeper: str) -> None:

@@ -6,13 +6,12 @@ import json
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine.api import Result, Task
 from hoodie.errors import (
     CommitConflictError,
     CorruptFileError,
@@ -34,10 +33,7 @@ from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import copy_of, run_until
-from tests.merge_on_read import SCHEMA, Rows, commit_times, merged_rows, new_table, trips
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+from tests.merge_on_read import SCHEMA, EngineThen, Rows, commit_times, merged_rows, new_table, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "e": (1, "nyc")}
@@ -164,19 +160,6 @@ def test_writers_go_on_while_it_is_pending_and_while_it_runs() -> None:
     assert merged_rows(store) == rows
     check_listing(store)
     assert table.index.verify().ok
-
-
-@dataclass(frozen=True)
-class EngineThen(LocalEngine):
-    """Does something between the tasks of a compaction and its commit."""
-
-    then: Callable[[], object] = field(default=lambda: None)
-
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Run the tasks, then the rest."""
-        results = super().run(function, tasks)
-        self.then()
-        return results
 
 
 def compact_then(store: MemoryStore, then: Callable[[], object]) -> ServiceResult:
