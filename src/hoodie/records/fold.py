@@ -172,20 +172,23 @@ def _fold_mixing(
 ) -> pa.Table:
     """Fold where fields of several versions are mixed.
 
-    A version that wins at its turn puts its fields over those before; one that loses fills what is missing still. So of
-    each field the last winner's value counts that brings it, or else the first loser's. A delete that wins at its turn
-    ends all that is before it.
+    A version that wins at its turn puts its fields over those before. One that loses to a row fills what is missing
+    still; one that loses to a delete is dropped. So of each field the last winner's value counts that brings it, or
+    else the first loser's. A delete that wins at its turn ends all that is before it.
     """
     order = living[np.argsort(codes[living], kind="stable")]
     wins = _winners_at_their_turn(entries, order, codes, rule)
     kinds = np.asarray(entries[KIND].chunk(0))
+    # The first version of a key wins, so that the last winner up to a version is one of the same key.
+    last_winner = np.maximum.accumulate(np.where(wins, np.arange(len(order)), 0))
+    meets_row = wins | (kinds[order[last_winner]] == EntryKind.ROW)
     winner = last_delete.copy()
     winner[codes[order[wins]]] = order[wins]
     last_end = last_delete
     ends = order[wins & (kinds[order] != EntryKind.ROW)]
     last_end[codes[ends]] = ends
     ends_as_row = kinds[winner] == EntryKind.ROW
-    mixed = (order > last_end[codes[order]]) & (kinds[order] == EntryKind.ROW) & ends_as_row[codes[order]]
+    mixed = (order > last_end[codes[order]]) & (kinds[order] == EntryKind.ROW) & ends_as_row[codes[order]] & meets_row
     order, wins = order[mixed], wins[mixed]
     columns: list[pa.ChunkedArray] = []
     plain = entries.take(pa.array(winner))

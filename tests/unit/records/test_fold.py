@@ -164,7 +164,15 @@ def test_the_fold_does_what_one_merge_after_the_other_does(rule: FoldRule, data:
     by_order = rule.merger.mode is EVENT
     logged = data.draw(versions(is_partial=rule.is_partial, by_order=by_order))
     stored = data.draw(st.dictionaries(st.sampled_from("xyzw"), st.builds(Version, st.just(ROW), ORDERING, WHOLE)))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(logged)), max_size=3)))
+    assert_folds_as_the_model(
+        rule, logged, stored, sorted(data.draw(st.lists(st.integers(0, len(logged)), max_size=3)))
+    )
+
+
+def assert_folds_as_the_model(
+    rule: FoldRule, logged: list[tuple[str, Version]], stored: dict[str, Version], cuts: list[int]
+) -> None:
+    """Fold at once, in pieces that end at `cuts`, and with stored rows: each as one merge after the other does."""
     model, expected = Model(rule), dict[str, Version]()
     for key, version in logged:
         expected[key] = model.merge(expected.get(key), version)
@@ -202,6 +210,40 @@ def settled_rows(found: pa.Table, stored: dict[str, Version], rule: FoldRule) ->
     for place, row in zip(np.flatnonzero(settled.replaced), settled.rows.to_pylist(), strict=True):
         result[met[place]] = (row["ord"], row["a"], row["b"])
     return result
+
+
+@pytest.mark.parametrize("delete", [IN_ORDER, RECORD])
+@pytest.mark.parametrize(
+    ("rule", "late", "last", "expected"),
+    [
+        (
+            rule_of(EVENT, update_mode=PartialUpdateMode.FILL_UNAVAILABLE),
+            (None, None),
+            (None, UNAVAILABLE),
+            (None, "?"),
+        ),
+        (rule_of(EVENT, update_mode=PartialUpdateMode.IGNORE_DEFAULTS), ("1", "1"), (None, "2"), (None, "2")),
+        (rule_of(EVENT, is_partial=True), ("1",), (), (None, None)),
+    ],
+    ids=["fill unavailable", "ignore defaults", "partial"],
+)
+def test_a_row_that_loses_to_a_delete_fills_nothing(
+    rule: FoldRule,
+    delete: EntryKind,
+    late: tuple[str | None, ...],
+    last: tuple[str | None, ...],
+    expected: tuple[str | None, str | None],
+) -> None:
+    """As the JVM has it; with a plain delete in front too, and in pieces."""
+    rows = [dict(zip(FIELDS, values, strict=False)) for values in (late, last)]
+    steps = [Version(delete, 1), Version(ROW, 0, rows[0]), Version(ROW, None, rows[0]), Version(ROW, 1, rows[1])]
+    for start in ([], [Version(DELETE)], [Version(ROW, 0, dict.fromkeys(FIELDS, "0")), Version(DELETE)]):
+        logged = [("k", version) for version in start + steps]
+        # After a plain delete, one of a delete block changes nothing: the late row meets no ordering value.
+        if not start or delete is IN_ORDER:
+            assert rows_of(fold(entries(logged, is_partial=rule.is_partial), rule)) == {"k": (1, *expected)}
+        for cut in range(len(logged) + 1):
+            assert_folds_as_the_model(rule, logged, {"k": Version(ROW, 0, {"a": "A", "b": "B"})}, [cut])
 
 
 def u(ordering: int) -> Version:
