@@ -157,7 +157,7 @@ def test_a_log_file_without_a_delta_commit_is_never_believed(jvm: Jvm, tmp_path:
         write_log(store, dead, delta)
 
     def orphans() -> int:
-        return len(list(path.glob(f".hoodie/metadata/record_index/partition/.*{dead}.log.*")))
+        return len(list(path.glob(f".hoodie/metadata/record_index/.*{dead}.log.*")))
 
     assert orphans() == 2
     assert locations(jvm, path, ["a", "new"]) == {"a": "city=nyc"}
