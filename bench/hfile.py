@@ -23,7 +23,7 @@ from bench.keys import uuid_keys
 from bench.markdown import machine_line, seconds_text, table
 from bench.settings import BENCH, Settings, machine
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
-from hoodie.format.record_location import RecordLocation, location_values
+from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 
 LOOK_UPS = (1_000, 100_000, 300_000)
 _FILE_GROUPS = 100

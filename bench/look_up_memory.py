@@ -10,7 +10,7 @@ import pyarrow as pa
 import hoodie
 from bench.memory import peak_memory
 from hoodie.engine import LocalEngine
-from hoodie.metadata.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
+from hoodie.metadata.record_index.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
 from hoodie.storage import open_store
 
 _ENTRY_BYTES = 21

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.sessions import open_classic_session, open_connect_session
+from tests.support.sessions import open_classic_session, open_connect_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

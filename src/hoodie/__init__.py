@@ -14,7 +14,7 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from hoodie.records.mergers import register_merger
+from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, create, exists, open, register
 from hoodie.write.result import WriteResult
 

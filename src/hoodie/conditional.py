@@ -14,15 +14,15 @@ import pyarrow as pa
 from hoodie import config as options
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.merge_config import MergeMode
-from hoodie.format.table_config import TableConfig, TableType
-from hoodie.format.table_schema import without_meta_fields
-from hoodie.metadata import record_index
-from hoodie.metadata.view import TableView
+from hoodie.format.schema.table_schema import without_meta_fields
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.metadata.record_index import partition as record_index
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.records.expression import columns_of, evaluate, to_projection
+from hoodie.view.table_view import TableView
 
 
 def plan_matching_keys(view: TableView, where: str) -> ScanPlan:

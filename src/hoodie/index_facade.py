@@ -9,16 +9,16 @@ from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import index_name
-from hoodie.metadata.service_context import EngineFor
-from hoodie.metadata.view import TableState, TableView
+from hoodie.metadata.services.context import EngineFor
 from hoodie.read.changes import completion_of
 from hoodie.read.plan import When
 from hoodie.services.engine_choice import engine_by_size
-from hoodie.services.index_build import IndexCall, build_record_index
-from hoodie.services.index_drop import drop_record_index
-from hoodie.services.index_verify import verify_changes, verify_record_index
+from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.drop import drop_record_index
+from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
+from hoodie.view.table_view import TableState, TableView
 from hoodie.write.index_compare import check_comparable, compare_batch
 from hoodie.write.setup import WriteCall
 
@@ -40,7 +40,7 @@ class TableIndex:
         (unless it stores another index type), and its properties make JVM writers keep it. `wait_seconds`: for JVM
         writes that began before.
 
-        Raises: as `hoodie.services.index_build.build_record_index`.
+        Raises: as `hoodie.services.indexing.build.build_record_index`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -54,7 +54,7 @@ class TableIndex:
         return build_record_index(call, buckets=buckets)
 
     def drop(self, name: str = "record") -> ServiceResult:
-        """Drop the record index; afterwards records are found by `global_simple`. See `services.index_drop`.
+        """Drop the record index; afterwards records are found by `global_simple`. See `services.indexing.drop`.
 
         Raises: UnsupportedError, CommitConflictError.
         """
@@ -64,7 +64,7 @@ class TableIndex:
     def verify(self) -> Report:
         """Prove that the record index is what the data says: every key and entry, both ways. Writers may go on.
 
-        Raises: as `hoodie.services.index_verify.verify_record_index`.
+        Raises: as `hoodie.services.indexing.verify.verify_record_index`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})

@@ -23,7 +23,6 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.index import GLOBAL_INDEXES, index_of_view
 from hoodie.index_facade import TableIndex
-from hoodie.metadata.view import TableState, TableView
 from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
 from hoodie.read.inspect import Inspection
@@ -33,17 +32,18 @@ from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.read.stream import count_rows, first_rows
 from hoodie.records.change import RECORD_KEY
-from hoodie.services.compaction_pending import PendingCompactions, pending_compactions
-from hoodie.services.compaction_run import CompactionCall, compact
-from hoodie.services.compaction_schedule import schedule_compaction
-from hoodie.services.compactor import Compactor
-from hoodie.services.coordination import Coordinator, coordinator_of
+from hoodie.services.compaction.compactor import Compactor
+from hoodie.services.compaction.coordination import Coordinator, coordinator_of
+from hoodie.services.compaction.log_compaction import schedule_log_compaction
+from hoodie.services.compaction.pending import PendingCompactions, pending_compactions
+from hoodie.services.compaction.run import CompactionCall, compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.engine_choice import engine_by_size
-from hoodie.services.log_compaction import schedule_log_compaction
-from hoodie.services.pending_rollback import roll_back_pending
+from hoodie.services.recovery.pending_rollback import roll_back_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
+from hoodie.view.table_view import TableState, TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.create import CreateOptions, check_same_table, create_table
 from hoodie.write.delete_partitions import delete_partitions
@@ -294,16 +294,16 @@ class Table:
         """Plan a compaction of log files now, due or not; its instant, or None if there is nothing to compact.
 
         `strategy`: `log_file_size` (default: most bytes of logs first), `log_file_num`, `bounded_io`, `day_based`,
-        `unbounded`, or Hudi's class. See `hoodie.services.compaction_schedule`.
+        `unbounded`, or Hudi's class. See `hoodie.services.compaction.schedule`.
         """
         return schedule_compaction(self._state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
     def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
-        """Plan to fold many small log blocks into one; cheaper than a compaction. See `services.log_compaction`."""
+        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`."""
         return schedule_log_compaction(self._state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Carry out a pending (log) compaction, by default the oldest that nobody does: `services.compaction_run`."""
+        """Carry out a pending (log) compaction, by default the oldest that nobody does: `services.compaction.run`."""
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
@@ -311,7 +311,7 @@ class Table:
         return pending_compactions(self._state)
 
     def rollback(self, instant: str) -> ServiceResult:
-        """Take back a pending write, or a compaction with its plan; see `services.pending_rollback`."""
+        """Take back a pending write, or a compaction with its plan; see `services.recovery.pending_rollback`."""
         return roll_back_pending(self._state, instant)
 
     def compactor(

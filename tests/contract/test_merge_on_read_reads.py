@@ -16,7 +16,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import Lane
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 FILE_NAME = "_hoodie_file_name"
 COMMIT_TIME = "_hoodie_commit_time"

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
-from hoodie.records import mergers
+from hoodie.records.merging import mergers
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
 from tests.contract.test_table_values import TYPES, VALUES
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 FIRST = trips(("a", 10, 1.0, "sf"), ("b", 10, 2.0, "sf"), ("c", 10, 3.0, "sf"), ("d", 10, 4.0, "nyc"))
 LATER = trips(("a", 20, 9.0, "sf"), ("b", 5, 9.0, "sf"), ("e", 1, 5.0, "sf"))

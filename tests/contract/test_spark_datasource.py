@@ -12,7 +12,7 @@ import hoodie
 from hoodie.spark import to_arrow
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
 from tests.contract.test_table_values import TYPES, VALUES
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from hoodie.metadata.view import TableView
 from hoodie.spark import stored_types
+from hoodie.view.table_view import TableView
 
 CURRENT = pa.schema([pa.field("id", pa.string(), False), ("s", pa.struct([("n", pa.int64()), ("m", pa.string())]))])
 

@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 GOOD = trips(("a", 1, 1.0, "sf"))
 NULL_KEYS = trips(

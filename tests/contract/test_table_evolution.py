@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 OLD = pa.schema([("id", pa.string()), ("n", pa.int32()), ("x", pa.float32()), ("city", pa.string())])
 NEW = pa.schema(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.contract.table_lanes import TRIPS, Lane, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

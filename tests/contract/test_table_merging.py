@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 DELETABLE = TRIPS.append(pa.field("_hoodie_is_deleted", pa.bool_()))
 
@@ -149,6 +149,6 @@ def test_a_merger_nobody_registered_is_named(lane: Lane, monkeypatch: pytest.Mon
         return newer
 
     table = lane.create(merge_mode=keep_newer)
-    monkeypatch.setattr("hoodie.records.mergers._REGISTERED", {})
+    monkeypatch.setattr("hoodie.records.merging.mergers._REGISTERED", {})
     with pytest.raises(hoodie.InvalidConfigError, match="keep_newer"):
         table.upsert(lane.data(trips(("a", 1, 1.0, "sf"))))

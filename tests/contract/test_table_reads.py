@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import TRIPS, Lane, trips
-from tests.rows import META_COLUMNS, assert_same_rows
+from tests.support.rows import META_COLUMNS, assert_same_rows
 
 FIRST = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"))
 SECOND = trips(("a", 2, 9.0, "sf"), ("d", 2, 4.0, "la"))

@@ -11,7 +11,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import ON_WORKERS, Lane, table_of, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 HIVE = "hoodie.datasource.write.hive_style_partitioning"
 ENCODE = "hoodie.datasource.write.partitionpath.urlencode"

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, trips
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 FIRST = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"))
 

@@ -7,13 +7,13 @@ import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.metadata import list_from_storage
-from hoodie.metadata.view import TableState
-from hoodie.services.compaction_rollback import roll_back_compaction
+from hoodie.services.compaction.rollback import roll_back_compaction
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
+from hoodie.view.listing import list_from_storage
+from hoodie.view.table_view import TableState
 from tests.crash.tables import Death, copy_of, deaths, run_until
-from tests.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
+from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "e": (1, "nyc")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.metadata.buckets import list_buckets
+from hoodie.metadata.record_index.buckets import list_buckets
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.compactor_processes import (
+from tests.support.compactor_processes import (
     CITIES,
     instants_of,
     planned_table,
     start_and_kill_compactor,
     start_compactor,
 )
-from tests.merge_on_read import merged_rows
+from tests.support.merge_on_read import merged_rows
 
 
 def test_three_compactors_do_each_plan_once_and_take_up_what_a_killed_one_left(tmp_path: Path) -> None:

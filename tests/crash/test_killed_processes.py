@@ -17,7 +17,7 @@ START: Rows = {"a": (1, "sf"), "c": (1, "nyc")}
 PROGRAM = """
 import os, signal, sys
 import hoodie
-from hoodie.write import {module} as module
+import hoodie.{module} as module
 from tests.crash.tables import trips
 
 def die(*args, **kwargs):
@@ -31,9 +31,9 @@ hoodie.open(sys.argv[1]).upsert(trips({{"a": (2, "sf"), "x": (1, "la")}}))
 @pytest.mark.parametrize(
     ("module", "function"),
     [
-        ("transaction", "create_requested"),  # holds the lock
-        ("indexed", "record_bytes"),  # is in flight
-        ("transaction", "create_completed"),  # holds the lock, and the metadata table has it
+        ("commit.transaction", "create_requested"),  # holds the lock
+        ("write.indexed", "record_bytes"),  # is in flight
+        ("commit.transaction", "create_completed"),  # holds the lock, and the metadata table has it
     ],
 )
 def test_the_next_writer_does_not_wait(tmp_path: Path, module: str, function: str) -> None:

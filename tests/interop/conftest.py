@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.judges import JVM_CONFS, Jvm
-from tests.sessions import open_classic_session
+from tests.support.sessions import open_classic_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,7 +1,8 @@
 """The two independent judges of the format: JVM Hudi 1.2.0 on PySpark 3.5, and hudi-rs in process.
 
 `Jvm` writes and reads with the reference; `read_with_hudi_rs` reads with the other one. Comparison of rows is in
-tests/rows.py, of locations here: our record index, the JVM's look-up in it, and where the data files have the keys.
+tests/support/rows.py, of locations here: our record index, the JVM's look-up in it, and where the data files have the
+keys.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import pyarrow.parquet as pq
 import hoodie
 from hoodie.format.filenames import BaseFileName
 from hoodie.timeline.instant import Action, Instant, State
-from tests.index_check import Locations, indexed
-from tests.sessions import STATIC_CONFS
+from tests.support.index_check import Locations, indexed
+from tests.support.sessions import STATIC_CONFS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from hoodie.storage import LocalStore
 from tests.crash.tables import check_tidy
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 COMMITS = 10
 SEEDS = (11, int(os.environ["HOODIE_TEST_SEED"]))

@@ -14,7 +14,7 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}

@@ -9,10 +9,10 @@ import pytest
 
 import hoodie
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.format.commit_metadata import NULL_COMMIT
+from hoodie.format.instants.commit_metadata import NULL_COMMIT
 from hoodie.timeline.instant import Action, Instant
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 MARKERS = {

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.format.bloom import BloomFilter
+from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 
 JUDGE = Path(__file__).parent / "HFileJudge.java"

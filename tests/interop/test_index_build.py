@@ -10,11 +10,11 @@ import pytest
 
 import hoodie
 from hoodie.files.table_properties import update_table_config
-from hoodie.services import index_build
+from hoodie.services.indexing import build as index_build
 from hoodie.table import Table
 from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pytest
 
 from hoodie.timeline.instant import Action, State
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import META_COLUMNS, assert_same_rows, rows_of
+from tests.support.rows import META_COLUMNS, assert_same_rows, rows_of
 
 SCHEMA = pa.schema(
     {

@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 KEYGEN = "org.apache.hudi.keygen."
 TIME = "hoodie.keygen.timebased."

@@ -17,23 +17,23 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.files.log_file import LogFileWriter
+from hoodie.commit.transaction import transaction
+from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys
-from hoodie.format.avro_schema import META_FIELDS
-from hoodie.format.commit_metadata import WriteOperation, WriteStat
-from hoodie.format.data_block import DataFormat, data_block, log_schema
-from hoodie.format.delete_block import DeleteRecords
+from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.filenames import LogFileName
-from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
-from hoodie.format.merge_config import MergeMode, PartialUpdateMode
-from hoodie.format.table_schema import arrow_to_avro
-from hoodie.metadata.view import TableState
-from hoodie.records.fold import EntryKind
+from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
+from hoodie.format.log.data_block import DataFormat, data_block, log_schema
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.schema.table_schema import arrow_to_avro
+from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.records.merging.fold import EntryKind
 from hoodie.timeline import Action
-from hoodie.write.transaction import transaction
+from hoodie.view.table_view import TableState
 from tests.interop.judges import Jvm
-from tests.record_versions import (
+from tests.support.record_versions import (
     COMMIT,
     DELETE,
     EVENT,

@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.timeline.instant import Action, State
 from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs, to_arrow
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import hoodie
-from hoodie.files.log_scan import ScanRule, scan_blocks
+from hoodie.files.logs.log_scan import ScanRule, scan_blocks
 from tests.interop.judges import QUICK_OPTIONS, Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("a", pa.int32()), ("b", pa.string()), ("ord", pa.int64())])
 SESSION = {

@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.errors import UnsupportedError
 from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("step", pa.int32()), ("ord", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 PLAIN = {

@@ -17,7 +17,7 @@ import pytest
 
 import hoodie
 from tests.interop.judges import Jvm
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 Row = dict[str, Any]
 Steps = Sequence[Sequence[Row]]

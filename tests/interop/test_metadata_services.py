@@ -12,7 +12,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action, Timeline
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 COMMITS = 55

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie.files.table_properties import update_table_config
-from hoodie.format import table_keys as keys
-from hoodie.metadata import drop_partitions
+from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.initialise import drop_partitions
 from hoodie.timeline import Action
-from tests.fake_commits import FakeTable
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.fake_commits import FakeTable
+from tests.support.rows import assert_same_rows
 
 COMMITS_TO_COMPACT = 11
 WITH_METADATA = {"hoodie.metadata.enable": "true"}

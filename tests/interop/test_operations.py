@@ -13,7 +13,7 @@ from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
 from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc", "la")

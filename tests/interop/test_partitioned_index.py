@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import hoodie
-from tests.index_check import check_index
 from tests.interop.judges import Jvm
-from tests.rows import assert_same_rows
+from tests.support.index_check import check_index
+from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 

@@ -23,10 +23,10 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
 from tests.crash.tables import check_tidy
-from tests.index_check import check_index
 from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
-from tests.rows import assert_same_rows
+from tests.support.index_check import check_index
+from tests.support.rows import assert_same_rows
 
 NAMED = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
 MIN_BUCKETS = "hoodie.metadata.record.index.min.filegroup.count"
@@ -45,7 +45,7 @@ WORDS = ("😀", "👩‍👩‍👧", "e\u0301", "é", "鍵", "مفتاح", "�
 DYING = """
 import os, signal, sys
 import hoodie
-import hoodie.write.transaction as module
+import hoodie.commit.transaction as module
 from tests.property.model import Row, to_arrow
 
 def die(*args, **kwargs):

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config import RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE_NEW, RECORD_UPDATE_PARTITION_PATH
-from hoodie.format.java_hash import file_group_index
-from hoodie.format.properties import parse_properties, properties_to_bytes
-from hoodie.format.record_location import RecordLocation, location_values
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.record_location import RecordLocation, location_values
+from hoodie.format.table.properties import parse_properties, properties_to_bytes
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index import PARTITION
+from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import LocalStore
 from tests.interop.judges import Jvm
 

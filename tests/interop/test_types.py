@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.format.table_schema import without_meta_fields
+from hoodie.format.schema.table_schema import without_meta_fields
 from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "types"
 DECIMALS = [(1, 0), (2, 2), (9, 2), (10, 0), (18, 4), (19, 0), (20, 10), (38, 18), (38, 38)]

@@ -14,17 +14,17 @@ from kazoo.client import KazooClient
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, LockTimeoutError
-from hoodie.metadata.view import TableState
-from hoodie.services.compaction_run import CompactionCall, compact
-from hoodie.services.coordination_zookeeper import ZooKeeperCoordinator
-from tests.compactor_processes import (
+from hoodie.services.compaction.run import CompactionCall, compact
+from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
+from hoodie.view.table_view import TableState
+from tests.support.compactor_processes import (
     CITIES,
     instants_of,
     planned_table,
     start_and_kill_compactor,
     start_compactor,
 )
-from tests.merge_on_read import EngineThen, merged_rows
+from tests.support.merge_on_read import EngineThen, merged_rows
 
 _SECONDS_TO_START = 60.0
 _JARS = ("zookeeper-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "metrics-core-*.jar", "netty-*.jar", "snappy-java-*.jar")

@@ -16,8 +16,8 @@ import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import check_tidy, run_until
-from tests.index_check import check_index
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
+from tests.support.index_check import check_index
 
 STEPS = 13
 TABLES = {

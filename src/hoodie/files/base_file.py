@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.bloom import BloomFilter, footer_entries
-from hoodie.format.table_schema import conform
+from hoodie.format.hashes.bloom import BloomFilter, footer_entries
+from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 

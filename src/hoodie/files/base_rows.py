@@ -12,7 +12,7 @@ from hoodie.files.base_file import parquet_file, stored_rows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.fold import FoldRule, mode_replaces_all
+from hoodie.records.merging.fold import FoldRule, mode_replaces_all
 from hoodie.storage import Store
 
 

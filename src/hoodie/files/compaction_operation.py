@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.format.service_metadata import CompactionOperation
+from hoodie.format.instants.service_metadata import CompactionOperation
 
 LOG_FILES = "TOTAL_LOG_FILES"
 LOG_BYTES = "TOTAL_LOG_FILES_SIZE"

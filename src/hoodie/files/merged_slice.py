@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.files.base_rows import BaseRows
-from hoodie.files.log_records import EntryReader, delete_keys, row_keys
-from hoodie.files.log_scan import FoundBlock, ScanRule, scan_blocks
+from hoodie.files.logs.log_records import EntryReader, delete_keys, row_keys
+from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
-from hoodie.files.spill import Buckets, KeyFilter
+from hoodie.files.staging.spill import Buckets, KeyFilter
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.fold import FoldRule, LogFold, is_row, settle
-from hoodie.records.key_lookup import KeyLookup
+from hoodie.records.keys.key_lookup import KeyLookup
+from hoodie.records.merging.fold import FoldRule, LogFold, is_row, settle
 from hoodie.storage import Store, scratch_folder
 
 __all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]

@@ -8,12 +8,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.files.log_scan import ScanRule
-from hoodie.format.avro_schema import OPERATION_FIELD
-from hoodie.format.merge_config import MergeMode, PartialUpdateMode
+from hoodie.files.logs.log_scan import ScanRule
+from hoodie.format.avro.schema import OPERATION_FIELD
+from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.change import IS_DELETED, RECORD_KEY
-from hoodie.records.fold import FoldRule
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.fold import FoldRule
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Timeline
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.format.versions import TableVersion
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Timeline
 
 Listing = Mapping[str, Mapping[str, int]]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.format.table_schema import META_FIELDS, with_meta_fields
+from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.records.change import LEADING, RECORD_KEY
 
 FILE_NAME = "_hoodie_file_name"

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
-from hoodie.format.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store
 
 PROPERTIES = ".hoodie/hoodie.properties"

@@ -1,1 +1,1 @@
-"""Codecs of the on-disk format: bytes to frozen records and back. No I/O, no Spark, no table logic."""
+"""The bytes of a table: parse them into frozen records, and make them again. Pure: no I/O, no Spark, no table logic."""

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
-from hoodie.files.staged import StagedHits, StagedRun
-from hoodie.files.staged_keys import KeyGroups, KeyStage, StagedKeys
-from hoodie.metadata.buckets import RecordIndexState
-from hoodie.metadata.view import TableView
-from hoodie.records.merge import RecordMerger
+from hoodie.files.staging.staged import StagedHits, StagedRun
+from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
+from hoodie.view.table_view import TableView
 
 
 class Route(IntEnum):

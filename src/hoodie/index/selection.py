@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from hoodie import config as options
 from hoodie.config import Option, flag
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig
 from hoodie.index.api import Index
 from hoodie.index.record import PartitionedRecordIndex, RecordIndex
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata import record_index
-from hoodie.metadata.record_index import LookUp
-from hoodie.metadata.view import TableView
+from hoodie.metadata.record_index import partition as record_index
+from hoodie.metadata.record_index.partition import LookUp
+from hoodie.view.table_view import TableView
 
 INDEX_NAMES = ("simple", "global_simple", "record", "partitioned_record", "bloom", "global_bloom", "bucket", "hbase")
 GLOBAL_INDEXES = frozenset({"record", "global_simple"})

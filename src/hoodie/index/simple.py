@@ -19,15 +19,15 @@ from hoodie.files.base_file import open_parquet, read_base_file
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, logged_keys, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
-from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
-from hoodie.format.table_schema import with_meta_fields
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
-from hoodie.metadata.rules import slice_read
-from hoodie.metadata.view import TableView
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.rules import slice_read
+from hoodie.view.table_view import TableView
 
 Rows = npt.NDArray[np.int64]
 

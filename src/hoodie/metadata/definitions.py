@@ -12,7 +12,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.metadata.places import INDEX_DEFINITIONS
-from hoodie.metadata.record_index import PARTITION
+from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import Store
 
 _DEFINITIONS = "indexDefinitions"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.format.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
 from hoodie.metadata.delta_log import log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.places import partition_folder

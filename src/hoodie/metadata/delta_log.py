@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import hfile_to_bytes
-from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
-from hoodie.format.metadata_record import metadata_schema
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.metadata_table.metadata_record import metadata_schema
 
 
 def log_to_bytes(instant_time: str, keys: pa.Array, values: pa.Array, deleted_keys: pa.Array, partition: str) -> bytes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from hoodie.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName
-from hoodie.format.metadata_record import commit_schema
-from hoodie.format.table_config import BaseFileFormat, TableConfig
+from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.metadata_table.metadata_record import commit_schema
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig
 from hoodie.metadata.places import (
     METADATA_FOLDER,
     METADATA_HISTORY,

@@ -6,23 +6,23 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.commit_metadata import RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.partition_metadata import PartitionMetadata
-from hoodie.format.table_config import TableConfig
-from hoodie.format.table_creation import new_metadata_table_config
-from hoodie.metadata import record_index
-from hoodie.metadata.build_instants import build_time
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.definitions import define_record_index, drop_definitions
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
-from hoodie.metadata.files_partition import FILE_ID_PREFIX, PARTITION, rows_of_listing, rows_to_columns
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
+from hoodie.metadata.kinds.files_partition import FILE_ID_PREFIX, PARTITION, rows_of_listing, rows_to_columns
 from hoodie.metadata.places import (
     METADATA_FOLDER,
     METADATA_PROPERTIES,
     file_id_of,
     partition_folder,
 )
+from hoodie.metadata.record_index import partition as record_index
+from hoodie.metadata.record_index.build_instants import build_time
 from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, Timeline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.format.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig
 from hoodie.timeline import Layout, TimelineZone, layout_for
 
 METADATA_FOLDER: Final = ".hoodie/metadata"

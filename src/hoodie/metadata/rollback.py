@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.service_metadata import (
+from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
     RollbackPartitionMetadata,

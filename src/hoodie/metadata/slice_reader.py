@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
-from hoodie.files.log_scan import merge_order, replaced_instants
+from hoodie.files.logs.log_scan import merge_order, replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
-from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import HFileReader
-from hoodie.format.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.places import partition_folder
 from hoodie.storage import FileInfo, Store

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.table_properties import read_table_config
-from hoodie.format.commit_metadata import WriteStat
 from hoodie.format.hfile import HFileReader
-from hoodie.format.metadata_record import ALL_PARTITIONS_KEY
-from hoodie.format.table_config import TableConfig
-from hoodie.metadata import record_index
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.metadata_record import ALL_PARTITIONS_KEY
+from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
-from hoodie.metadata.files_partition import (
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.files_partition import (
     PARTITION,
     FileChanges,
     FileList,
@@ -32,13 +32,13 @@ from hoodie.metadata.files_partition import (
     rows_of,
     rows_to_columns,
 )
-from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.limits import ServiceLimits
-from hoodie.metadata.partition_kind import PartitionKind, check_maintained
-from hoodie.metadata.record_index import RecordIndexPartition
+from hoodie.metadata.kinds.partition_kind import PartitionKind, check_maintained
+from hoodie.metadata.record_index import partition as record_index
+from hoodie.metadata.record_index.partition import RecordIndexPartition
 from hoodie.metadata.rollback import discard, roll_back
-from hoodie.metadata.service_context import EngineFor, ServiceContext, local_engine
-from hoodie.metadata.services import run_services
+from hoodie.metadata.services.context import EngineFor, ServiceContext, local_engine
+from hoodie.metadata.services.limits import ServiceLimits
+from hoodie.metadata.services.run import run_services
 from hoodie.metadata.slice_reader import SliceContent, SliceReader, believed
 from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, Timeline

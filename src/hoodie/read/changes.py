@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.metadata.view import TableView
 from hoodie.read.plan import ScanPlan, When, plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.timeline import Instant, to_instant_time
+from hoodie.view.table_view import TableView
 
 
 def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
-from hoodie.format.avro_file import is_avro_file, parse_record
-from hoodie.format.commit_metadata import CommitMetadata, WriteOperation
-from hoodie.metadata.view import TableView
+from hoodie.format.avro.file import is_avro_file, parse_record
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.timeline import Instant, TimelineZone, parse_instant_time, read_instant
+from hoodie.view.table_view import TableView
 
 HISTORY_SCHEMA = pa.schema(
     [

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.record_location import LocationColumn
-from hoodie.metadata.index_view import IndexView
-from hoodie.metadata.record_index import LookUp, RecordIndexPartition, find
+from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.metadata.record_index.index_view import IndexView
+from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find
 from hoodie.metadata.slice_reader import RowBlock, SliceReader
-from hoodie.metadata.view import TableView
 from hoodie.read.changes import completed_between
 from hoodie.read.plan import When
 from hoodie.timeline import Instant, instant_time_of_ms, to_instant_time
+from hoodie.view.table_view import TableView
 
 ENTRIES_SCHEMA = pa.schema(
     [

@@ -12,10 +12,10 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.metadata.view import TableView
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.plan import When
+from hoodie.view.table_view import TableView
 
 FILES_SCHEMA = pa.schema(
     [

@@ -13,12 +13,12 @@ from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import GLOBAL_INDEXES, index_of_view
 from hoodie.index.record import FoundLocations, look_up
-from hoodie.metadata.buckets import RecordIndexState
-from hoodie.metadata.rules import table_key_generator
-from hoodie.metadata.view import TableView
+from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.key_columns import KeyColumns
-from hoodie.records.key_condition import KeysOf, wanted_keys
+from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.records.keys.key_condition import KeysOf, wanted_keys
+from hoodie.view.rules import table_key_generator
+from hoodie.view.table_view import TableView
 
 _KEYS_MAX = 100_000
 """Keys above which a read does not ask the index: they lie nearly everywhere, and a scan is cheaper."""

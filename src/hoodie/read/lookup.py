@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.index import partition_tells
-from hoodie.metadata.rules import table_key_generator
-from hoodie.metadata.view import TableView
 from hoodie.read.key_holders import locate
 from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_keys
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.key_columns import KeyColumns
+from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.view.rules import table_key_generator
+from hoodie.view.table_view import TableView
 
 
 def key_columns(view: TableView) -> KeyColumns:

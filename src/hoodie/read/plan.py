@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.format.table_schema import with_meta_fields
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_tells
-from hoodie.metadata.rules import slice_read, table_key_generator
-from hoodie.metadata.view import TableView
 from hoodie.read.key_holders import KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.expression import columns_of, to_filter, to_scan_filter
-from hoodie.records.key_generator import KeyGenerator
-from hoodie.records.partition_path import DEFAULT_PARTITION
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.records.pruning import prune_partitions
 from hoodie.timeline import to_instant_time
+from hoodie.view.rules import slice_read, table_key_generator
+from hoodie.view.table_view import TableView
 
 When = str | datetime | date
 SNAPSHOT = "snapshot"

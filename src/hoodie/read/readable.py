@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.format.table_config import BaseFileFormat
-from hoodie.metadata.view import TableView
+from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.view.table_view import TableView
 
 
 def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:

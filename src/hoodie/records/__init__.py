@@ -1,1 +1,4 @@
-"""Records: keys, partition paths, ordering, merging; whole Arrow batches."""
+"""What a row means: its key and partition path, conditions over it, and which of its versions counts.
+
+All functions take and return whole Arrow batches.
+"""

@@ -1,1 +1,1 @@
-"""Table services: operations that look after a table."""
+"""Table services, one package a job: each makes a plan and executes it."""

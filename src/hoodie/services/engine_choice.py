@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hoodie import config as options
 from hoodie.engine import Engine, LocalEngine
 from hoodie.files.table_properties import read_table_config
-from hoodie.metadata.service_context import EngineFor
+from hoodie.metadata.services.context import EngineFor
 from hoodie.storage import Store
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.metadata.view import TableState, TableView
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.slice_groups import balanced
@@ -25,6 +24,7 @@ from hoodie.records.expression import to_filter
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.table_view import TableState, TableView
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition

@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.conditional import UpdatePlan
-from hoodie.metadata.view import TableView
 from hoodie.read.lookup import key_columns
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
@@ -18,6 +17,7 @@ from hoodie.spark.engine import session_of
 from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, BucketLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
 from hoodie.spark.tasks import guarded
+from hoodie.view.table_view import TableView
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:

@@ -11,15 +11,14 @@ from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
 from hoodie.index.record import FoundLocations, look_up
-from hoodie.metadata.buckets import RecordIndexState
-from hoodie.metadata.view import TableView
+from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.read.key_holders import existing, index_for_reads, names_by_path
 from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.key_columns import KeyColumns
+from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
@@ -27,6 +26,7 @@ from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import TimelineZone, to_instant_time
+from hoodie.view.table_view import TableView
 
 # Names of their own: rows that were read from a table have the meta columns already.
 WANTED_KEY = "_hoodie_wanted_key"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.files.slices import FileSlice
-from hoodie.format.conform import conform
+from hoodie.format.schema.conform import conform
 from hoodie.read.local import SliceScan
 from hoodie.read.slice_groups import balanced
 from hoodie.spark.engine import SparkEngine

@@ -13,8 +13,8 @@ import pyarrow as pa
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile
-from hoodie.format.table_schema import avro_to_arrow, with_meta_fields
-from hoodie.metadata.view import TableView
+from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields
+from hoodie.view.table_view import TableView
 
 
 def files_by_types(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.archive import (
+from hoodie.format.instants.archive import (
     VERSION_FILE,
     ArchivedInstant,
     ArchiveFile,

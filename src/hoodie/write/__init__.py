@@ -1,1 +1,1 @@
-"""Writes: one module per operation."""
+"""Write operations, one module each: prepare the rows, find their file groups, write files, and commit."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hoodie import config as options
+from hoodie.commit.transaction import Transaction
 from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
-from hoodie.files.staged import stage_folder
-from hoodie.format.commit_metadata import WriteOperation
-from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.files.staging.staged import stage_folder
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
-from hoodie.write.bulk import BulkWrite
+from hoodie.write.files.bulk_task import BulkWrite
+from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.record_locations import entry_stage, forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.transaction import Transaction
-from hoodie.write.written import Written
 
 SORTS = ("none", "partition", "global")
 

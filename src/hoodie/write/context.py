@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.merged_slice import SliceRead
-from hoodie.format.data_block import DataFormat
+from hoodie.format.log.data_block import DataFormat
 from hoodie.index.record import EntryStage
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
 
 

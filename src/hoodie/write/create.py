@@ -13,19 +13,19 @@ from hoodie import config as options
 from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
-from hoodie.format import table_keys as keys
-from hoodie.format.key_generator import KeyGeneratorType
-from hoodie.format.key_hashes import record_index_hash
-from hoodie.format.merge_config import MergeMode
-from hoodie.format.table_config import TableConfig, TableType, TimelineTimezone
-from hoodie.format.table_creation import NewTable, new_table_config
-from hoodie.format.table_schema import arrow_to_avro, normalise, without_meta_fields
-from hoodie.format.versions import TableVersion
+from hoodie.format.hashes.key_hashes import record_index_hash
+from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.table_config import TableConfig, TableType, TimelineTimezone
+from hoodie.format.table.table_creation import NewTable, new_table_config
+from hoodie.format.table.versions import TableVersion
 from hoodie.index import RECORD_INDEXES, index_name, stored_index, table_index
-from hoodie.metadata.rules import table_key_generator
-from hoodie.records.merge import MergeFunction, RecordMerger
-from hoodie.records.mergers import register_merger
+from hoodie.records.merging.merge import MergeFunction, RecordMerger
+from hoodie.records.merging.mergers import register_merger
 from hoodie.storage import Store
+from hoodie.view.rules import table_key_generator
 from hoodie.write.setup import check_moves_merge
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}

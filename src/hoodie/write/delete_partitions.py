@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoodie.errors import InvalidConfigError
-from hoodie.files.staged import stage_folder
-from hoodie.format.commit_metadata import WriteOperation
-from hoodie.format.service_metadata import RequestedReplaceMetadata
+from hoodie.files.staging.staged import stage_folder
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.timeline import Action
 from hoodie.write.bulk_insert import file_ids_of
 from hoodie.write.outcome import result_of

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
-from hoodie.files.staged import StagedHits, StageReader, stage_folder
+from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
 from hoodie.index import Index, TagRequest, index_name
 from hoodie.index.record import RecordIndex
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata.buckets import RecordIndexState
+from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
-from hoodie.services.index_verify import consistent_state
+from hoodie.services.indexing.verify import consistent_state
 from hoodie.services.report import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.write.prepare import Preparation

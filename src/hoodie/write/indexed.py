@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from hoodie import config as options
+from hoodie.commit.conflicts import refuse_clustered
+from hoodie.commit.transaction import Transaction
 from hoodie.engine import Dataset
-from hoodie.files.staged import stage_folder
-from hoodie.format.commit_metadata import WriteOperation
+from hoodie.files.staging.staged import stage_folder
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Tagged, TagRequest
-from hoodie.services.busy_groups import groups_being_clustered
-from hoodie.write.conflicts import refuse_clustered
-from hoodie.write.file_group_task import WriteFileGroup
+from hoodie.view.busy_groups import groups_being_clustered
+from hoodie.write.files.file_group_task import WriteFileGroup
+from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_locations import entry_stage, write_record_locations
@@ -17,8 +19,6 @@ from hoodie.write.record_size import record_bytes
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage
-from hoodie.write.transaction import Transaction
-from hoodie.write.written import Written
 
 
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie import config as options
+from hoodie.commit.transaction import Transaction
 from hoodie.files.slices import FileSlice
-from hoodie.format.commit_metadata import WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
-from hoodie.metadata.view import TableView
-from hoodie.services.compaction_run import compact_inline
+from hoodie.services.compaction.run import compact_inline
 from hoodie.services.result import ServiceResult
+from hoodie.view.table_view import TableView
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteSetup
-from hoodie.write.transaction import Transaction
 
 _BACKLOG_FACTOR = 2
 """A backlog of so many times the log files after which a compaction is due is one that grows."""

@@ -13,8 +13,8 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staged import StagedHits, StagedRun
-from hoodie.records.key_hash import HASH_END
+from hoodie.files.staging.staged import StagedHits, StagedRun
+from hoodie.records.keys.key_hash import HASH_END
 from hoodie.write.context import FileSizing
 
 

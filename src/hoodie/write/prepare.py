@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.table_schema import META_FIELDS, conform
+from hoodie.format.schema.table_schema import META_FIELDS, conform
 from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
-from hoodie.records.key_columns import KeyColumns
-from hoodie.records.key_generator import KeyGenerator
-from hoodie.records.key_hash import spread
+from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.key_hash import spread
 
 BUCKET = "_hoodie_bucket"
 ROW_NUMBER = "_hoodie_row"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
+from hoodie.commit.transaction import Transaction
 from hoodie.files.slices import FileSlice
-from hoodie.files.staged_keys import KeyGroups
+from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.index.record import (
     EntryStage,
     StagedEntries,
@@ -17,7 +18,6 @@ from hoodie.index.record import (
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.timeline import parse_instant_time
 from hoodie.write.setup import WriteSetup
-from hoodie.write.transaction import Transaction
 
 _ENTRY_BYTES = 64
 

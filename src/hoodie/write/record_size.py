@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hoodie import config as options
-from hoodie.files.staged import StagedRun
-from hoodie.metadata.view import TableView
+from hoodie.files.staging.staged import StagedRun
+from hoodie.view.table_view import TableView
 
 _COMMITS_ASKED = 5
 _ROWS_ENOUGH = 1000

@@ -12,28 +12,28 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.commit.conflicts import known_schema
+from hoodie.commit.transaction import Transaction, transaction
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
-from hoodie.format import table_keys
-from hoodie.format.commit_metadata import WriteOperation
-from hoodie.format.data_block import log_schema
-from hoodie.format.key_hashes import record_index_hash
-from hoodie.format.schema_evolution import evolve
-from hoodie.format.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.format.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
+from hoodie.format.hashes.key_hashes import record_index_hash
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.log.data_block import log_schema
+from hoodie.format.schema.evolution import evolve
+from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
+from hoodie.format.table import table_keys
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
-from hoodie.metadata.rules import log_block_format, slice_read, table_key_generator, table_merger
-from hoodie.metadata.view import TableSchema, TableState, TableView
-from hoodie.records.key_generator import KeyGenerator
-from hoodie.records.merge import RecordMerger
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Action
-from hoodie.write.conflicts import known_schema
+from hoodie.view.rules import log_block_format, slice_read, table_key_generator, table_merger
+from hoodie.view.table_view import TableSchema, TableState, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
-from hoodie.write.transaction import Transaction, transaction
 
 _TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Dataset, Engine, Exchange, TaskContext
-from hoodie.files.staged import StagedRun, StageWriter
-from hoodie.files.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
+from hoodie.files.staging.staged import StagedRun, StageWriter
+from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
 from hoodie.records.change import change_schema
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
 

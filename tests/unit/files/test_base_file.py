@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, key_bounds, read_base_file
-from hoodie.format.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
+from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.storage import MemoryStore
 
 KEY = "_hoodie_record_key"

@@ -16,17 +16,17 @@ from hoodie.errors import CorruptFileError
 from hoodie.files import base_file
 from hoodie.files.merged_slice import SliceRead, deleted_keys, logged_keys, read_file_slice
 from hoodie.files.slices import latest_slices
-from hoodie.format.data_block import DataFormat
-from hoodie.format.log_block import rollback_block
-from hoodie.format.merge_config import MergeMode, PartialUpdateMode
-from hoodie.format.table_schema import META_FIELDS, with_meta_fields
-from hoodie.metadata.listing import list_from_storage
-from hoodie.metadata.rules import table_merger
-from hoodie.metadata.view import TableState, TableView
-from hoodie.records.merge import RecordMerger
+from hoodie.format.log.data_block import DataFormat
+from hoodie.format.log.log_block import rollback_block
+from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
+from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
-from tests.logged_slices import SliceBuilder
+from hoodie.view.listing import list_from_storage
+from hoodie.view.rules import table_merger
+from hoodie.view.table_view import TableState, TableView
+from tests.support.logged_slices import SliceBuilder
 
 EVENT = RecordMerger(MergeMode.EVENT_TIME_ORDERING, ("ts",))
 COMMIT = RecordMerger(MergeMode.COMMIT_TIME_ORDERING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.files.slices import FileSlice, file_groups, latest_slices
-from hoodie.format.versions import TableVersion
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
 

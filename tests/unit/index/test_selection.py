@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import Index, index_name, index_of, stored_index
 from hoodie.index.record import RecordIndex
-from hoodie.metadata import drop_partitions
+from hoodie.metadata.initialise import drop_partitions
 from hoodie.table import Table
 from hoodie.write.setup import effective_options
 from tests.unit.write.tables import SCHEMA, trips

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie.storage import MemoryStore, Store
 from hoodie.timeline import InstantClock
-from tests.fake_commits import FakeTable
+from tests.support.fake_commits import FakeTable
 
 InMemory = Callable[[str], FakeTable]
 

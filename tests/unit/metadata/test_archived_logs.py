@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.files.slices import latest_slices
-from hoodie.format.archive import ArchivedInstant
+from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.places import METADATA_HISTORY, partition_folder
 from hoodie.metadata.slice_reader import slices_of

@@ -8,19 +8,20 @@ from datetime import UTC, datetime
 import pytest
 
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.commit_metadata import CommitMetadata
-from hoodie.format.log_block import BlockType, HeaderKey, parse_log_blocks
-from hoodie.format.partition_metadata import PartitionMetadata
-from hoodie.format.table_config import TableConfig
-from hoodie.format.table_creation import NewTable, new_table_config
-from hoodie.metadata import FileChanges, drop_partitions, initialise, list_from_storage
-from hoodie.metadata.build_instants import fills_a_partition
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.log.log_block import BlockType, HeaderKey, parse_log_blocks
+from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import initial_time, next_initial_time
+from hoodie.metadata.initialise import drop_partitions, initial_time, initialise, next_initial_time
+from hoodie.metadata.kinds.files_partition import FileChanges
 from hoodie.metadata.places import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
+from hoodie.metadata.record_index.build_instants import fills_a_partition
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
-from tests.fake_commits import FakeTable
+from hoodie.view.listing import list_from_storage
+from tests.support.fake_commits import FakeTable
 from tests.unit.metadata.conftest import InMemory
 
 METADATA = ".hoodie/metadata"

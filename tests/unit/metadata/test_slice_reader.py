@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.delete_block import DeleteRecords
 from hoodie.format.hfile import hfile_to_bytes
-from hoodie.format.log_block import BlockType, HeaderKey, LogBlock
-from hoodie.format.metadata_record import FileListRecord, RecordType, metadata_schema
-from hoodie.metadata.files_partition import merge
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
+from hoodie.metadata.kinds.files_partition import merge
 from hoodie.metadata.slice_reader import SliceReader, believed
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline

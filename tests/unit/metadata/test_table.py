@@ -8,18 +8,19 @@ import pytest
 
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format import table_keys as keys
-from hoodie.format.commit_metadata import CommitMetadata
 from hoodie.format.hfile import HFileReader
-from hoodie.format.metadata_record import commit_schema, decode_record, metadata_schema
-from hoodie.format.service_metadata import CompactionOperation, CompactionPlan, RollbackMetadata, RollbackPlan
-from hoodie.metadata import FileChanges, MetadataTable
-from hoodie.metadata.compaction import DELTA_COMMITS_MAX
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan, RollbackMetadata, RollbackPlan
+from hoodie.format.metadata_table.metadata_record import commit_schema, decode_record, metadata_schema
+from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.files_partition import FileChanges
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.services.compaction import DELTA_COMMITS_MAX
+from hoodie.metadata.table import MetadataTable
 from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
-from tests.fake_commits import FakeTable
+from tests.support.fake_commits import FakeTable
 from tests.unit.metadata.conftest import InMemory
 
 V8_AND_LATER = ["v8_cow", "v8_mor", "v9_cow", "v9_mor"]

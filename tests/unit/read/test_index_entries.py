@@ -12,7 +12,7 @@ import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import partition_folder
-from hoodie.metadata.record_index import PARTITION
+from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import open_store
 from tests.unit.read.counted import ROWS, counting, new_table
 
@@ -143,7 +143,7 @@ def test_a_past_that_was_cleaned_away_is_refused_not_guessed(tmp_path: Path) -> 
 
 def clean_index(table: hoodie.Table) -> None:
     """Delete what belongs to older slices of the buckets, as the cleaner does in time."""
-    from hoodie.metadata.cleaning import obsolete_files
+    from hoodie.metadata.services.cleaning import obsolete_files
 
     view = table.view()
     folder = MetadataFolder(view.store, view.config)

@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.errors import RecordKeyError, SchemaMismatchError
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index import PARTITION
+from hoodie.metadata.record_index.partition import PARTITION
 from tests.unit.read.counted import ROWS, counting, new_table
 
 INDEXES = ["record", "simple", "global_simple"]
@@ -106,7 +106,7 @@ def test_an_entry_that_names_a_file_group_that_is_gone_is_not_believed(tmp_path:
 
 def delta_of(table: hoodie.Table, key: str, file_id: str) -> None:
     """Put another entry for a key into its bucket, as the newest completed commit."""
-    from hoodie.format.record_location import RecordLocation
+    from hoodie.format.metadata_table.record_location import RecordLocation
 
     view = table.view()
     state = view.record_index()

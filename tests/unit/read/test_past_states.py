@@ -10,8 +10,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format import table_keys as keys
-from hoodie.format.service_metadata import CleanMetadata
+from hoodie.format.instants.service_metadata import CleanMetadata
+from hoodie.format.table import table_keys as keys
 from hoodie.read.plan import plan_scan
 from hoodie.timeline import Action, create_completed, create_inflight, create_requested
 
@@ -128,7 +128,7 @@ def test_deleted_partitions_say_nothing_of_the_schema(table: hoodie.Table) -> No
 
 
 def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: hoodie.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie.metadata.commit_cache._KEPT", 2)
+    monkeypatch.setattr("hoodie.view.commit_cache._KEPT", 2)
     for name in "abcd":
         table.upsert(rows(name))
     table.insert_overwrite_table(rows("e"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.archive import ArchivedInstant, ArchiveFileName
+from hoodie.format.instants.archive import ArchivedInstant, ArchiveFileName
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import (
     Action,

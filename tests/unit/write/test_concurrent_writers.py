@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.format.commit_metadata import WriteOperation
-from hoodie.metadata.view import TableState
+from hoodie.commit import transaction as transaction_module
+from hoodie.commit.transaction import transaction
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
-from hoodie.write import transaction as transaction_module
-from hoodie.write.transaction import transaction
+from hoodie.view.table_view import TableState
 from tests.crash.tables import check_tidy
 from tests.unit.write.tables import SCHEMA, new_table, trips
 

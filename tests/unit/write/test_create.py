@@ -11,9 +11,9 @@ import pytest
 import hoodie
 from hoodie.config import RECORD_INDEX_HASH
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format import table_keys as keys
-from hoodie.format.key_generator import KeyGeneratorType
-from hoodie.records import mergers
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.records.merging import mergers
 from tests.unit.write.tables import SCHEMA, files_below, new_table, trips
 
 NAMED: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering": "ts"}

@@ -10,11 +10,11 @@ import pytest
 
 import hoodie
 from hoodie.files.slices import FileSlice
-from hoodie.format.data_block import read_data_block
-from hoodie.format.delete_block import DeleteRecords
-from hoodie.format.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.log.data_block import read_data_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.table import Table
-from tests.index_check import check_index
+from tests.support.index_check import check_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
 DELETABLE = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
-from hoodie.files.log_scan import ScanRule, scan_blocks
-from hoodie.format.delete_block import DeleteRecords
+from hoodie.files.logs.log_scan import ScanRule, scan_blocks
+from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.table import Table
-from hoodie.write import task_changes
-from tests.index_check import check_index
+from hoodie.write.files import task_changes
+from tests.support.index_check import check_index
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("a", pa.string()), ("n", pa.int64())]

@@ -10,17 +10,17 @@ import pytest
 
 import hoodie
 from hoodie import CommitConflictError, Table, UnsupportedError
+from hoodie.commit import rollback
+from hoodie.commit.transaction import transaction
 from hoodie.errors import CorruptFileError
-from hoodie.format.service_metadata import (
+from hoodie.format.instants.service_metadata import (
     ClusteringGroup,
     ClusteringPlan,
     RequestedReplaceMetadata,
     SliceInfo,
 )
-from hoodie.services import rollback
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, create_inflight, create_requested
-from hoodie.write.transaction import transaction
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 
@@ -141,7 +141,7 @@ def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> Non
     assert len(values(table)) == 3
     store = table.view().store
     from hoodie.files.table_properties import update_table_config
-    from hoodie.format import table_keys
+    from hoodie.format.table import table_keys
 
     update_table_config(store, {table_keys.METADATA_PARTITIONS: None})
     store.delete_folder(".hoodie/metadata")
@@ -151,8 +151,8 @@ def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> Non
 
 
 def test_a_share_of_inserts_is_written_in_parts(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    import hoodie.files.staged as staged
-    import hoodie.write.task_changes as changes
+    import hoodie.files.staging.staged as staged
+    import hoodie.write.files.task_changes as changes
 
     monkeypatch.setattr(changes, "_PART_BYTES", 2000)
     monkeypatch.setattr(staged, "_HASHED_BYTES_MIN", 500)

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staged import StagedHits, StagedRun
-from hoodie.records.key_hash import HASH_END
+from hoodie.files.staging.staged import StagedHits, StagedRun
+from hoodie.records.keys.key_hash import HASH_END
 from hoodie.write.context import FileSizing
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 

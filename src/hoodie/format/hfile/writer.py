@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.bloom import BloomFilter
+from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.format.hfile import file_info as info
 from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, META, block_parts, block_to_bytes
 from hoodie.format.hfile.codec import Compression

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.format.java_hash import file_group_index
-from hoodie.format.record_location import LocationColumn
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record.entries import DELETED, settled
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
-from hoodie.metadata.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index import LookUp, RecordIndexPartition, find, way_of
+from hoodie.metadata.record_index.buckets import Bucket, read_bucket
+from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find, way_of
 from hoodie.storage import StoreSpec, open_store
 
 _EXAMPLES_MAX = 3

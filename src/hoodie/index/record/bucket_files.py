@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.format.commit_metadata import RuntimeStats, WriteStat
-from hoodie.format.record_location import RecordLocation
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.record.entries import DELETED, delta_of, settled, values_of
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
-from hoodie.metadata.buckets import Bucket, read_bucket
 from hoodie.metadata.delta_commit import write_log
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.record_index import FILE_ID_PREFIX, PARTITION, find, way_of
+from hoodie.metadata.record_index.buckets import Bucket, read_bucket
+from hoodie.metadata.record_index.partition import FILE_ID_PREFIX, PARTITION, find, way_of
 from hoodie.metadata.slice_reader import read_base
 from hoodie.storage import FileInfo, StoreSpec, open_store
 

@@ -17,9 +17,9 @@ from hoodie.files.base_file import read_base_file
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.format.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.format.table_schema import with_meta_fields
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store

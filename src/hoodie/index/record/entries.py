@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.files.staged import StageReader
-from hoodie.files.staged_keys import KeyGroups
-from hoodie.format.commit_metadata import WriteStat
-from hoodie.format.java_hash import file_group_index
-from hoodie.format.record_location import RecordLocation, location_values
+from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.partitioned_index import partitioned_file_id
-from hoodie.metadata.record_index import PARTITION
+from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.metadata.record_index.partitioned import partitioned_file_id
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hoodie.errors import CommitConflictError
-from hoodie.files.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import LookUpCost, Tagged, TagRequest
 from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.moves import settle_moves
 from hoodie.index.record.tag import BucketTask, tag_buckets
-from hoodie.metadata.buckets import RecordIndexState
-from hoodie.metadata.record_index import LookUp
-from hoodie.metadata.view import TableView
-from hoodie.records.merge import RecordMerger
+from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.metadata.record_index.partition import LookUp
+from hoodie.records.merging.merge import RecordMerger
+from hoodie.view.table_view import TableView
 
 _KEYS_TOGETHER = 4096
 """Keys that are few enough for one task."""
@@ -26,7 +26,7 @@ class RecordIndex:
     """Tags by looking keys up in the record index of the metadata table.
 
     Cost: the batch's keys, and of each bucket that has one the blocks that may hold them (seek) or all (scan). Memory
-    of a task: its group's keys, what it decodes of one bucket, and `metadata.buckets.CACHE_BYTES_MAX` of parsed files.
+    of a task: its group's keys, what it decodes of one bucket, and `buckets.CACHE_BYTES_MAX` of parsed files.
 
     `initial_buckets`: how many buckets the table will have if it has none yet.
     """

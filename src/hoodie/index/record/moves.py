@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
-from hoodie.files.staged import StagedHits, StagedRun, StageReader, write_hits
-from hoodie.format.table_schema import with_meta_fields
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
-from hoodie.metadata.rules import slice_read
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.rules import slice_read
 
 
 @dataclass(frozen=True, slots=True)

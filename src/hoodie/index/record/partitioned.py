@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError
-from hoodie.files.staged import StagedRun, StageReader, write_hits
+from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.index.api import LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
-from hoodie.metadata.buckets import Bucket, RecordIndexState
-from hoodie.metadata.record_index import LookUp
-from hoodie.metadata.view import TableView
+from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState
+from hoodie.metadata.record_index.partition import LookUp
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)

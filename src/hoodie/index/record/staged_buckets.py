@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.files.staged_keys import KeyGroups
-from hoodie.format.java_hash import file_group_index
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.index.record.entries import Batches, Codes, StagedEntries, gathered, read_entries
 from hoodie.storage import Store
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.staged import StagedHits, write_hits
-from hoodie.files.staged_keys import PLACE, ROW, StagedKeys, read_keys
-from hoodie.format.java_hash import file_group_index
-from hoodie.format.record_location import RecordLocation
+from hoodie.files.staging.staged import StagedHits, write_hits
+from hoodie.files.staging.staged_keys import PLACE, ROW, StagedKeys, read_keys
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
-from hoodie.metadata.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index import LookUp, find, way_of
+from hoodie.metadata.record_index.buckets import Bucket, read_bucket
+from hoodie.metadata.record_index.partition import LookUp, find, way_of
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.merge import RecordMerger
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
 
 Rows = npt.NDArray[np.int64]

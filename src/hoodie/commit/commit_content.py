@@ -1,0 +1,79 @@
+"""What a commit says, to the timeline and to the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hoodie.errors import CommitConflictError
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.metadata.kinds.files_partition import FileChanges
+from hoodie.metadata.services.context import EngineFor
+from hoodie.metadata.table import MetadataTable
+from hoodie.view.table_view import TableView
+
+
+def commit_metadata(
+    stats: Iterable[WriteStat],
+    operation: WriteOperation,
+    extra_metadata: Mapping[str, str],
+    replaced: Mapping[str, Sequence[str]] | None = None,
+    *,
+    compacted: bool = False,
+) -> CommitMetadata:
+    """The content of a completed write; `replaced` are file ids that it takes out, by partition path."""
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path or "", []).append(stat)
+    return CommitMetadata(
+        partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
+        compacted=compacted,
+        operation_type=operation.value,
+        extra_metadata=dict(extra_metadata),
+        partition_to_replace_file_ids=(
+            None if replaced is None else {path: tuple(file_ids) for path, file_ids in replaced.items()}
+        ),
+    )
+
+
+def commit_to_metadata_table(
+    now: TableView,
+    instant_time: str,
+    metadata: CommitMetadata,
+    index_stats: Sequence[WriteStat],
+    engine_for: EngineFor,
+) -> None:
+    """Files and locations of this commit, under the same instant, before the commit itself completes."""
+    changes = FileChanges(added=_sizes(metadata))
+    with now.state.lock:
+        open_metadata_table(now).commit(
+            instant_time,
+            changes,
+            written=index_stats,
+            data_timeline=now.timeline,
+            clock=now.clock,
+            engine_for=engine_for,
+        )
+
+
+def open_metadata_table(now: TableView) -> MetadataTable:
+    """The metadata table's object, one for all views of the table.
+
+    Raises: CommitConflictError if there is none any more.
+    """
+    table = now.state.metadata_table or MetadataTable.open(now.store, now.config)
+    if table is None:
+        raise CommitConflictError(
+            f"the metadata table of {now.store.uri('')} was removed while this write ran; nothing was "
+            "committed, try again"
+        )
+    now.state.metadata_table = table
+    return table
+
+
+def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
+    """Size in bytes of each written file, by partition path and name."""
+    added: dict[str, dict[str, int]] = {}
+    for stat in metadata.write_stats():
+        name = (stat.path or "").rpartition("/")[2]
+        added.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
+    return added

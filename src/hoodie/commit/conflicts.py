@@ -1,0 +1,135 @@
+"""What other writers may have done meanwhile, and whether this write can still be committed.
+
+Implements docs/format/table.md §10.4, and is stricter where the JVM would let two writers insert the same new key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.index.record.conflicts import IndexedWrite
+from hoodie.timeline import Instant
+from hoodie.view.busy_groups import FileGroup, groups_being_clustered
+from hoodie.view.table_view import TableView
+
+_KEYS_STAY_UNIQUE = frozenset(
+    {
+        WriteOperation.UPSERT,
+        WriteOperation.UPSERT_PREPPED,
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+    }
+)
+"""Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
+
+_COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
+"""Operations that change no record: what is appended meanwhile belongs to the file slice that they begin."""
+
+
+def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:
+    """Raise CommitConflictError if the write touches file groups that are being clustered."""
+    shared = sorted(touched & clustered)
+    if shared:
+        raise CommitConflictError(
+            f"file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]} are being clustered; nothing was "
+            "committed, try again when the clustering is done"
+        )
+
+
+def check_conflicts(
+    baseline: TableView,
+    now: TableView,
+    metadata: CommitMetadata,
+    *,
+    is_global: bool,
+    indexed: IndexedWrite | None = None,
+) -> None:
+    """Refuse if a write that completed since `baseline` changed what we changed, or inserted where we inserted.
+
+    `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
+    index: anywhere) may hold the same new key, which neither could see in the other; `indexed` tells whether they do.
+    Whatever the two did, no entry of the one that completed first may count in the record index.
+
+    Raises: CommitConflictError.
+    """
+    if known_schema(baseline) != known_schema(now):
+        raise CommitConflictError(
+            f"another writer changed the schema of {now.store.uri('')} while this write ran; nothing was committed, "
+            "try again"
+        )
+    ours = _touched(metadata)
+    refuse_clustered(ours, groups_being_clustered(now))
+    before = {instant.requested_time for instant in baseline.timeline.completed().instants}
+    for instant in now.completed_writes():
+        if instant.requested_time not in before:
+            theirs = now.commit_metadata(instant)
+            _check_against(metadata, ours, instant, theirs, is_global=is_global, indexed=indexed)
+
+
+def known_schema(view: TableView) -> str | None:
+    """The table's schema as its newest commit, or its creation, tells; None before either."""
+    try:
+        return view.schema().avro
+    except InvalidConfigError:
+        return None
+
+
+def _check_against(
+    metadata: CommitMetadata,
+    ours: AbstractSet[FileGroup],
+    instant: Instant,
+    theirs: CommitMetadata,
+    *,
+    is_global: bool,
+    indexed: IndexedWrite | None,
+) -> None:
+    if theirs.operation_type in _COMPACTIONS:
+        _check_against_compaction(metadata, instant, theirs)
+        return
+    shared = ours & _touched(theirs)
+    our_inserts, their_inserts = _inserting_partitions(metadata), _inserting_partitions(theirs)
+    partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
+    if partitions and not shared and indexed is not None and not indexed.shares_keys_with(instant):
+        return
+    if shared or partitions:
+        where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
+        raise CommitConflictError(
+            f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
+            f"partitions: {where[:3]}; nothing was committed, try again"
+        )
+    if indexed is not None and indexed.would_lose_to(instant):
+        raise CommitConflictError(
+            f"{instant} completed while this write ran and may have changed records with the same keys; nothing was "
+            "committed, try again"
+        )
+
+
+def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs: CommitMetadata) -> None:
+    """A new base file that was made of the one before the compaction would hide what the compaction merged."""
+    rewritten = {
+        (stat.partition_path or "", stat.file_id)
+        for stat in metadata.write_stats()
+        if not (stat.is_log_append or stat.is_new_file_group)
+    }
+    shared = sorted(rewritten & _touched(theirs))
+    if shared:
+        raise CommitConflictError(
+            f"{instant} compacted file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]}, which this "
+            "write rewrote meanwhile; nothing was committed, try again"
+        )
+
+
+def _touched(metadata: CommitMetadata) -> set[FileGroup]:
+    written = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats()}
+    for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+        written |= {(path, file_id) for file_id in file_ids}
+    return written
+
+
+def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
+    """Partitions in which the write put new keys, and in which it must be true that no other row has them."""
+    if metadata.operation_type not in _KEYS_STAY_UNIQUE:
+        return set()
+    return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}

@@ -1,0 +1,189 @@
+"""Roll back a write that did not complete: whatever it wrote goes, and the timeline says so.
+
+Implements docs/format/table.md §5.4. Every step can be repeated, so that a rollback which dies half-way is taken up
+by the next writer, ours or the JVM's.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.files.markers import delete_markers, read_markers
+from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.instants.service_metadata import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+)
+from hoodie.metadata.table import MetadataTable
+from hoodie.timeline import (
+    Action,
+    Instant,
+    State,
+    create_completed,
+    create_inflight,
+    create_requested,
+    delete_instant_files,
+    read_instant,
+)
+from hoodie.timeline.heartbeat import is_live
+from hoodie.view.table_view import TableView
+
+_TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """An instant that was rolled back, and how many files it had left."""
+
+    instant_time: str
+    files_deleted: int
+
+
+def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
+    """Finish rollbacks that died, then roll back every pending write whose writer no longer lives.
+
+    Call it under the table's lock. Writers with a live heartbeat are left alone, and so are table services: their plans
+    are taken up again, not undone.
+    """
+    done = [_resume(view, found) for found in view.timeline.pending().instants if found.action is Action.ROLLBACK]
+    finished = {found.instant_time for found in done}
+    for instant in view.timeline.writes().pending().instants:
+        if instant.action in _TABLE_SERVICES or instant.requested_time in finished:
+            continue
+        if not is_live(view.store, instant.requested_time):
+            done.append(roll_back(view, instant))
+    return done
+
+
+def roll_back(view: TableView, instant: Instant) -> RolledBack:
+    """Roll back one pending write under a new rollback instant."""
+    if view.config.version.value < 8:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
+            "hoodie writes version 9 only: let the engine that wrote it roll it back"
+        )
+    rollback_time = view.clock.next_time(view.timeline)
+    plan = _plan(view, instant)
+    create_requested(view.store, view.layout, rollback_time, Action.ROLLBACK, plan.to_bytes())
+    create_inflight(view.store, view.layout, rollback_time, Action.ROLLBACK)
+    return _execute(view, rollback_time, plan)
+
+
+def _resume(view: TableView, pending: Instant) -> RolledBack:
+    """Take up a rollback that died: its plan is in its requested file."""
+    content = read_instant(view.store, view.layout, pending, State.REQUESTED)
+    plan = RollbackPlan.parse(content, path=str(pending))
+    if pending.state is State.REQUESTED:
+        create_inflight(view.store, view.layout, pending.requested_time, Action.ROLLBACK)
+    return _execute(view, pending.requested_time, plan)
+
+
+def _plan(view: TableView, instant: Instant) -> RollbackPlan:
+    """What has to go: the files the markers announce; without markers, a search of all partitions by name."""
+    by_partition: dict[str, list[str]] = {}
+    markers = read_markers(view.store, instant.requested_time)
+    paths = [marker.path for marker in markers] if markers is not None else _files_of(view, instant)
+    for path in paths:
+        by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
+    requests = tuple(
+        # Not null, though the schema allows it: the JVM that takes up the plan fails on null.
+        RollbackRequest(
+            partition_path=partition,
+            file_id="",
+            latest_base_instant="",
+            files_to_be_deleted=tuple(files),
+            log_blocks_to_be_deleted={},
+        )
+        for partition, files in by_partition.items()
+    )
+    target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
+    return RollbackPlan(instant_to_rollback=target, rollback_requests=requests)
+
+
+def _files_of(view: TableView, instant: Instant) -> list[str]:
+    """Data files that carry the instant in their name, found by listing the table's folders."""
+    if instant.state is State.REQUESTED:
+        return []
+    found = []
+    for info in view.store.list("", recursive=True):
+        if info.path.startswith(".hoodie/"):
+            continue
+        name = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
+        if name is not None and name.instant_time == instant.requested_time:
+            found.append(info.path)
+    return found
+
+
+def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledBack:
+    """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable.
+
+    We plan rollbacks of pending writes only; the JVM's may be of a completed one.
+    """
+    started = time.monotonic()
+    target = plan.instant_to_rollback
+    if target is None:
+        raise CorruptFileError(
+            "the rollback plan names no instant; delete the pending rollback by hand", path=str(rollback_time)
+        )
+    partitions: dict[str, RollbackPartitionMetadata] = {}
+    count = 0
+    action = Action(target.action)
+    found = view.timeline.get(target.commit_time)
+    if found is not None and found.is_completed:
+        # Readers must stop to believe it before its files go.
+        delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
+    for request in plan.rollback_requests:
+        for file in request.files_to_be_deleted:
+            view.store.delete(_relative(file, view.store.uri("")))
+        count += len(request.files_to_be_deleted)
+        partitions[request.partition_path] = RollbackPartitionMetadata(
+            partition_path=request.partition_path, success_delete_files=request.files_to_be_deleted
+        )
+    metadata_table = MetadataTable.open(view.store, view.config)
+    if metadata_table is not None:
+        metadata_table.rollback(target.commit_time, rollback_instant=rollback_time, clock=view.clock)
+    delete_instant_files(view.store, view.layout, target.commit_time, action, State.INFLIGHT, State.REQUESTED)
+    metadata = RollbackMetadata(
+        start_rollback_time=rollback_time,
+        time_taken_in_millis=int((time.monotonic() - started) * 1000),
+        total_files_deleted=count,
+        commits_rollback=(target.commit_time,),
+        partition_metadata=partitions,
+        instants_rollback=(target,),
+    )
+    create_completed(
+        view.store,
+        view.layout,
+        rollback_time,
+        Action.ROLLBACK,
+        metadata.to_bytes(),
+        completion_time=view.clock.next_time(view.timeline),
+    )
+    delete_markers(view.store, target.commit_time)
+    return RolledBack(target.commit_time, count)
+
+
+def _relative(file: str, base: str) -> str:
+    """Path below the base path of a file that a plan names absolutely: `/t/f`, `file:/t/f`, `file:///t/f`, `s3a://b/t/f`.
+
+    Raises: CorruptFileError if the file lies elsewhere.
+    """
+    path, root = _without_scheme(file), _without_scheme(base).rstrip("/") + "/"
+    if not path.startswith(root):
+        raise CorruptFileError(
+            f"a rollback plan names a file outside the table at {base}; it was not deleted", path=file
+        )
+    return path[len(root) :]
+
+
+def _without_scheme(uri: str) -> str:
+    """The path of a URI, with bucket or host if it has one; local files are written in several ways."""
+    scheme, separator, rest = uri.partition(":")
+    if not separator or "/" in scheme:
+        return "/" + uri.lstrip("/")
+    return "/" + rest.lstrip("/")

@@ -1,0 +1,170 @@
+"""Logged rows and deletes as the entries that `records.merging.fold` folds: needed columns, in the table's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import UnsupportedError
+from hoodie.files.logs.log_scan import FoundBlock
+from hoodie.files.slice_read import SliceRead
+from hoodie.format.avro.rows import arrow_schema
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.log.data_block import read_data_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.schema.blanks import blanks
+from hoodie.format.schema.conform import conform
+from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
+from hoodie.records.merging.fold import EntryKind
+from hoodie.records.merging.overlay import HAS, Mask
+from hoodie.storage import Store
+
+_DELETING_OPERATIONS = ("D", "-U")
+
+
+class EntryReader:
+    """Reads blocks of one table as entries."""
+
+    def __init__(self, store: Store, read: SliceRead, *, is_partial: bool) -> None:
+        """`is_partial`: some blocks have only some of the columns, so that entries say which they bring."""
+        self._store = store
+        self._read = read
+        self._ordering = read.merger.ordering_columns
+        self._row_schema = pa.schema([read.schema.field(name).with_nullable(True) for name in read.merged_columns])
+        self._optional = [name for name in self._row_schema.names if name not in META_FIELDS] if is_partial else []
+        has = [pa.field(HAS + name, pa.bool_()) for name in self._optional]
+        self.schema = pa.schema([pa.field(KIND, pa.int8()), *self._row_schema, *has])
+
+    def entries(self, block: FoundBlock) -> pa.Table:
+        """The entries of one block, in its order. Memory: the block, and its needed columns.
+
+        Raises:
+            CorruptFileError: the block does not hold what its headers say.
+            UnsupportedError: rows without record keys (tables without meta fields).
+        """
+        found = block.read(self._store)
+        path = self._store.uri(block.path)
+        return self._deletes(found, path) if found.block_type is BlockType.DELETE else self._rows(found, path)
+
+    def _rows(self, block: LogBlock, path: str) -> pa.Table:
+        needed = {*self._row_schema.names, *self._read.delete_columns}
+        stored = read_data_block(block, path=path, columns=needed)
+        rows = conform(stored, self._row_schema, stored=True)
+        if rows[RECORD_KEY].null_count:
+            raise UnsupportedError(f"{path}: logged rows without record keys: this release merges by key; use JVM Hudi")
+        is_delete = self._is_delete(stored)
+        kinds = np.full(rows.num_rows, EntryKind.ROW, np.int8)
+        if is_delete is not None:
+            kinds[is_delete] = EntryKind.DELETE_IN_ORDER
+            kinds[is_delete & self._lacks_ordering(rows)] = EntryKind.DELETE
+        brings = [np.full(rows.num_rows, name in stored.column_names) for name in self._optional]
+        columns = [
+            pa.chunked_array([pa.array(kinds)]),
+            *rows.columns,
+            *(pa.chunked_array([pa.array(b)]) for b in brings),
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _is_delete(self, rows: pa.Table) -> Mask | None:
+        """Which logged rows say that they are deletes; None if they cannot."""
+        found: list[pa.ChunkedArray] = []
+        names = rows.column_names
+        if IS_DELETED in names and pa.types.is_boolean(rows[IS_DELETED].type):
+            found.append(rows[IS_DELETED])
+        if OPERATION_FIELD in names:
+            found += [pc.equal(rows[OPERATION_FIELD], text) for text in _DELETING_OPERATIONS]
+        field, marker = self._read.delete_field, self._read.delete_marker
+        if field is not None and marker is not None and field in names:
+            found.append(pc.equal(rows[field].cast(pa.string()), marker))
+        masks = [np.asarray(pc.fill_null(mask, False)) for mask in found]
+        return np.logical_or.reduce(masks) if masks else None
+
+    def _lacks_ordering(self, rows: pa.Table) -> Mask:
+        """Where deletes have no ordering value: none, null, or the Java Integer 0 that stands for none."""
+        if len(self._ordering) != 1:
+            return np.full(rows.num_rows, not self._ordering)
+        values = rows[self._ordering[0]]
+        if pa.types.is_int32(values.type):
+            return np.asarray(pc.fill_null(pc.equal(values, 0), True))
+        return np.asarray(values.is_null())
+
+    def _deletes(self, block: LogBlock, path: str) -> pa.Table:
+        deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
+        count = len(deletes)
+        ordering = self._ordering_of(deletes, block.headers.get(HeaderKey.SCHEMA))
+        kinds = np.full(count, EntryKind.DELETE, np.int8)
+        if ordering is not None:
+            kinds[np.asarray(deletes.ordering.is_valid())] = EntryKind.DELETE_RECORD
+        given = {KIND: pa.array(kinds), RECORD_KEY: deletes.record_keys, **(ordering or {})}
+        columns = [given[field.name] if field.name in given else _empty(field, count) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _ordering_of(self, deletes: DeleteRecords, block_schema: str | None) -> dict[str, pa.Array] | None:
+        """Ordering values by field; None if none of the deletes has one of the fields' types: then they always win.
+
+        `block_schema` tells the types that the fields had: values are widened as the rows logged beside them are.
+        """
+        ordering = deletes.ordering
+        if not self._ordering or ordering.null_count == len(ordering):
+            return None
+        parts: Sequence[pa.Array] = ordering.flatten() if pa.types.is_struct(ordering.type) else [ordering]
+        if len(parts) != len(self._ordering):
+            return None
+        values: dict[str, pa.Array] = {}
+        for name, part in zip(self._ordering, parts, strict=True):
+            wanted = self._row_schema.field(name).type
+            if not _is_comparable(part, wanted) and not _was_widened(part, wanted, name, block_schema):
+                return None
+            values[name] = pc.cast(part, wanted, safe=False) if part.null_count < len(part) else _nulls(wanted, part)
+        return values
+
+
+def _is_comparable(found: pa.Array, wanted: pa.DataType) -> bool:
+    """Whether the JVM compares values of the two types: they are of one Java class."""
+    if found.type.equals(wanted) or found.null_count == len(found):
+        return True
+    if pa.types.is_timestamp(wanted) and pa.types.is_int64(found.type):
+        return True
+    if pa.types.is_date32(wanted) and pa.types.is_int32(found.type):
+        return True
+    kinds = (pa.types.is_timestamp, pa.types.is_decimal, pa.types.is_time, pa.types.is_binary, pa.types.is_string)
+    return any(is_kind(found.type) and is_kind(wanted) for is_kind in kinds)
+
+
+def _was_widened(found: pa.Array, wanted: pa.DataType, name: str, block_schema: str | None) -> bool:
+    """Whether the numbers are of the type that the field had when they were logged, and it got a wider one since."""
+    is_number = (pa.types.is_integer, pa.types.is_floating)
+    if block_schema is None or not all(any(is_kind(kind) for is_kind in is_number) for kind in (found.type, wanted)):
+        return False
+    logged = arrow_schema(block_schema)
+    return name in logged.names and bool(logged.field(name).type.equals(found.type))
+
+
+def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:
+    return pa.nulls(len(like), wanted)
+
+
+def _empty(field: pa.Field, count: int) -> pa.Array:
+    """What a delete has in a column of rows: nothing."""
+    return blanks(field.type, count, is_null=not field.name.startswith(HAS))
+
+
+def delete_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.StringArray]:
+    """The keys of delete blocks, block by block."""
+    for block in blocks:
+        if block.block_type is BlockType.DELETE:
+            found = block.read(store)
+            path = store.uri(block.path)
+            yield DeleteRecords.parse(found.content, path=path, offset=found.content_offset).record_keys
+
+
+def row_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.ChunkedArray]:
+    """The keys of data blocks, block by block."""
+    for block in blocks:
+        if block.block_type.holds_data:
+            found = block.read(store)
+            yield read_data_block(found, path=store.uri(block.path), columns=[RECORD_KEY])[RECORD_KEY]

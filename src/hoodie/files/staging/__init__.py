@@ -1,0 +1,1 @@
+"""Changes of a write, staged as Arrow files between two steps of the write, and spilled tables."""

@@ -1,0 +1,262 @@
+"""Staged changes: the incoming rows of one write, spilled once, read back by the tasks that need them.
+
+A write evaluates the caller's data exactly once. What it holds goes to Arrow IPC files under `.hoodie/.temp`, cut into
+runs of one partition path each, so that looking up keys and writing files can read just their part, in any order, as
+often as they like. The folder is named by the writer, and belongs to no instant: bad input shows before the timeline is
+touched. Its name tells whose it is, so that the next writer can remove what a dead one left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.keys.key_hash import HASH_END, spread
+from hoodie.storage import Store
+from hoodie.timeline.owner import Owner
+
+_FLUSH_BYTES = 32 * 1024 * 1024
+"""Arrow bytes a stage writer gathers before it cuts them into runs."""
+
+_STAGE_PREFIX = "stage-"
+_STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
+
+_HASHED_BYTES_MIN = 8 * 1024 * 1024
+_HASH_SLICES = 16
+
+_PLACE = "_hoodie_place"
+
+HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedRun:
+    """Consecutive staged rows of one partition path: record batch number `batch` of the file `path`.
+
+    `start` is the ordinal of its first row among all staged rows of the write.
+    """
+
+    path: str
+    batch: int
+    partition_path: str
+    rows: int
+    size_bytes: int
+    start: int = 0
+    hash_start: int = 0
+    hash_end: int = HASH_END
+    """The hashes of its keys (`records.keys.record_keys.key_hash.spread`) lie in `[hash_start, hash_end)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedHits:
+    """Where an index found staged rows: record batch `batch` of `path`, for one file group.
+
+    The batch has the ordinals of the rows, ascending from `first` to `last`, and the route each takes there.
+    """
+
+    path: str
+    batch: int
+    partition_path: str
+    file_id: str
+    updates: int
+    moves: int
+    first: int
+    last: int
+
+
+@contextlib.contextmanager
+def stage_folder(store: Store) -> Iterator[str]:
+    """A folder of our own for one write's staged files, deleted in the end, or else by the next writer."""
+    owner = Owner.new()
+    owner.run()
+    folder = f"{TEMP_FOLDER}/{_STAGE_PREFIX}{owner.short_name}"
+    try:
+        yield folder
+    finally:
+        owner.forget()
+        with contextlib.suppress(Exception):
+            store.delete_folder(folder)
+
+
+def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
+    """Whether the folder holds staged files whose writer is gone.
+
+    A writer of another machine, or in another process that runs, is taken for gone when none of the files is younger
+    than a day: a folder stays unchanged as long as its writer works on other files.
+    """
+    name = folder.rpartition("/")[2]
+    if not name.startswith(_STAGE_PREFIX):
+        return False
+    owner = Owner.parse_short_name(name.removeprefix(_STAGE_PREFIX))
+    running = None if owner is None else owner.is_running()
+    if running is not None:
+        return not running
+    newest_ms = max((info.modified_ms for info in store.list(folder, recursive=True)), default=now_ms)
+    return now_ms - newest_ms > _STAGE_AGE_MS_MAX
+
+
+class RowListener(Protocol):
+    """Who wants to see staged rows in the order in which they are written."""
+
+    def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
+        """The next rows of the file, and the place that each had in the writer's input."""
+        ...
+
+    def flush(self) -> None:
+        """A good moment to write: the writer has just emptied its buffer."""
+        ...
+
+
+class StageWriter:
+    """Cuts batches into runs by partition path and writes them to one IPC file. Memory: 32 MiB of rows, twice."""
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None) -> None:
+        self._path = path
+        self._keys = keys
+        self._sink = store.open_output(path)
+        self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._schema = schema
+        self._buffer: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
+        self._rows = 0
+        self._runs: list[StagedRun] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage one batch of changes."""
+        if batch.num_rows == 0:
+            return
+        self._buffer.append(batch)
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def close(self) -> list[StagedRun]:
+        """Finish the file and return its runs."""
+        self._flush()
+        self._writer.close()
+        self._sink.close()
+        return self._runs
+
+    def _flush(self) -> None:
+        if not self._buffer:
+            return
+        rows = pa.Table.from_batches(self._buffer, self._schema).combine_chunks()
+        self._buffer, self._buffered_bytes = [], 0
+        places = np.arange(self._rows, self._rows + rows.num_rows)
+        self._rows += rows.num_rows
+        rows = rows.append_column(_PLACE, pa.array(places))
+        for partition_path, part in split_by_partition(rows):
+            for hash_start, hash_end, piece in _slices_by_hash(part):
+                placed = piece.combine_chunks().to_batches()[0]
+                batch = placed.select(self._schema.names)
+                run = StagedRun(
+                    path=self._path,
+                    batch=len(self._runs),
+                    partition_path=partition_path,
+                    rows=batch.num_rows,
+                    size_bytes=batch.nbytes,
+                    hash_start=hash_start,
+                    hash_end=hash_end,
+                )
+                self._writer.write_batch(batch)
+                self._runs.append(run)
+                if self._keys is not None:
+                    self._keys.add(batch, placed.column(_PLACE))
+        if self._keys is not None:
+            self._keys.flush()
+
+
+def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+    """Cut a large part by key hash, so that who wants a range of hashes need not read all of it; order is kept."""
+    if rows.nbytes < _HASHED_BYTES_MIN:
+        yield 0, HASH_END, rows
+        return
+    numbers = spread(rows[RECORD_KEY].combine_chunks()) // (HASH_END // _HASH_SLICES)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(_HASH_SLICES + 1))
+    for number in range(_HASH_SLICES):
+        if bounds[number] < bounds[number + 1]:
+            start = number * (HASH_END // _HASH_SLICES)
+            piece = rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
+            yield start, start + HASH_END // _HASH_SLICES, piece
+
+
+def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Cut rows into one table per partition path; inside each the order is kept.
+
+    The tables share no memory: a small one that is kept does not keep the rest.
+    """
+    codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
+    names = codes.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], rows
+        return
+    numbers = np.asarray(codes.indices)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+    for number, name in enumerate(names):
+        yield name, rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
+
+
+class StageReader:
+    """Reads runs and hits back, keeping each IPC file open. Use as a context manager."""
+
+    def __init__(self, store: Store, columns: Sequence[str] | None = None) -> None:
+        self._store = store
+        self._columns = columns
+        self._open: dict[str, tuple[pa.NativeFile, pa.ipc.RecordBatchFileReader]] = {}
+
+    def __enter__(self) -> StageReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source, _reader in self._open.values():
+            source.close()
+
+    def read(self, run: StagedRun | StagedHits) -> pa.RecordBatch:
+        """The batch of one run; only the reader's columns, if it was given some."""
+        return self.read_batch(run.path, run.batch, self._columns if isinstance(run, StagedRun) else None)
+
+    def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """One batch of a staged file; `columns` are those of the first call for this file."""
+        if path not in self._open:
+            source = self._store.open_input(path)
+            options = None
+            if columns is not None:
+                names = pa.ipc.open_file(source).schema.names
+                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+                source.seek(0)
+            self._open[path] = (source, pa.ipc.open_file(source, options=options))
+        return self._open[path][1].get_batch(batch)
+
+
+def write_hits(
+    store: Store, path: str, found: Iterable[tuple[str, str, npt.NDArray[np.int64], npt.NDArray[np.int8]]]
+) -> list[StagedHits]:
+    """Write `(partition path, file id, ordinals ascending, routes)` of several file groups to one file."""
+    hits: list[StagedHits] = []
+    with store.open_output(path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
+        for partition_path, file_id, rows, routes in found:
+            writer.write_batch(pa.record_batch([pa.array(rows), pa.array(routes)], schema=HIT_SCHEMA))
+            updates = int((routes == 0).sum())
+            moves = int((routes == 1).sum())
+            hit = StagedHits(
+                path=path,
+                batch=len(hits),
+                partition_path=partition_path,
+                file_id=file_id,
+                updates=updates,
+                moves=moves,
+                first=int(rows[0]) if len(rows) else 0,
+                last=int(rows[-1]) if len(rows) else -1,
+            )
+            hits.append(hit)
+    return hits

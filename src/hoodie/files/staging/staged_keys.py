@@ -1,0 +1,125 @@
+"""Staged keys: beside the staged rows of a write, just what an index by key needs of them, in groups by bucket.
+
+A bucket's task reads its group only, so that a look-up needs no shuffle and never sees whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.files.staging.staged import StageReader
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.records.change import LEADING, RECORD_KEY
+from hoodie.storage import Store
+
+GROUPS_MAX = 64
+"""Groups of one file: a few dozen tasks keep any cluster busy, and thousands of tiny batches would help nobody."""
+
+ROW = "_hoodie_row"
+"""Column with the ordinals of the rows among all staged rows of the write."""
+PLACE = "_hoodie_place"
+"""Column with numbers that ascend as the rows did in the caller's data: staging puts rows in another order."""
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroups:
+    """How keys are put in groups: all keys of a bucket are in group `bucket % count`. Picklable."""
+
+    buckets: int
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return min(self.buckets, GROUPS_MAX)
+
+    def split(self, keys: pa.StringArray) -> Iterator[tuple[int, Rows]]:
+        """Groups that have keys, and which rows these are; inside a group the order is kept."""
+        groups = file_group_index(keys, self.buckets) % self.count
+        order = np.argsort(groups, kind="stable")
+        bounds = np.searchsorted(groups[order], np.arange(self.count + 1))
+        for group in range(self.count):
+            if bounds[group] < bounds[group + 1]:
+                yield group, order[bounds[group] : bounds[group + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStage:
+    """What is staged of the keys: their groups, and further columns of the change batches that the index looks at."""
+
+    groups: KeyGroups
+    columns: tuple[str, ...] = ()
+
+    def schema(self, changes: pa.Schema) -> pa.Schema:
+        """Schema of staged keys: the leading columns, the further ones, and two numbers within the file of rows."""
+        names = list(dict.fromkeys([*LEADING, *self.columns]))
+        numbers = [pa.field(name, pa.int64(), False) for name in (ROW, PLACE)]
+        return pa.schema([*(changes.field(name) for name in names), *numbers])
+
+
+@dataclass(frozen=True, slots=True)
+class StagedKeys:
+    """Keys of one group: record batch `batch` of `path`. `start` is the ordinal of the first row of their file."""
+
+    path: str
+    batch: int
+    group: int
+    rows: int
+    start: int = 0
+
+
+class KeyWriter:
+    """Writes the keys of one task's staged rows to one IPC file. Memory: the keys since the last flush."""
+
+    def __init__(self, store: Store, path: str, changes: pa.Schema, stage: KeyStage) -> None:
+        self._path = path
+        self._stage = stage
+        self._schema = stage.schema(changes)
+        self._sink = store.open_output(path)
+        self._writer = pa.ipc.new_file(self._sink, self._schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._pending: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._written: list[StagedKeys] = []
+
+    def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
+        """See `RowListener.add`."""
+        numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows))
+        self._rows += batch.num_rows
+        columns = [batch.column(name) for name in self._schema.names[:-2]]
+        self._pending.append(pa.RecordBatch.from_arrays([*columns, numbers, places], schema=self._schema))
+
+    def flush(self) -> None:
+        """Write what was added, in groups."""
+        if not self._pending:
+            return
+        rows = pa.Table.from_batches(self._pending, self._schema).combine_chunks()
+        self._pending = []
+        for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
+            self._writer.write_batch(rows.take(pa.array(members)).combine_chunks().to_batches()[0])
+            self._written.append(StagedKeys(self._path, len(self._written), group, len(members)))
+
+    def close(self) -> list[StagedKeys]:
+        """Finish the file and return what is in it."""
+        self.flush()
+        self._writer.close()
+        self._sink.close()
+        return self._written
+
+
+def read_keys(store: Store, found: Sequence[StagedKeys]) -> pa.Table:
+    """Staged keys as one table; `ROW` and `PLACE` count over all files of the write."""
+    batches = []
+    with StageReader(store) as reader:
+        for keys in found:
+            batch = reader.read_batch(keys.path, keys.batch)
+            for name in (ROW, PLACE):
+                numbers = pa.array(np.asarray(batch.column(name)) + keys.start)
+                batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), numbers)
+            batches.append(batch)
+    return pa.Table.from_batches(batches).combine_chunks()

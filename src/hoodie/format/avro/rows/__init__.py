@@ -1,0 +1,9 @@
+"""Bare Avro binary rows to Arrow tables and back, a column at a time (docs/format/table.md §4.3)."""
+
+from __future__ import annotations
+
+from hoodie.format.avro.rows.decode import decode_rows
+from hoodie.format.avro.rows.encode import encode_rows
+from hoodie.format.avro.rows.layout import arrow_schema
+
+__all__ = ["arrow_schema", "decode_rows", "encode_rows"]

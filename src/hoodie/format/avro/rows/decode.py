@@ -1,0 +1,251 @@
+"""Bare Avro rows to Arrow, a column at a time: no Python object for a row or a value.
+
+Avro 1.11 specification, "Binary encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
+from hoodie.format.avro.rows.layout import Kind, Layout, arrow_schema, row_layout
+from hoodie.format.avro.rows.skip import item_places, skip_value
+from hoodie.format.avro.rows.spread import spread
+
+_GROUP_BYTES = 4 * 1024 * 1024
+_GROUP_ROWS = 16 * 1024
+_DECIMAL_BYTES_MAX = 16
+
+
+def decode_rows(
+    content: Any,
+    starts: Int64Array,
+    ends: Int64Array,
+    avro_schema: str,
+    *,
+    columns: Collection[str] | None = None,
+    path: str,
+    offset: int = 0,
+) -> pa.Table:
+    """Decode rows that lie at `[start, end)` in a buffer, ascending and without overlap, as bare Avro records.
+
+    The types are those of `avro_to_arrow`; only those of `columns` that the schema has are made, in its order, and the
+    others are passed over. `path` and `offset` (of the buffer in its file) are for errors.
+
+    Memory: what is returned, and a few times 4 MiB (more where one row is larger).
+
+    Raises:
+        CorruptFileError: the bytes are no rows of the schema, whatever is wrong with them.
+        UnsupportedError: the schema has a type that no table has.
+    """
+    schema, layout = arrow_schema(avro_schema), row_layout(avro_schema)
+    wanted = [columns is None or name in columns for name in schema.names]
+    chosen = pa.schema([field for field, is_wanted in zip(schema, wanted, strict=True) if is_wanted])
+    view = memoryview(content).cast("B")
+    tables = []
+    first = 0
+    while first < len(starts):
+        fitting = int(np.searchsorted(ends, starts[first] + _GROUP_BYTES, side="right"))
+        stop = min(max(fitting, first + 1), first + _GROUP_ROWS)
+        begin = int(starts[first])
+        source = Source.of_range(view, begin, int(ends[stop - 1]), path=path, origin=offset)
+        cursor = Cursor(source, starts[first:stop] - begin, ends[first:stop] - begin)
+        try:
+            arrays = _fields(layout, cursor, wanted)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=chosen)
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"impossible values: {error}", path=path, offset=offset + begin) from error
+        left = cursor.position != cursor.end
+        if left.any():
+            cursor.fail("a record is longer than its schema says", left)
+        tables.append(batch)
+        first = stop
+    return pa.Table.from_batches(tables, chosen)
+
+
+def _fields(layout: Layout, cursor: Cursor, wanted: list[bool]) -> list[pa.Array]:
+    arrays = []
+    for child, is_wanted in zip(layout.children, wanted, strict=True):
+        if is_wanted:
+            arrays.append(decode(child, cursor))
+        else:
+            skip_value(child, cursor)
+    return arrays
+
+
+def decode(layout: Layout, cursor: Cursor) -> pa.Array:
+    """Decode one value of each row; the cursor moves behind them."""
+    return _DECODERS[layout.kind](layout, cursor)
+
+
+def _boolean(layout: Layout, cursor: Cursor) -> pa.Array:
+    found = cursor.read_bytes()
+    if len(found) and found.max() > 1:
+        cursor.fail("a boolean is neither 0 nor 1", found > 1)
+    return pa.array(found.view(np.bool_), layout.arrow)
+
+
+def _int(layout: Layout, cursor: Cursor) -> pa.Array:
+    found = cursor.read_varints()
+    narrow = found.astype(np.int32)
+    beyond = narrow != found
+    if beyond.any():
+        cursor.fail("an int has more than 32 bits", beyond)
+    return _numbers(found if layout.arrow.bit_width == 64 else narrow, layout.arrow)
+
+
+def _long(layout: Layout, cursor: Cursor) -> pa.Array:
+    return _numbers(cursor.read_varints(), layout.arrow)
+
+
+def _float(layout: Layout, cursor: Cursor) -> pa.Array:
+    found = cursor.read_numbers("<f4" if layout.kind is Kind.FLOAT else "<f8")
+    return _numbers(found.astype(np.float64 if layout.arrow == pa.float64() else np.float32), layout.arrow)
+
+
+def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType, length: int | None = None) -> pa.Array:
+    """A column over the memory of fixed-width values without nulls; decimals and times are checked."""
+    array = pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+        array.validate(full=True)
+    return array
+
+
+def _bytes(layout: Layout, cursor: Cursor) -> pa.Array:
+    pieces = _pieces(cursor.source, *cursor.skip_piece())
+    return pieces if layout.arrow == pa.binary() else pieces.cast(layout.arrow)
+
+
+def _pieces(source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
+    """Pieces of the buffer as a column: a column of the pieces and what lies between, of which each second is taken."""
+    if not len(starts):
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = starts + lengths
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(source.data)]
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
+
+
+def _fixed(layout: Layout, cursor: Cursor) -> pa.Array:
+    size = layout.size_bytes or 0
+    start = cursor.skip(size)
+    if not size:
+        return pa.repeat(pa.scalar(b"", layout.arrow), len(cursor))
+    return _numbers(cursor.source.words(f"V{size}")[start].view(np.uint8), layout.arrow, len(start))
+
+
+def _enum(layout: Layout, cursor: Cursor) -> pa.Array:
+    found = cursor.read_varints()
+    unknown = (found < 0) | (found >= len(layout.names))
+    if unknown.any():
+        cursor.fail("an enum has no symbol of this number", unknown)
+    return pa.array(layout.names, pa.string()).take(pa.array(found))
+
+
+def _decimal_bytes(layout: Layout, cursor: Cursor) -> pa.Array:
+    starts, lengths = cursor.skip_piece()
+    wrong = (lengths < 1) | (lengths > _DECIMAL_BYTES_MAX)
+    if wrong.any():
+        cursor.fail("a decimal has no byte, or more than 16", wrong)
+    return _decimal(layout, cursor.source, starts, lengths)
+
+
+def _decimal_fixed(layout: Layout, cursor: Cursor) -> pa.Array:
+    size = layout.size_bytes or 0
+    starts = cursor.skip(size)
+    spare = max(0, size - _DECIMAL_BYTES_MAX)
+    data = cursor.source.data
+    sign = np.where(data[starts + spare] >= 0x80, 0xFF, 0)
+    for place in range(spare):
+        beyond = data[starts + place] != sign
+        if beyond.any():
+            cursor.fail("a decimal has more than 38 digits", beyond)
+    lengths = np.full(len(starts), size - spare, np.int64)
+    return _decimal(layout, cursor.source, starts + spare, lengths)
+
+
+def _decimal(layout: Layout, source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
+    """Big-endian numbers of 1 to 16 bytes as Arrow's little-endian 16 bytes."""
+    words = source.words("<u8")
+    first = words[starts].byteswap().view(np.int64)
+    values = np.empty((len(starts), 2), np.int64)
+    is_long = lengths > 8
+    values[:, 0] = first >> (64 - 8 * np.minimum(lengths, 8))
+    values[:, 1] = values[:, 0] >> 63
+    if is_long.any():
+        ends = starts[is_long] + lengths[is_long]
+        values[is_long, 0] = words[ends - 8].byteswap().view(np.int64)
+        values[is_long, 1] = first[is_long] >> (128 - 8 * lengths[is_long])
+    return _numbers(values, layout.arrow, len(starts))
+
+
+def _record(layout: Layout, cursor: Cursor) -> pa.Array:
+    children = [decode(child, cursor) for child in layout.children]
+    return pa.StructArray.from_arrays(children, fields=layout.arrow.fields)
+
+
+def _union(layout: Layout, cursor: Cursor) -> pa.Array:
+    tags = cursor.read_bytes()
+    null_tag = 2 * layout.null_number if layout.null_number >= 0 else None
+    parts: list[pa.Array] = []
+    places: list[Int64Array] = []
+    known = tags == null_tag if null_tag is not None else np.zeros(len(tags), np.bool_)
+    for number, child in zip(layout.numbers, layout.children, strict=True):
+        is_here = tags == 2 * number
+        if is_here.all():
+            return decode(child, cursor)
+        if is_here.any():
+            rows = np.flatnonzero(is_here)
+            part = cursor.take(rows)
+            parts.append(decode(child, part))
+            places.append(rows)
+            cursor.put(rows, part)
+            known |= is_here
+    if not known.all():
+        cursor.fail("a union has no branch of this number", ~known)
+    return spread(parts, places, len(tags), layout.arrow)
+
+
+def _array(layout: Layout, cursor: Cursor) -> pa.Array:
+    offsets, items = _items(layout, cursor)
+    return pa.ListArray.from_arrays(offsets, decode(layout.children[0], items), type=layout.arrow)
+
+
+def _map(layout: Layout, cursor: Cursor) -> pa.Array:
+    offsets, items = _items(layout, cursor)
+    keys, values = (decode(child, items) for child in layout.children[0].children)
+    return pa.MapArray.from_arrays(offsets, keys, values, type=layout.arrow)
+
+
+def _items(layout: Layout, cursor: Cursor) -> tuple[pa.Array, Cursor]:
+    """Offsets of the lists, and a cursor over all their items."""
+    ends = cursor.end
+    counts, places = item_places(layout.children[0], cursor)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return pa.array(offsets), Cursor(cursor.source, places, np.repeat(ends, counts))
+
+
+_DECODERS: Final[dict[Kind, Callable[[Layout, Cursor], pa.Array]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _int,
+    Kind.LONG: _long,
+    Kind.FLOAT: _float,
+    Kind.DOUBLE: _float,
+    Kind.BYTES: _bytes,
+    Kind.FIXED: _fixed,
+    Kind.DECIMAL_BYTES: _decimal_bytes,
+    Kind.DECIMAL_FIXED: _decimal_fixed,
+    Kind.ENUM: _enum,
+    Kind.ARRAY: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.UNION: _union,
+}

@@ -1,0 +1,233 @@
+"""Arrow columns to bare Avro rows: no Python object for a row or a value.
+
+Avro 1.11 specification, "Binary encoding"; lists and maps become one block each, as Java writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.avro.rows.cursor import BoolArray, Int64Array
+from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
+from hoodie.format.avro.rows.pieces import Pieces, byte_lengths
+
+_GROUP_ROWS = 16 * 1024
+_DECIMAL_BYTES = 16
+
+Present = BoolArray | None
+"""Which rows have a value here at all: the others are null further up. None means every row."""
+
+
+def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> Iterator[pa.LargeBinaryArray]:
+    """Encode rows that have exactly the Arrow schema of an Avro record, some rows at a time and in order.
+
+    `framed` puts each row's length in front of it, as four big-endian bytes. Memory: a few times 16,384 rows.
+
+    Raises:
+        SchemaMismatchError: null, or an enum's unknown symbol, where the schema allows none; the column is named.
+        UnsupportedError: the schema has a type that no table has.
+    """
+    layout = row_layout(avro_schema)
+    for batch in rows.to_batches(max_chunksize=_GROUP_ROWS):
+        out = Pieces(batch.num_rows)
+        for child, column in zip(layout.children, batch.columns, strict=True):
+            _encode(child, column, None, out)
+        yield out.join(framed=framed)
+
+
+def _encode(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    """Add one value to each row that is present."""
+    if layout.kind is Kind.UNION:
+        _union(layout, array, present, out)
+        return
+    if array.null_count and not _is_covered(array, present):
+        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, and its type has no null")
+    _ENCODERS[layout.kind](layout, array, present, out)
+
+
+def _is_covered(array: pa.Array, present: Present) -> bool:
+    """Whether nulls stand only in rows that are not present."""
+    return present is not None and not (_is_null(array) & present).any()
+
+
+def _is_null(array: pa.Array) -> BoolArray:
+    found: BoolArray = array.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    if array.null_count and layout.null_number < 0 and not _is_covered(array, present):
+        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, and its type has no null")
+    child, number = max(zip(layout.children, layout.numbers, strict=True), key=lambda branch: _width(branch[0]))
+    if not array.null_count:
+        out.add_constant(2 * number, present)
+        _encode(child, array, present, out)
+        return
+    valid = ~_is_null(array)
+    tags = np.where(valid, 2 * number, 2 * max(layout.null_number, 0)).astype(np.uint8)
+    out.add_cells(tags[:, None], None if present is None else present[:, None])
+    _encode(child, array, valid if present is None else valid & present, out)
+
+
+def _width(layout: Layout) -> int:
+    """Which of int and long, float and double is the wider one."""
+    return (Kind.INT, Kind.FLOAT, Kind.LONG, Kind.DOUBLE).index(layout.kind) if layout.kind in _NUMBERS else 0
+
+
+def _boolean(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    values = array if not array.null_count else pc.fill_null(array, False)
+    cells = values.to_numpy(zero_copy_only=False).astype(np.bool_, copy=False).view(np.uint8)
+    out.add_cells(cells[:, None], _column(present))
+
+
+def _long(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    stored = np.dtype(f"i{array.type.bit_width // 8}")
+    out.add_varints(_values(array, stored).astype(np.int64, copy=False), present)
+
+
+def _float(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    stored = _values(array, np.dtype(f"f{array.type.bit_width // 8}"))
+    cells = stored.astype("<f4" if layout.kind is Kind.FLOAT else "<f8", copy=False)
+    out.add_cells(np.ascontiguousarray(cells).view(np.uint8).reshape(len(array), cells.itemsize), _column(present))
+
+
+def _values(array: pa.Array, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The memory of a fixed-width column; what stands at nulls is without meaning."""
+    if not len(array):
+        return np.zeros(0, kind)
+    data = np.frombuffer(array.buffers()[1], np.uint8)
+    start = array.offset * kind.itemsize
+    return data[start : start + len(array) * kind.itemsize].view(kind)
+
+
+def _column(present: Present) -> Present:
+    return None if present is None else present[:, None]
+
+
+def _bytes(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    array = _masked(array, present)
+    out.add_varints(byte_lengths(array), present)
+    out.add_bytes(array)
+
+
+def _masked(array: pa.Array, present: Present) -> pa.Array:
+    """The array with null wherever the row is not present."""
+    if present is None or array.null_count == len(array) - np.count_nonzero(present):
+        return array
+    return pc.if_else(pa.array(present), array, pa.scalar(None, array.type))
+
+
+def _fixed(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    size = layout.size_bytes or 0
+    cells = _values(array, np.dtype(f"V{size}")).view(np.uint8) if size else np.zeros(0, np.uint8)
+    out.add_cells(cells.reshape(len(array), size), _wide(present, size))
+
+
+def _wide(present: Present, width: int) -> Present:
+    return None if present is None else np.broadcast_to(present[:, None], (len(present), width))
+
+
+def _enum(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    array = _masked(array, present)
+    numbers = pc.index_in(array, pa.array(layout.names, pa.string()))
+    if numbers.null_count != array.null_count:
+        raise SchemaMismatchError(f"column {layout.path!r} has a value that is no symbol of its enum")
+    out.add_varints(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.int64), present)
+
+
+def _decimal(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    """Big-endian unscaled numbers: in bytes 16 of them with their length (Avro takes any sign-extended length)."""
+    cells = _values(array, np.dtype("V16")).view(np.uint8).reshape(len(array), _DECIMAL_BYTES)[:, ::-1]
+    size = _DECIMAL_BYTES if layout.size_bytes is None else layout.size_bytes
+    if layout.size_bytes is None:
+        out.add_constant(2 * size, present)
+    if size > _DECIMAL_BYTES:
+        sign = np.where(cells[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
+        cells = np.hstack([np.repeat(sign, size - _DECIMAL_BYTES, axis=1), cells])
+    out.add_cells(cells[:, cells.shape[1] - size :], _wide(present, size))
+
+
+def _record(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    for place, child in enumerate(layout.children):
+        _encode(child, array.field(place), present, out)
+
+
+def _array(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    starts, counts = _item_ranges(array, present)
+    items = Pieces(int(counts.sum()))
+    _encode(layout.children[0], _items(array.values, starts, counts), None, items)
+    _add_blocks(counts, items, present, out)
+
+
+def _map(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    starts, counts = _item_ranges(array, present)
+    entries = Pieces(int(counts.sum()))
+    for child, column in zip(layout.children[0].children, (_map_child(array, 0), _map_child(array, 1)), strict=True):
+        _encode(child, _items(column, starts, counts), None, entries)
+    _add_blocks(counts, entries, present, out)
+
+
+def _map_child(array: pa.MapArray, place: int) -> pa.Array:
+    """All keys or all values, of which the offsets of the map select."""
+    return array.keys if place == 0 else array.items
+
+
+def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Array]:
+    """Where the items of each row begin among all items, and how many they are; none where there is no list."""
+    if not len(array):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    counts = np.diff(offsets)
+    return offsets[:-1], counts if present is None else np.where(present, counts, 0)
+
+
+def _items(values: pa.Array, starts: Int64Array, counts: Int64Array) -> pa.Array:
+    """The items of all rows, without those that belong to none."""
+    total = int(counts.sum())
+    if not total:
+        return values.slice(0, 0)
+    used = starts[counts > 0]
+    first, last = int(used[0]), int(used[-1] + counts[counts > 0][-1])
+    if last - first == total:
+        return values.slice(first, total)
+    behind = np.cumsum(counts)
+    places = np.arange(total) + np.repeat(starts - (behind - counts), counts)
+    return values.take(pa.array(places))
+
+
+def _add_blocks(counts: Int64Array, items: Pieces, present: Present, out: Pieces) -> None:
+    """Add each row's items as one block, and the zero that ends a list."""
+    encoded = items.join()
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    bounds = np.frombuffer(encoded.buffers()[1], np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
+    buffers = [None, pa.py_buffer(bounds[offsets]), encoded.buffers()[2]]
+    out.add_varints(counts, counts > 0)
+    out.add_bytes(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers))
+    out.add_constant(0, present)
+
+
+_NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE})
+_ENCODERS: Final[dict[Kind, Callable[[Layout, pa.Array, Present, Pieces], None]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _long,
+    Kind.LONG: _long,
+    Kind.FLOAT: _float,
+    Kind.DOUBLE: _float,
+    Kind.BYTES: _bytes,
+    Kind.FIXED: _fixed,
+    Kind.DECIMAL_BYTES: _decimal,
+    Kind.DECIMAL_FIXED: _decimal,
+    Kind.ENUM: _enum,
+    Kind.ARRAY: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.UNION: _union,
+}

@@ -1,0 +1,160 @@
+"""How the fields of a row lie in its Avro bytes: a tree made once for each schema text.
+
+Avro 1.11 specification, "Schema Declaration" and "Names"; the Arrow types are those of `avro_schema.avro_to_arrow`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.avro.schema import avro_to_arrow
+
+
+class Kind(Enum):
+    """How a value is encoded."""
+
+    BOOLEAN = auto()
+    INT = auto()
+    LONG = auto()
+    FLOAT = auto()
+    DOUBLE = auto()
+    BYTES = auto()
+    FIXED = auto()
+    DECIMAL_BYTES = auto()
+    DECIMAL_FIXED = auto()
+    ENUM = auto()
+    ARRAY = auto()
+    MAP = auto()
+    RECORD = auto()
+    UNION = auto()
+
+
+_PRIMITIVES: Final = {
+    "boolean": Kind.BOOLEAN,
+    "int": Kind.INT,
+    "long": Kind.LONG,
+    "float": Kind.FLOAT,
+    "double": Kind.DOUBLE,
+    "string": Kind.BYTES,
+    "bytes": Kind.BYTES,
+}
+_FIXED_BYTES: Final = {Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One type: `kind` says how its bytes are, `arrow` what it becomes.
+
+    `children` are a record's fields, a union's branches that are not null, an array's item, or a map's entry (a record
+    of key and value). `names` are a record's field names or an enum's symbols. Of a union, `numbers` are the branch
+    numbers of `children` and `null_number` that of null, or -1. `size_bytes` is what every value takes, or None.
+    """
+
+    kind: Kind
+    arrow: pa.DataType
+    path: str
+    children: tuple[Layout, ...] = ()
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    null_number: int = -1
+    size_bytes: int | None = None
+
+
+@lru_cache(maxsize=64)
+def arrow_schema(avro_schema: str) -> pa.Schema:
+    """Return the Arrow schema of an Avro record's JSON text; parsed once for each text.
+
+    Raises:
+        UnsupportedError: as `avro_to_arrow`.
+    """
+    return avro_to_arrow(avro_schema)
+
+
+@lru_cache(maxsize=64)
+def row_layout(avro_schema: str) -> Layout:
+    """Return the layout of an Avro record's JSON text; made once for each text.
+
+    Raises:
+        UnsupportedError: a type has no Arrow form, or takes no bytes.
+    """
+    return _Maker().make(json.loads(avro_schema), pa.struct(list(arrow_schema(avro_schema))), "", "")
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Walks Avro JSON and Arrow type side by side; knows the named types met so far."""
+
+    named: dict[str, tuple[Any, str]] = field(default_factory=dict)
+
+    def make(self, avro: Any, arrow: pa.DataType, namespace: str, path: str) -> Layout:
+        if isinstance(avro, list):
+            return self._union(avro, arrow, namespace, path)
+        if isinstance(avro, str):
+            if avro in _PRIMITIVES:
+                return self._primitive(avro, arrow, path)
+            return self._reference(avro, arrow, namespace, path)
+        kind = avro["type"]
+        if isinstance(kind, dict | list):
+            return self.make(kind, arrow, namespace, path)
+        if kind == "array":
+            item = self.make(avro["items"], arrow.value_type, namespace, f"{path}.element")
+            return Layout(Kind.ARRAY, arrow, path, (self._visible(item),))
+        if kind == "map":
+            key = Layout(Kind.BYTES, pa.string(), f"{path}.key")
+            value = self.make(avro["values"], arrow.item_type, namespace, f"{path}.value")
+            entry = pa.struct([arrow.key_field, arrow.item_field])
+            return Layout(Kind.MAP, arrow, path, (Layout(Kind.RECORD, entry, path, (key, value)),))
+        if kind in ("record", "error", "fixed", "enum"):
+            return self._definition(kind, avro, arrow, namespace, path)
+        if kind == "bytes" and avro.get("logicalType") == "decimal":
+            return Layout(Kind.DECIMAL_BYTES, arrow, path)
+        return self.make(kind, arrow, namespace, path)
+
+    def _primitive(self, name: str, arrow: pa.DataType, path: str) -> Layout:
+        kind = _PRIMITIVES[name]
+        return Layout(kind, arrow, path, size_bytes=_FIXED_BYTES.get(kind))
+
+    def _visible(self, item: Layout) -> Layout:
+        """Refuse items of no bytes: a few bytes of a file could claim any number of them."""
+        if item.size_bytes == 0:
+            raise UnsupportedError(f"column {item.path!r}: list items of no bytes")
+        return item
+
+    def _union(self, branches: list[Any], arrow: pa.DataType, namespace: str, path: str) -> Layout:
+        numbers = tuple(number for number, branch in enumerate(branches) if branch != "null")
+        null_number = branches.index("null") if "null" in branches else -1
+        children = tuple(self.make(branches[number], arrow, namespace, path) for number in numbers)
+        return Layout(Kind.UNION, arrow, path, children, numbers=numbers, null_number=null_number)
+
+    def _definition(self, kind: str, avro: Any, arrow: pa.DataType, namespace: str, path: str) -> Layout:
+        name = avro["name"]
+        space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
+        full_name = name if "." in name else f"{space}.{name}".lstrip(".")
+        self.named.setdefault(full_name, (avro, namespace))
+        if kind == "enum":
+            return Layout(Kind.ENUM, arrow, path, names=tuple(avro["symbols"]))
+        if kind == "fixed":
+            fixed = Kind.DECIMAL_FIXED if pa.types.is_decimal(arrow) else Kind.FIXED
+            return Layout(fixed, arrow, path, size_bytes=avro["size"])
+        if not avro["fields"]:
+            raise UnsupportedError(f"column {path!r}: a record without fields")
+        children = tuple(
+            self.make(child["type"], arrow.field(place).type, space, f"{path}.{child['name']}".lstrip("."))
+            for place, child in enumerate(avro["fields"])
+        )
+        sizes = [child.size_bytes for child in children]
+        size = None if None in sizes else sum(size for size in sizes if size is not None)
+        names = tuple(child["name"] for child in avro["fields"])
+        return Layout(Kind.RECORD, arrow, path, children, names=names, size_bytes=size)
+
+    def _reference(self, name: str, arrow: pa.DataType, namespace: str, path: str) -> Layout:
+        full_name = name if "." in name else f"{namespace}.{name}".lstrip(".")
+        avro, space = self.named.get(full_name) or self.named[name]
+        return self.make(avro, arrow, space, path)

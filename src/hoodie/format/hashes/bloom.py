@@ -1,0 +1,275 @@
+"""Bloom filters over record keys, as base file footers and the metadata table hold them.
+
+On-disk format: docs/format/table.md §3.6 (footer keys), §7 (bytes, hashing, sizing).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.hashes.murmur import chained_hashes
+
+FOOTER_KEY: Final = "org.apache.hudi.bloomfilter"
+OLD_FOOTER_KEY: Final = "com.uber.hoodie.bloomfilter"
+TYPE_FOOTER_KEY: Final = "hoodie_bloom_filter_type_code"
+MIN_KEY_FOOTER_KEY: Final = "hoodie_min_record_key"
+MAX_KEY_FOOTER_KEY: Final = "hoodie_max_record_key"
+
+DEFAULT_ENTRIES: Final = 60_000
+DEFAULT_FALSE_POSITIVE_RATE: Final = 1e-9
+DEFAULT_ENTRIES_MAX: Final = 100_000
+
+_HEADER: Final = struct.Struct(">iibi")  # version -1, hash functions, hash type, bits
+_OLD_HEADER: Final = struct.Struct(">ii")  # hash functions, bits; the hash type is JENKINS
+_DYNAMIC_HEADER: Final = struct.Struct(">iii")  # keys per row, keys in the last row, rows
+_VERSION: Final = -1
+_JENKINS: Final = 0
+_MURMUR: Final = 1
+# So few hashes already refuse nearly every absent key; only keys that pass them are hashed to the end.
+_FIRST_HASHES: Final = 4
+
+Bits = npt.NDArray[np.uint8]
+
+
+class BloomFilterType(StrEnum):
+    """Layout of a filter's bytes. On disk (`hoodie_bloom_filter_type_code`): do not change."""
+
+    SIMPLE = "SIMPLE"
+    DYNAMIC = "DYNAMIC_V0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BloomFilter:
+    """A bloom filter: rows of `bit_count` bits each, of which a SIMPLE one has exactly one.
+
+    `entries_per_row` and `entries_in_last_row` are counts of keys and belong to DYNAMIC filters (0 otherwise).
+    """
+
+    filter_type: BloomFilterType
+    hash_count: int
+    bit_count: int
+    rows: tuple[Bits, ...]
+    entries_per_row: int = 0
+    entries_in_last_row: int = 0
+    hash_type: int = _MURMUR
+
+    @classmethod
+    def parse(
+        cls, text: str | bytes, filter_type: BloomFilterType | str | None = None, *, path: str = "<memory>"
+    ) -> BloomFilter:
+        """Parse the Base64 text of a footer; `filter_type` is the type code beside it, None (absent) means SIMPLE.
+
+        Raises:
+            CorruptFileError: not Base64, an unknown type, or sizes that do not fit the bytes.
+        """
+        try:
+            data = base64.b64decode(text, validate=True)
+            kind = BloomFilterType((filter_type or BloomFilterType.SIMPLE).upper())
+        except ValueError as error:
+            raise CorruptFileError(f"a bloom filter in Base64 expected: {error}", path=path) from error
+        reader = _Reader(data, path)
+        found = reader.read_row() if kind is BloomFilterType.SIMPLE else reader.read_dynamic()
+        reader.expect_end()
+        return found
+
+    @classmethod
+    def build(
+        cls,
+        keys: pa.Array | pa.ChunkedArray,
+        *,
+        filter_type: BloomFilterType = BloomFilterType.DYNAMIC,
+        entries: int = DEFAULT_ENTRIES,
+        false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE,
+        entries_max: int = DEFAULT_ENTRIES_MAX,
+    ) -> BloomFilter:
+        """Build the filter that the JVM builds when it adds `keys` (non-null strings) in this order.
+
+        `entries` is the expected number of keys (per row if DYNAMIC); a DYNAMIC filter adds rows until they hold
+        `entries_max` keys. Memory: a byte for each bit of the filter, about 43 per entry at the default rate, and one
+        chunk of keys.
+
+        Raises:
+            ValueError: `entries` below 1, or a rate that is not between 0 and 1.
+        """
+        if entries < 1 or not 0 < false_positive_rate < 1:
+            raise ValueError(f"entries >= 1 and 0 < rate < 1 expected, found {entries} and {false_positive_rate}")
+        bit_count = math.ceil(entries * -math.log(false_positive_rate) / (math.log(2) * math.log(2)))
+        hash_count = math.ceil(math.log(2) * bit_count / entries)
+        key_count = len(keys)
+        row_of_key = np.zeros(key_count, dtype=np.int64)
+        row_count, in_last_row = 1, 0
+        if filter_type is BloomFilterType.DYNAMIC:
+            row_of_key, row_count, in_last_row = _assign_rows(key_count, entries, entries_max)
+        bits = np.zeros((row_count, (bit_count + 7) // 8 * 8), dtype=np.uint8)
+        for start, order, hashes in chained_hashes(_single_array(keys), hash_count):
+            rows = row_of_key[start + order.astype(np.int64)]
+            for values in hashes:
+                bits[rows, _positions(values, bit_count)] = 1
+        return cls(
+            filter_type=filter_type,
+            hash_count=hash_count,
+            bit_count=bit_count,
+            rows=tuple(np.packbits(row, bitorder="little") for row in bits),
+            entries_per_row=entries if filter_type is BloomFilterType.DYNAMIC else 0,
+            entries_in_last_row=in_last_row,
+        )
+
+    @classmethod
+    def saturated(cls) -> BloomFilter:
+        """Return the smallest filter that answers "maybe" to every key: one hash, eight bits, all set.
+
+        It is DYNAMIC because a SIMPLE one makes the bloom index of the JVM's metadata table fail under default
+        settings (docs/decisions/0001-bloom-footers.md).
+        """
+        return cls(
+            filter_type=BloomFilterType.DYNAMIC,
+            hash_count=1,
+            bit_count=8,
+            rows=(np.array([0xFF], dtype=np.uint8),),
+            entries_per_row=1,
+            entries_in_last_row=1,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Write the filter's bytes."""
+        header = _HEADER.pack(_VERSION, self.hash_count, self.hash_type, self.bit_count)
+        rows = b"".join(header + row.tobytes() for row in self.rows)
+        if self.filter_type is BloomFilterType.SIMPLE:
+            return rows
+        return header + _DYNAMIC_HEADER.pack(self.entries_per_row, self.entries_in_last_row, len(self.rows)) + rows
+
+    def to_base64(self) -> str:
+        """Write the text of a footer."""
+        return base64.b64encode(self.to_bytes()).decode("ascii")
+
+    def may_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """Tell for each key (non-null string) whether it may have been added; False is certain.
+
+        A filter with the hash of very old releases answers True to everything: right, though of no help.
+        """
+        if self.hash_type != _MURMUR:
+            return np.ones(len(keys), dtype=np.bool_)
+        flat = _single_array(keys)
+        found = self._pass(flat, min(_FIRST_HASHES, self.hash_count))
+        if self.hash_count > _FIRST_HASHES and found.any():
+            survivors = np.flatnonzero(found)
+            found[survivors] = self._pass(flat.take(pa.array(survivors)), self.hash_count)
+        return found
+
+    def _pass(self, keys: pa.Array, hash_count: int) -> npt.NDArray[np.bool_]:
+        found = np.zeros(len(keys), dtype=np.bool_)
+        for start, order, hashes in chained_hashes(keys, hash_count):
+            has_all = np.ones((len(self.rows), len(order)), dtype=np.bool_)
+            for values in hashes:
+                positions = _positions(values, self.bit_count)
+                masks = np.left_shift(1, positions & 7, dtype=np.uint8, casting="unsafe")
+                for row, bits in enumerate(self.rows):
+                    has_all[row] &= (bits[positions >> 3] & masks) != 0
+            found[start + order.astype(np.int64)] = has_all.any(axis=0)
+        return found
+
+
+def footer_entries(bloom: BloomFilter | None, *, min_key: str, max_key: str) -> Mapping[str, str]:
+    """Return the footer entries of a base file whose keys lie between `min_key` and `max_key` (both inclusive)."""
+    entries = {MIN_KEY_FOOTER_KEY: min_key, MAX_KEY_FOOTER_KEY: max_key}
+    if bloom is None:
+        return entries
+    return entries | {FOOTER_KEY: bloom.to_base64(), TYPE_FOOTER_KEY: bloom.filter_type.value}
+
+
+def _single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+
+
+def _positions(hashes: npt.NDArray[np.uint32], bit_count: int) -> npt.NDArray[np.uint32]:
+    """Bit of each hash: the absolute value of the signed remainder, as Java computes it."""
+    magnitudes = np.abs(hashes.view(np.int32)).view(np.uint32)  # the least int32 stays 2**31 in both readings
+    return magnitudes % np.uint32(bit_count)
+
+
+def _assign_rows(key_count: int, entries: int, entries_max: int) -> tuple[npt.NDArray[np.int64], int, int]:
+    """Which row takes the i-th key; the number of rows; the number of keys counted for the last row."""
+    row_max = max(1, math.ceil(entries_max / entries))
+    row_count = min(row_max, max(1, math.ceil(key_count / entries)))
+    row_of_key = np.arange(key_count, dtype=np.int64) // entries
+    overflow = np.arange(max(0, key_count - row_max * entries), dtype=np.int64)
+    # Past the maximum, keys go round; the JVM gives the first row the first two of them.
+    row_of_key[key_count - len(overflow) :] = np.maximum(overflow - 1, 0) % row_count
+    return row_of_key, row_count, key_count - (row_count - 1) * entries
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Bounded reads of a filter's bytes."""
+
+    data: bytes
+    path: str
+    offset: int = 0
+
+    def read_row(self) -> BloomFilter:
+        """Read one SIMPLE filter, under the present or the old header."""
+        hash_count, hash_type, bit_count = self._read_header()
+        content = self._take((bit_count + 7) // 8)
+        return BloomFilter(
+            filter_type=BloomFilterType.SIMPLE,
+            hash_count=hash_count,
+            hash_type=hash_type,
+            bit_count=bit_count,
+            rows=(np.frombuffer(content, dtype=np.uint8),),
+        )
+
+    def read_dynamic(self) -> BloomFilter:
+        hash_count, hash_type, bit_count = self._read_header()
+        per_row, in_last_row, row_count = _DYNAMIC_HEADER.unpack(self._take(_DYNAMIC_HEADER.size))
+        if row_count < 1 or row_count > len(self.data):
+            raise self._corrupt(f"at least one row of bits expected, found {row_count}")
+        rows = [self.read_row() for _ in range(row_count)]
+        if any((row.hash_count, row.hash_type, row.bit_count) != (hash_count, hash_type, bit_count) for row in rows):
+            raise self._corrupt(f"rows of {bit_count} bits and {hash_count} hashes expected, found others")
+        return BloomFilter(
+            filter_type=BloomFilterType.DYNAMIC,
+            hash_count=hash_count,
+            hash_type=hash_type,
+            bit_count=bit_count,
+            rows=tuple(row.rows[0] for row in rows),
+            entries_per_row=per_row,
+            entries_in_last_row=in_last_row,
+        )
+
+    def expect_end(self) -> None:
+        if self.offset != len(self.data):
+            raise self._corrupt(f"the filter's end expected, found {len(self.data) - self.offset} more bytes")
+
+    def _read_header(self) -> tuple[int, int, int]:
+        begin = self.offset
+        hash_count, bit_count = _OLD_HEADER.unpack(self._take(_OLD_HEADER.size))
+        hash_type = _JENKINS
+        if hash_count <= 0:
+            self.offset = begin
+            version, hash_count, hash_type, bit_count = _HEADER.unpack(self._take(_HEADER.size))
+            if version != _VERSION or hash_type not in (_JENKINS, _MURMUR):
+                raise self._corrupt(f"version -1 and hash type 0 or 1 expected, found {version} and {hash_type}")
+        if hash_count < 1 or bit_count < 1:
+            raise self._corrupt(f"at least one hash and one bit expected, found {hash_count} and {bit_count}")
+        return hash_count, hash_type, bit_count
+
+    def _take(self, size: int) -> bytes:
+        chunk = self.data[self.offset : self.offset + size]
+        if len(chunk) != size:
+            raise self._corrupt(f"{size} bytes expected, found {len(chunk)}")
+        self.offset += size
+        return chunk
+
+    def _corrupt(self, message: str) -> CorruptFileError:
+        return CorruptFileError(f"bloom filter: {message}", path=self.path, offset=self.offset)

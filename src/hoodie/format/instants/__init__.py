@@ -1,0 +1,4 @@
+"""Contents of instant files: what a commit, a table service or a rollback stores on the timeline.
+
+The archived timeline stores the same contents in Parquet files.
+"""

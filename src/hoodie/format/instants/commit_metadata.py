@@ -1,0 +1,198 @@
+"""Content of commit, deltacommit and replacecommit instant files, inflight and completed.
+
+JSON on table version 6, an Avro container later on; the bytes tell which.
+On-disk format: docs/format/table.md §2.3, §2.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro.file import RecordSchema, is_avro_file, parse_record, record_to_bytes
+from hoodie.format.instants.write_stat import NULL_COMMIT, RuntimeStats, WriteStat, parse_texts
+from hoodie.format.table.versions import TableVersion
+
+__all__ = ["NULL_COMMIT", "SCHEMA_KEY", "CommitMetadata", "RuntimeStats", "WriteOperation", "WriteStat"]
+
+SCHEMA_KEY: Final = "schema"
+"""Key of `extra_metadata` that holds the table's Avro schema without meta fields."""
+
+
+class WriteOperation(StrEnum):
+    """What a writer was asked to do. On disk (`operationType`): do not change."""
+
+    INSERT = "INSERT"
+    INSERT_PREPPED = "INSERT_PREPPED"
+    UPSERT = "UPSERT"
+    UPSERT_PREPPED = "UPSERT_PREPPED"
+    BULK_INSERT = "BULK_INSERT"
+    BULK_INSERT_PREPPED = "BULK_INSERT_PREPPED"
+    DELETE = "DELETE"
+    DELETE_PREPPED = "DELETE_PREPPED"
+    BOOTSTRAP = "BOOTSTRAP"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    BUCKET_RESCALE = "BUCKET_RESCALE"
+    CLUSTER = "CLUSTER"
+    DELETE_PARTITION = "DELETE_PARTITION"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    COMPACT = "COMPACT"
+    INDEX = "INDEX"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
+    LOG_COMPACT = "LOG_COMPACT"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """What an instant wrote: its files by partition path, and the schema it wrote them with.
+
+    `partition_to_replace_file_ids` is None for a plain commit and a mapping, possibly empty, for a replacecommit.
+    `operation_type` is text, so that an operation of a later Hudi survives; compare it with `WriteOperation`.
+    `version` is an unused field of the Avro form, which the JVM leaves null.
+    """
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict, hash=False)
+    compacted: bool = False
+    extra_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    operation_type: str | None = None
+    partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] | None = field(default=None, hash=False)
+    version: int | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """JSON fields without a place above; a rewrite as JSON keeps them."""
+
+    @property
+    def schema(self) -> str | None:
+        """Avro schema (JSON text) of the table without meta fields; None if the instant recorded none."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    def write_stats(self) -> Iterator[WriteStat]:
+        """Iterate over the stats of all partitions."""
+        for stats in self.partition_to_write_stats.values():
+            yield from stats
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
+        """Parse an instant file's content, JSON or Avro; an empty file stands for empty metadata.
+
+        Raises:
+            CorruptFileError: truncated, or not commit metadata.
+        """
+        if not data:
+            return cls()
+        if is_avro_file(data):
+            schema, record = parse_record(data, path=path)
+            is_replace = schema.name == "HoodieReplaceCommitMetadata"
+            if not is_replace and schema.name != "HoodieCommitMetadata":
+                raise CorruptFileError(f"the record HoodieCommitMetadata expected, found {schema.name}", path=path)
+            return _from_record(record, path, is_replace=is_replace, keep_unknown=False)
+        record = _parse_json(data, path)
+        return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
+
+    def to_bytes(self, table_version: TableVersion | int, *, sync_marker: bytes | None = None) -> bytes:
+        """Write the content of an instant file of that table version.
+
+        `sync_marker` (Avro only) is 16 bytes, random unless given.
+        """
+        if not TableVersion(table_version).commit_metadata_is_avro:
+            return json.dumps(self._json_record(), ensure_ascii=False).encode()
+        name = "HoodieCommitMetadata" if self.partition_to_replace_file_ids is None else "HoodieReplaceCommitMetadata"
+        return record_to_bytes(RecordSchema.load(name), self._avro_record(), sync_marker=sync_marker)
+
+    def _avro_record(self) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "partitionToWriteStats": {
+                partition: [stat.to_avro() for stat in stats]
+                for partition, stats in self.partition_to_write_stats.items()
+            },
+            "compacted": self.compacted,
+            "extraMetadata": dict(self.extra_metadata),
+            "version": self.version,
+            "operationType": self.operation_type,
+        }
+        return record | self._replaced()
+
+    def _json_record(self) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "partitionToWriteStats": {
+                partition: [stat.to_json() for stat in stats]
+                for partition, stats in self.partition_to_write_stats.items()
+            },
+            "compacted": self.compacted,
+            "extraMetadata": dict(self.extra_metadata),
+            "operationType": self.operation_type or WriteOperation.UNKNOWN.value,
+        }
+        return {**record, **self._replaced(), **self.unknown}
+
+    def _replaced(self) -> dict[str, Any]:
+        if self.partition_to_replace_file_ids is None:
+            return {}
+        replaced = {partition: list(ids) for partition, ids in self.partition_to_replace_file_ids.items()}
+        return {"partitionToReplaceFileIds": replaced}
+
+
+_T = TypeVar("_T")
+_KNOWN_NAMES: Final = frozenset(
+    {
+        "partitionToWriteStats",
+        "compacted",
+        "extraMetadata",
+        "version",
+        "operationType",
+        "partitionToReplaceFileIds",
+    }
+)
+
+
+def _parse_json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        message = f"an Avro container or a JSON object expected, found {data[:20]!r}: {error}"
+        raise CorruptFileError(message, path=path) from error
+    if not isinstance(record, dict):
+        raise CorruptFileError(f"a JSON object expected, found {type(record).__name__}", path=path)
+    return record
+
+
+def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep_unknown: bool) -> CommitMetadata:
+    entries_of = _expect(record.get("partitionToWriteStats"), dict, "partitionToWriteStats", path)
+    stats = {
+        partition: tuple(
+            WriteStat.from_record(_expect(stat, dict, "write stat", path), path=path, keep_unknown=keep_unknown)
+            for stat in _expect(entries, list, "write stats", path)
+        )
+        for partition, entries in entries_of.items()
+    }
+    replaced = _expect(record.get("partitionToReplaceFileIds"), dict, "partitionToReplaceFileIds", path)
+    extra = _expect(record.get("extraMetadata"), dict, "extraMetadata", path)
+    return CommitMetadata(
+        partition_to_write_stats=stats,
+        compacted=_expect(record.get("compacted"), bool, "compacted", path),
+        extra_metadata={key: _expect(value, str, f"extraMetadata.{key}", path) for key, value in extra.items()},
+        operation_type=_optional(record.get("operationType"), str, "operationType", path),
+        partition_to_replace_file_ids=(
+            {partition: parse_texts(ids, "partitionToReplaceFileIds", path) for partition, ids in replaced.items()}
+            if is_replace
+            else None
+        ),
+        version=None if keep_unknown else _optional(record.get("version"), int, "version", path),
+        unknown={name: value for name, value in record.items() if name not in _KNOWN_NAMES} if keep_unknown else {},
+    )
+
+
+def _expect(value: object, kind: type[_T], name: str, path: str) -> _T:
+    """Check a decoded value's type; null counts as the type's empty value."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise CorruptFileError(f"{name}: {kind.__name__} expected, found {type(value).__name__}", path=path)
+    return value
+
+
+def _optional(value: object, kind: type[_T], name: str, path: str) -> _T | None:
+    return None if value is None else _expect(value, kind, name, path)

@@ -1,0 +1,290 @@
+"""Content of the instant files of table services: compaction, clustering, clean, rollback, restore and so on.
+
+Plans lie in requested files, metadata in completed ones. File lists hold names without folders unless said otherwise.
+On-disk format: docs/format/table.md §2.5; each class names its record there by `Hoodie` + its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hoodie.format.avro.record_mapping import InstantRecord, on_disk
+
+COMPACTION_PLAN_VERSION: Final = 2
+"""Version 1 held full paths instead of file names."""
+CLEAN_VERSION: Final = 2
+"""Version 1 held file names by partition instead of full paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOperation:
+    """One file slice to compact."""
+
+    base_instant_time: str
+    delta_file_paths: tuple[str, ...] = ()
+    data_file_path: str | None = None
+    """The base file; None if the slice has log files only."""
+    file_id: str
+    partition_path: str = ""
+    metrics: Mapping[str, float] | None = field(default=None, hash=False)
+    bootstrap_file_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStrategy:
+    """Who carries a compaction plan out, and how."""
+
+    compactor_class_name: str | None = None
+    strategy_params: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan(InstantRecord):
+    """Requested compaction or log compaction."""
+
+    operations: tuple[CompactionOperation, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    version: int | None = COMPACTION_PLAN_VERSION
+    strategy: CompactionStrategy | None = None
+    preserve_hoodie_metadata: bool | None = False
+    missing_schedule_partitions: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceInfo:
+    """One file slice to cluster; both paths are full URIs."""
+
+    data_file_path: str | None = None
+    delta_file_paths: tuple[str, ...] | None = ()
+    file_id: str
+    partition_path: str = ""
+    bootstrap_file_path: str | None = ""
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringGroup:
+    """File slices that are rewritten together."""
+
+    slices: tuple[SliceInfo, ...] = ()
+    metrics: Mapping[str, float] | None = field(default=None, hash=False)
+    num_output_file_groups: int | None = 1
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringStrategy:
+    """Who carries a clustering plan out, and how."""
+
+    strategy_class_name: str | None = None
+    strategy_params: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringPlan:
+    """What a clustering rewrites."""
+
+    input_groups: tuple[ClusteringGroup, ...] = ()
+    strategy: ClusteringStrategy | None = None
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = 1
+    preserve_hoodie_metadata: bool | None = True
+    missing_schedule_partitions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedReplaceMetadata(InstantRecord):
+    """Requested clustering or replacecommit; of insert overwrite and delete partition all fields are None."""
+
+    operation_type: str | None = None
+    clustering_plan: ClusteringPlan | None = None
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionInstant:
+    """An instant by requested time, action and state (`COMPLETED`, …)."""
+
+    timestamp: str
+    action: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanFileInfo:
+    """A file to delete, by its absolute path."""
+
+    file_path: str
+    is_bootstrap_base_file: bool | None = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerPlan(InstantRecord):
+    """Requested clean."""
+
+    earliest_instant_to_retain: ActionInstant | None = None
+    last_completed_commit_timestamp: str = ""
+    policy: str
+    files_to_be_deleted_per_partition: Mapping[str, tuple[str, ...]] | None = field(default=None, hash=False)
+    """File names, in plans of version 1."""
+    version: int | None = CLEAN_VERSION
+    file_paths_to_be_deleted_per_partition: Mapping[str, tuple[CleanFileInfo, ...]] | None = field(
+        default=None, hash=False
+    )
+    partitions_to_be_deleted: tuple[str, ...] | None = ()
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanPartitionMetadata:
+    """What a clean deleted in one partition."""
+
+    partition_path: str
+    policy: str
+    delete_path_patterns: tuple[str, ...] = ()
+    success_delete_files: tuple[str, ...] = ()
+    failed_delete_files: tuple[str, ...] = ()
+    is_partition_deleted: bool | None = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanMetadata(InstantRecord):
+    """Completed clean."""
+
+    start_clean_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    earliest_commit_to_retain: str
+    last_completed_commit_timestamp: str = ""
+    partition_metadata: Mapping[str, CleanPartitionMetadata] = field(default_factory=dict, hash=False)
+    version: int | None = CLEAN_VERSION
+    bootstrap_partition_metadata: Mapping[str, CleanPartitionMetadata] | None = field(default_factory=dict, hash=False)
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstantInfo:
+    """An instant by requested time and action."""
+
+    commit_time: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackRequest:
+    """What a rollback does in one partition; file paths are absolute."""
+
+    partition_path: str
+    file_id: str | None = None
+    latest_base_instant: str | None = None
+    files_to_be_deleted: tuple[str, ...] = ()
+    log_blocks_to_be_deleted: Mapping[str, int] | None = field(default=None, hash=False)
+    """Version 6: log files that get a rollback block, with their sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan(InstantRecord):
+    """Requested rollback."""
+
+    instant_to_rollback: InstantInfo | None = None
+    rollback_requests: tuple[RollbackRequest, ...] = field(default=(), metadata=on_disk("RollbackRequests"))
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPartitionMetadata:
+    """What a rollback deleted in one partition."""
+
+    partition_path: str
+    success_delete_files: tuple[str, ...] = ()
+    failed_delete_files: tuple[str, ...] = ()
+    rollback_log_files: Mapping[str, int] | None = field(default_factory=dict, hash=False)
+    """Log files that hold the rollback blocks, with their sizes."""
+    log_files_from_failed_commit: Mapping[str, int] | None = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackMetadata(InstantRecord):
+    """Completed rollback."""
+
+    start_rollback_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    commits_rollback: tuple[str, ...] = ()
+    partition_metadata: Mapping[str, RollbackPartitionMetadata] = field(default_factory=dict, hash=False)
+    version: int | None = 1
+    instants_rollback: tuple[InstantInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan(InstantRecord):
+    """Requested restore."""
+
+    instants_to_rollback: tuple[InstantInfo, ...] = ()
+    version: int | None = 2
+    savepoint_to_restore_timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreMetadata(InstantRecord):
+    """Completed restore; `hoodie_restore_metadata` has the rollbacks by the instant they undid."""
+
+    start_restore_time: str
+    time_taken_in_millis: int
+    instants_to_rollback: tuple[str, ...] = ()
+    hoodie_restore_metadata: Mapping[str, tuple[RollbackMetadata, ...]] = field(default_factory=dict, hash=False)
+    version: int | None = 1
+    restore_instant_info: tuple[InstantInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointPartitionMetadata:
+    """Base and log files of one partition that a savepoint keeps."""
+
+    partition_path: str
+    savepoint_data_file: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointMetadata(InstantRecord):
+    """Completed savepoint."""
+
+    savepointed_by: str
+    savepointed_at: int
+    """Milliseconds since the epoch."""
+    comments: str
+    partition_metadata: Mapping[str, SavepointPartitionMetadata] = field(default_factory=dict, hash=False)
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPartitionInfo:
+    """A metadata partition, and the instant up to which it is built."""
+
+    version: int | None = 1
+    metadata_partition_path: str | None = None
+    index_upto_instant: str | None = None
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPlan(InstantRecord):
+    """Requested indexing."""
+
+    version: int | None = 1
+    index_partition_infos: tuple[IndexPartitionInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexCommitMetadata(InstantRecord):
+    """Completed indexing."""
+
+    version: int | None = 1
+    operation_type: str | None = None
+    index_partition_infos: tuple[IndexPartitionInfo, ...] = ()

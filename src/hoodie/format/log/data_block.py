@@ -1,0 +1,237 @@
+"""Content of data blocks: the rows of a log file as Avro, Parquet or HFile (docs/format/table.md §4.3).
+
+Rows are Arrow tables in the types of the block's own SCHEMA header.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name
+from hoodie.format.hfile import HFileReader, hfile_to_bytes
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.schema.conform import conform
+
+_FRAME: Final = struct.Struct(">ii")  # version, number of records
+_LENGTH: Final = struct.Struct(">I")  # in front of each record
+_VERSION: Final = 3
+_VERSIONS: Final = range(4)  # of one form; none later is known
+_RECORD_KEY: Final = "_hoodie_record_key"
+# In HFile blocks one of these may be blank, and stands in the key of the entry (in the metadata table always: `key`).
+_KEY_FIELDS: Final = (_RECORD_KEY, "key")
+# Which columns of a log repeat is known: dictionaries of the others would be work for nothing.
+_REPEATED: Final = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"]
+
+Int64Array = npt.NDArray[np.int64]
+
+
+class DataFormat(StrEnum):
+    """How the rows of a data block are stored: `hoodie.logfile.data.block.format`."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+    HFILE = "hfile"
+
+
+_BLOCK_TYPES: Final = {
+    DataFormat.AVRO: BlockType.AVRO_DATA,
+    DataFormat.PARQUET: BlockType.PARQUET_DATA,
+    DataFormat.HFILE: BlockType.HFILE_DATA,
+}
+
+
+def log_schema(table_avro: str, *, table_name: str, columns: Sequence[str] | None = None) -> str:
+    """Return the SCHEMA header of data blocks: the table's Avro schema with the five meta fields in front.
+
+    `columns` keeps only those data columns (partial updates), in the table's order. Record name and namespace are the
+    schema's own; those of `table_name` stand in for missing ones.
+
+    Raises:
+        SchemaMismatchError: `columns` names one that the table does not have.
+    """
+    return _log_schema(table_avro, table_name, None if columns is None else tuple(columns))
+
+
+@lru_cache(maxsize=64)
+def _log_schema(table_avro: str, table_name: str, columns: tuple[str, ...] | None) -> str:
+    record = json.loads(table_avro)
+    name, namespace = avro_record_name(table_name)
+    fields = [field for field in record["fields"] if field["name"] not in (*META_FIELDS, OPERATION_FIELD)]
+    if columns is not None:
+        unknown = [column for column in columns if column not in {field["name"] for field in fields}]
+        if unknown:
+            raise SchemaMismatchError(f"column {unknown[0]!r} is not in the table's schema")
+        fields = [field for field in fields if field["name"] in columns]
+    meta = [{"name": field, "type": ["null", "string"], "doc": "", "default": None} for field in META_FIELDS]
+    head = {"type": "record", "name": record.get("name", name)}
+    if "." not in head["name"]:
+        head["namespace"] = record.get("namespace", namespace)
+    return json.dumps(head | {"fields": meta + fields}, ensure_ascii=False, separators=(",", ":"))
+
+
+def data_block(
+    rows: pa.Table,
+    *,
+    instant_time: str,
+    avro_schema: str,
+    data_format: DataFormat,
+    is_partial: bool = False,
+    extra: Mapping[HeaderKey, str] | None = None,
+) -> LogBlock:
+    """Make a data block of rows that have the columns of `avro_schema`, meta fields included.
+
+    With HFILE the rows are sorted by record key, which may not repeat. `extra` adds headers.
+
+    Memory: the rows encoded, and some ten MiB.
+
+    Raises:
+        SchemaMismatchError: the rows do not fit the schema.
+        InvalidConfigError: HFILE with null or repeated record keys.
+    """
+    rows = conform(rows, arrow_schema(avro_schema))
+    headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema, **(extra or {})}
+    if is_partial:
+        headers[HeaderKey.IS_PARTIAL] = "true"
+    content: bytes | memoryview
+    if data_format is DataFormat.PARQUET:
+        content = _parquet_to_bytes(rows)
+    elif data_format is DataFormat.AVRO:
+        encoded = encode_rows(rows, avro_schema, framed=True)
+        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(_content, encoded)))
+    else:
+        content = _hfile_to_bytes(rows, avro_schema)
+    return LogBlock(block_type=_BLOCK_TYPES[data_format], headers=headers, content=content)
+
+
+def read_data_block(block: LogBlock, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
+    """Read the rows of a data block in the types of its own SCHEMA header, in the block's order.
+
+    Only those of `columns` that the block has, in schema order; None means all. `path` is the log file, for errors.
+
+    Memory: what is returned, and up to a few times 4 MiB.
+
+    Raises:
+        CorruptFileError: the content does not hold what the headers say.
+        UnsupportedError: the block is of an ancient version, or its schema has a type that no table has.
+    """
+    text, schema = _schema_of(block, path)
+    wanted = schema if columns is None else pa.schema([field for field in schema if field.name in columns])
+    if block.block_type is BlockType.PARQUET_DATA:
+        return _read_parquet(block, wanted, path)
+    if block.block_type is BlockType.HFILE_DATA:
+        return _read_hfile(block, text, wanted, path)
+    starts, ends = _record_bounds(memoryview(block.content), path, block.content_offset)
+    return decode_rows(block.content, starts, ends, text, columns=wanted.names, path=path, offset=block.content_offset)
+
+
+def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
+    text = block.headers.get(HeaderKey.SCHEMA)
+    if text is None or not block.block_type.holds_data:
+        raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
+    try:
+        return text, arrow_schema(text)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"the SCHEMA header is no Avro schema: {error!r}", path=path, offset=block.offset
+        ) from error
+
+
+def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:
+    """Where the records of an Avro data block begin and end."""
+    if len(view) < _FRAME.size:
+        raise CorruptFileError("no room for a data block", path=path, offset=offset)
+    version, count = _FRAME.unpack_from(view, 0)
+    if version not in _VERSIONS:
+        raise UnsupportedError(f"{path} at byte {offset}: Avro data of version {version}; compact the table with Hudi")
+    if not 0 <= count <= (len(view) - _FRAME.size) // _LENGTH.size:
+        raise CorruptFileError(f"{count} records do not fit the block", path=path, offset=offset)
+    # Each length is found behind the record before: the one thing here that cannot be done for all rows at once.
+    position, unpack = _FRAME.size, _LENGTH.unpack_from
+    found: list[int] = []
+    append = found.append
+    try:
+        for _ in range(count):
+            (length,) = unpack(view, position)
+            append(length)
+            position += 4 + length
+    except struct.error as error:
+        raise CorruptFileError("a record runs past the block", path=path, offset=offset + position) from error
+    if position != len(view):
+        raise CorruptFileError("the records do not end where the block does", path=path, offset=offset + position)
+    lengths = np.array(found, np.int64)
+    ends = _FRAME.size + np.cumsum(lengths + _LENGTH.size)
+    return ends - lengths, ends
+
+
+def _content(column: pa.LargeBinaryArray) -> memoryview:
+    """The bytes of all values of a column, one behind the other."""
+    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
+    data = column.buffers()[2]
+    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
+
+
+def _parquet_to_bytes(rows: pa.Table) -> memoryview:
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=_REPEATED,
+        write_statistics=False,
+        store_schema=False,
+    )
+    return memoryview(sink.getvalue())
+
+
+def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
+    try:
+        with pq.ParquetFile(pa.BufferReader(block.content)) as file:
+            stored = set(file.schema_arrow.names)
+            present = [name for name in wanted.names if name in stored]
+            rows = file.read(present, use_threads=False)
+        return conform(rows, wanted, stored=True)
+    except (pa.ArrowException, OSError, ValueError, SchemaMismatchError) as error:
+        raise CorruptFileError(
+            f"no Parquet data of its schema: {error}", path=path, offset=block.content_offset
+        ) from error
+
+
+def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
+    """Unlike in the metadata table, the record key stands in the values too: other readers look for it there."""
+    rows = rows.sort_by(_RECORD_KEY)
+    keys = rows.column(_RECORD_KEY).combine_chunks()
+    if len(keys) and (keys.null_count or pc.any(pc.equal(keys[1:], keys[:-1])).as_py()):
+        raise InvalidConfigError("an HFile block needs record keys, and each once")
+    values = pa.chunked_array(encode_rows(rows, avro_schema), pa.large_binary())
+    return hfile_to_bytes(keys, values.combine_chunks(), schema_json=avro_schema)
+
+
+def _read_hfile(block: LogBlock, text: str, wanted: pa.Schema, path: str) -> pa.Table:
+    keys, values = HFileReader(block.content, path=path).entries()
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
+    data = values.buffers()[2] or b""
+    chosen = {*wanted.names, *_KEY_FIELDS}
+    rows = decode_rows(data, offsets[:-1], offsets[1:], text, columns=chosen, path=path)
+    for name in _KEY_FIELDS:
+        place = rows.schema.get_field_index(name)
+        if place >= 0 and pc.all(pc.fill_null(pc.equal(rows.column(place), ""), False)).as_py():
+            try:
+                rows = rows.set_column(place, rows.schema.field(place), keys.cast(pa.string()))
+            except pa.ArrowException as error:
+                raise CorruptFileError(f"keys are no text: {error}", path=path, offset=block.content_offset) from error
+            break
+    return rows.select(wanted.names)

@@ -1,0 +1,176 @@
+"""The list of deletes in a delete block of version 3, read by columns (docs/format/table.md §4.3).
+
+One pass over the bytes finds where each delete begins, as its length is said nowhere; all else is done for all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
+from hoodie.format.avro.rows.decode import decode
+from hoodie.format.avro.rows.layout import Kind, Layout
+from hoodie.format.avro.rows.spread import spread
+
+_TEXT = Layout(Kind.BYTES, pa.string(), "text")
+_NULLABLE_TEXT = Layout(Kind.UNION, pa.string(), "text", (_TEXT,), numbers=(1,), null_number=0)
+_INT_TAG = 4
+# First byte of an ordering (twice the union's branch) -> name and encoding of what follows. On disk: do not change.
+_ORDERINGS: Mapping[int, tuple[str, Layout]] = {
+    2 * number: (name, Layout(kind, arrow, name))
+    for number, (name, kind, arrow) in enumerate(
+        (
+            ("BooleanWrapper", Kind.BOOLEAN, pa.bool_()),
+            ("IntWrapper", Kind.INT, pa.int32()),
+            ("LongWrapper", Kind.LONG, pa.int64()),
+            ("FloatWrapper", Kind.FLOAT, pa.float32()),
+            ("DoubleWrapper", Kind.DOUBLE, pa.float64()),
+            ("BytesWrapper", Kind.BYTES, pa.binary()),
+            ("StringWrapper", Kind.BYTES, pa.string()),
+            ("DateWrapper", Kind.INT, pa.date32()),
+            ("DecimalWrapper", Kind.DECIMAL_BYTES, pa.decimal128(30, 15)),
+            ("TimeMicrosWrapper", Kind.LONG, pa.time64("us")),
+            ("TimestampMicrosWrapper", Kind.LONG, pa.timestamp("us", tz="UTC")),
+        ),
+        start=1,
+    )
+}
+_ARRAY_TAG = 24
+# What follows the first byte: so many bytes, a number (-1), or a length and as many bytes (-2).
+_NUMBER, _PIECE = -1, -2
+_WIDTHS: Mapping[int, int] = {
+    0: 0,
+    2: 1,
+    _INT_TAG: _NUMBER,
+    6: _NUMBER,
+    8: 4,
+    10: 8,
+    12: _PIECE,
+    14: _PIECE,
+    16: _NUMBER,
+    18: _PIECE,
+    20: _NUMBER,
+    22: _NUMBER,
+}
+
+Columns = tuple[pa.StringArray, pa.StringArray, pa.Array]
+
+
+def parse_delete_list(datum: bytes, *, path: str, offset: int) -> Columns | None:
+    """Parse a `HoodieDeleteRecordList` into record keys, partition paths and orderings.
+
+    An ordering is null where there is none, or the int 0. None is returned for deletes with several ordering fields.
+
+    Raises:
+        CorruptFileError: the bytes are no delete list; `offset` is the datum's in its file.
+        UnsupportedError: ordering values of different types.
+    """
+    try:
+        bounds = _bounds(datum)
+    except (IndexError, ValueError) as error:
+        raise CorruptFileError(f"no delete list: {error}", path=path, offset=offset) from error
+    if bounds is None:
+        return None
+    source = Source.of_range(memoryview(datum), 0, len(datum), path=path, origin=offset)
+    cursor = Cursor(source, *bounds)
+    try:
+        keys, partitions = decode(_NULLABLE_TEXT, cursor), decode(_NULLABLE_TEXT, cursor)
+        return keys, partitions, _orderings(cursor, f"{path} at byte {offset}")
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"impossible values in a delete list: {error}", path=path, offset=offset) from error
+
+
+def _orderings(cursor: Cursor, where: str) -> pa.Array:
+    tags = cursor.read_bytes()
+    parts: list[tuple[str, pa.Array, Int64Array]] = []
+    for tag in np.unique(tags).tolist():
+        if tag == 0:
+            continue
+        name, layout = _ORDERINGS[tag]
+        rows = np.flatnonzero(tags == tag)
+        part = cursor.take(rows)
+        values = decode(layout, part)
+        if tag == _INT_TAG:
+            # The int 0 stands for "no ordering value".
+            counts = np.flatnonzero(values.to_numpy())
+            rows, values = rows[counts], values.take(pa.array(counts))
+        if len(rows):
+            parts.append((name, values, rows))
+    if len(parts) > 1:
+        names = ", ".join(sorted(name for name, _, _ in parts))
+        raise UnsupportedError(f"{where}: deletes with ordering values of different types ({names})")
+    if not parts:
+        return pa.nulls(len(tags), pa.int32())
+    _, values, rows = parts[0]
+    return values if len(rows) == len(tags) else spread([values], [rows], len(tags), values.type)
+
+
+def _bounds(data: bytes) -> tuple[Int64Array, Int64Array] | None:
+    """Where the deletes begin and end; None if one has several ordering fields."""
+    starts: list[int] = []
+    ends: list[int] = []
+    count, position = _number(data, 0)
+    while count:
+        if count < 0:
+            _, position = _number(data, position)
+        for _ in range(abs(count)):
+            starts.append(position)
+            position = _behind_text(data, _behind_text(data, position))
+            tag = data[position]
+            if tag == _ARRAY_TAG:
+                return None
+            position = _behind_ordering(data, position + 1, tag)
+            ends.append(position)
+        count, position = _number(data, position)
+    if position != len(data):
+        raise ValueError(f"{len(data) - position} bytes are left over")
+    return np.array(starts, np.int64), np.array(ends, np.int64)
+
+
+def _behind_text(data: bytes, position: int) -> int:
+    tag = data[position]
+    if tag == 0:
+        return position + 1
+    if tag != 2:
+        raise ValueError(f"a text begins with {tag}")
+    length = data[position + 1]
+    if length < 0x80 and not length & 1:
+        return position + 2 + (length >> 1)
+    return _behind_piece(data, position + 1)
+
+
+def _behind_ordering(data: bytes, position: int, tag: int) -> int:
+    width = _WIDTHS.get(tag)
+    if width is None:
+        raise ValueError(f"an ordering begins with {tag}")
+    if width >= 0:
+        return position + width
+    return _number(data, position)[1] if width == _NUMBER else _behind_piece(data, position)
+
+
+def _behind_piece(data: bytes, position: int) -> int:
+    length, position = _number(data, position)
+    if not 0 <= length <= len(data) - position:
+        raise ValueError(f"a length of {length} bytes")
+    return position + length
+
+
+def _number(data: bytes, position: int) -> tuple[int, int]:
+    """An int or long, and the position behind it."""
+    number = data[position]
+    if number < 0x80:
+        return (number >> 1) ^ -(number & 1), position + 1
+    number, shift = number & 0x7F, 7
+    while True:
+        position += 1
+        part = data[position]
+        number |= (part & 0x7F) << shift
+        shift += 7
+        if part < 0x80:
+            return (number >> 1) ^ -(number & 1), position + 1
+        if shift > 63:
+            raise ValueError("a number has more than 64 bits")

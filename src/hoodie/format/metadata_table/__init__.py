@@ -1,0 +1,1 @@
+"""Records of the metadata table: their schema, and the locations that the record index stores."""

@@ -1,0 +1,114 @@
+"""Values of the metadata table: HoodieMetadataRecord, here of type 1 (list of partitions) and 2 (files of a partition).
+
+docs/format/metadata.md §4.1, §4.3. The key of a record is the key of its HFile entry; inside the value it is blank.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import fastavro
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro.columns import long_to_bytes, string_to_bytes
+
+ALL_PARTITIONS_KEY = "__all_partitions__"
+NON_PARTITIONED_KEY = "."
+_META_FIELDS = 5
+_NULL = b"\0"
+_PRESENT = b"\x02"
+
+
+class RecordType(IntEnum):
+    """What a metadata record is about. On disk: do not change."""
+
+    PARTITION_LIST = 1
+    FILE_LIST = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTER = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
+
+
+@dataclass(frozen=True, slots=True)
+class FileListRecord:
+    """A row of the `files` partition.
+
+    `files` maps file names (or, in the list of partitions, partition paths) to sizes in bytes; None says deleted.
+    """
+
+    record_type: RecordType
+    files: Mapping[str, int | None]
+
+    def to_bytes(self, *, file_name: str | None = None) -> bytes:
+        """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes to."""
+        name = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
+        parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), long_to_bytes(self.record_type), _PRESENT]
+        if self.files:
+            parts.append(long_to_bytes(len(self.files)))
+            for entry, size_bytes in self.files.items():
+                parts.append(string_to_bytes(entry))
+                parts.append(b"\0\1" if size_bytes is None else long_to_bytes(size_bytes) + b"\0")
+        # End of the map, then no bloom filter, column statistics, record index entry or secondary index entry.
+        parts.append(_NULL * 5)
+        return b"".join(parts)
+
+    @classmethod
+    def parse(cls, value: bytes, *, schema_json: str, path: str) -> FileListRecord:
+        """Decode a value that was written with `schema_json` (each file carries its own).
+
+        Raises:
+            CorruptFileError: the value does not decode, or is no row of the `files` partition.
+        """
+        record = decode_record(value, schema_json=schema_json, path=path)
+        record_type, entries = record.get("type"), record.get("filesystemMetadata")
+        if record_type not in (RecordType.PARTITION_LIST, RecordType.FILE_LIST):
+            raise CorruptFileError(f"expected a list of partitions or files, found type {record_type}", path=path)
+        files = {name: None if info["isDeleted"] else info["size"] for name, info in (entries or {}).items()}
+        return cls(RecordType(record_type), files)
+
+
+def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any]:
+    """Decode one metadata record into plain values, whatever its type.
+
+    Raises:
+        CorruptFileError: the value does not fit the schema, or the schema is none.
+    """
+    stream = io.BytesIO(value)
+    try:
+        record = fastavro.schemaless_reader(stream, _parsed(schema_json), None)
+    except (EOFError, IndexError, KeyError, ValueError, OverflowError, TypeError, MemoryError) as error:
+        raise CorruptFileError(f"a metadata record does not decode: {error!r}", path=path) from error
+    if not isinstance(record, dict) or stream.tell() != len(value):
+        raise CorruptFileError("a metadata record is longer than its schema says", path=path)
+    return record
+
+
+@lru_cache(maxsize=16)
+def _parsed(schema_json: str) -> Any:
+    try:
+        return fastavro.parse_schema(json.loads(schema_json))
+    except fastavro.schema.SchemaParseException as error:
+        raise ValueError(str(error)) from error
+
+
+@lru_cache(maxsize=1)
+def metadata_schema() -> str:
+    """The Avro schema of HFiles and log blocks of the metadata table, byte for byte as Hudi 1.2.0 writes it."""
+    return resources.files("hoodie.format").joinpath("schemas", "metadata_record.avsc").read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def commit_schema() -> str:
+    """The same without the five meta fields: `schema` in the commit metadata of the metadata table."""
+    schema = json.loads(metadata_schema())
+    schema["fields"] = schema["fields"][_META_FIELDS:]
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,105 @@
+"""Values of the record-level index: where a record lies (docs/format/metadata.md §4.7).
+
+Many keys share one value, so a column of values is a few encoded locations and, for each key, which of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro.columns import long_to_bytes, string_to_bytes
+from hoodie.format.metadata_table.metadata_record import RecordType, decode_record
+
+_UUID_ENCODING = 0
+_TEXT_ENCODING = 1
+_UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(\d+))?")
+_HEAD = bytes(5) + string_to_bytes("") + long_to_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
+"""Five null meta fields, the blank key, the type, three null unions, and the branch that holds the location."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLocation:
+    """Where a record lies. `instant_ms` (epoch milliseconds) tells when it was inserted; informational only."""
+
+    partition_path: str
+    file_id: str
+    instant_ms: int
+
+    def to_bytes(self) -> bytes:
+        """Encode the value; file ids with a UUID take the short form, as the JVM writes them."""
+        match = _UUID_FILE_ID.fullmatch(self.file_id)
+        if match is None:
+            high = low = index = -1
+            text, encoding = self.file_id, _TEXT_ENCODING
+        else:
+            high, low = _halves(UUID(match[1]))
+            index = -1 if match[2] is None else int(match[2])
+            text, encoding = "", _UUID_ENCODING
+        fields = [string_to_bytes(self.partition_path), long_to_bytes(high), long_to_bytes(low), long_to_bytes(index)]
+        fields += [string_to_bytes(text), long_to_bytes(self.instant_ms)]
+        return _HEAD + b"".join(b"\x02" + field for field in fields) + long_to_bytes(encoding) + b"\0\0"
+
+    @classmethod
+    def parse(cls, value: bytes, *, schema_json: str, path: str) -> RecordLocation:
+        """Decode a value with the schema that its file carries.
+
+        Raises:
+            CorruptFileError: the bytes are no location.
+        """
+        info: Any = decode_record(value, schema_json=schema_json, path=path).get("recordIndexMetadata")
+        try:
+            return cls(info["partitionName"], _file_id(info), int(info["instantTime"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFileError(f"a metadata record holds no record location: {error!r}", path=path) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LocationColumn:
+    """The locations of a column of keys: `codes[i]` is the place of key i's location in `locations`, -1 for none."""
+
+    locations: tuple[RecordLocation, ...]
+    codes: npt.NDArray[np.int64]
+
+    @classmethod
+    def parse(cls, values: pa.BinaryArray, *, schema_json: str, path: str) -> LocationColumn:
+        """Decode values; each distinct one once. Null values have no location."""
+        encoded = values.dictionary_encode()
+        parsed = tuple(
+            RecordLocation.parse(value, schema_json=schema_json, path=path) for value in encoded.dictionary.to_pylist()
+        )
+        return cls(parsed, np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64))
+
+
+def location_values(locations: Sequence[RecordLocation], codes: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    """Encode a column of values: for each key the location that `codes` names."""
+    encoded = pa.array([location.to_bytes() for location in locations], pa.binary())
+    return encoded.take(pa.array(codes))
+
+
+def _halves(unique: UUID) -> tuple[int, int]:
+    """The two halves of a UUID as Java's signed longs."""
+    high, low = unique.int >> 64, unique.int & ((1 << 64) - 1)
+    return _signed(high), _signed(low)
+
+
+def _signed(half: int) -> int:
+    return half - (1 << 64) if half >= 1 << 63 else half
+
+
+def _file_id(info: Mapping[str, Any]) -> str:
+    if info["fileIdEncoding"] == _TEXT_ENCODING:
+        return str(info["fileId"])
+    high, low, index = info["fileIdHighBits"], info["fileIdLowBits"], info["fileIndex"]
+    mask = (1 << 64) - 1
+    unique = UUID(int=(high & mask) << 64 | (low & mask))
+    return str(unique) if index == -1 else f"{unique}-{index}"

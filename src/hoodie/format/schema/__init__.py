@@ -1,0 +1,1 @@
+"""Schemas of tables: Avro to Arrow and back, evolution, and rows brought into a schema."""

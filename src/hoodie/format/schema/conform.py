@@ -1,0 +1,246 @@
+"""Bring Arrow data to a table's schema: cast, reorder, fill; whatever would lose something is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.arrow_types import LIST_ITEM
+from hoodie.format.schema.blanks import blanks, without_null
+
+_Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
+
+
+def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
+    """Return the data with exactly this schema: columns by name, missing nullable ones filled with null, others cast.
+
+    Numbers change their type only where every value survives; decimals likewise; timestamps keep their instant. Struct
+    fields, list items and map values are treated like columns. Columns the schema lacks are refused. Vectorised;
+    columns that fit already are not copied.
+
+    With `stored` the data are rows of one of the table's own files, maybe older than its schema: columns the schema
+    lacks are dropped, and the promotions that the JVM allows a table are made, losses included: integers round to
+    floats, numbers and dates become text, text becomes binary and back.
+
+    Raises:
+        SchemaMismatchError: a column is unknown, missing although required, of a type that does not become the wanted
+            one, holds null where none may be, or a value would be cut; the field is named.
+    """
+    if data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
+        return data
+    conformer = _Conformer(stored)
+    conformer.check_names(data.schema.names, schema.names, "")
+    positions = {name: position for position, name in enumerate(data.schema.names)}
+    columns = [
+        conformer.column(data.column(positions[child.name]), child)
+        if child.name in positions
+        else _nulls(child, child.name, data.num_rows)
+        for child in schema
+    ]
+    if isinstance(data, pa.Table):
+        return pa.Table.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _has_forbidden_null(data: pa.RecordBatch | pa.Table) -> bool:
+    """Whether a required column holds null, against its own schema: Arrow does not check what it is told."""
+    return any(not child.nullable and data.column(place).null_count for place, child in enumerate(data.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Conformer:
+    """Casts arrays, nested ones from the outside in."""
+
+    stored: bool
+
+    def column(self, column: pa.Array | pa.ChunkedArray, child: pa.Field) -> pa.Array | pa.ChunkedArray:
+        """Cast a column of a batch or of a table."""
+        if isinstance(column, pa.ChunkedArray):
+            chunks = [self.array(chunk, child, child.name) for chunk in column.chunks]
+            return pa.chunked_array(chunks, type=child.type)
+        return self.array(column, child, child.name)
+
+    def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
+        """Cast one array; `parents` says which structs around it exist: nulls below a null struct do not count."""
+        array = _plain(array)
+        if not child.nullable and array.null_count:
+            _check_no_null(array, path, parents)
+            return without_null(self._converted(array, child, path))
+        return self._converted(array, child, path)
+
+    def _converted(self, array: pa.Array, child: pa.Field, path: str) -> pa.Array:
+        if array.type.equals(child.type) and not pa.types.is_nested(child.type):
+            return array
+        if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):
+            return self._struct(array, child.type, path)
+        if pa.types.is_map(child.type) and pa.types.is_map(array.type):
+            return self._map(array, child.type, path)
+        if pa.types.is_list(child.type) and hasattr(array.type, "value_field") and not pa.types.is_map(array.type):
+            return self._list(array, child.type, path)
+        return _cast(array, child.type, path, stored=self.stored)
+
+    def check_names(self, found: list[str], wanted: list[str], prefix: str) -> None:
+        """Refuse columns that occur twice and, in new data, columns that the schema lacks."""
+        if len(set(found)) != len(found):
+            twice = next(name for name in found if found.count(name) > 1)
+            raise SchemaMismatchError(f"column {prefix + twice!r} occurs twice; rename one of them")
+        unknown = () if self.stored else [name for name in found if name not in set(wanted)]
+        if unknown:
+            raise SchemaMismatchError(
+                f"column {prefix + unknown[0]!r} is not in the table's schema ({', '.join(wanted)}): "
+                f"evolve the schema or drop the column"
+            )
+
+    def _struct(self, array: pa.StructArray, wanted: pa.StructType, path: str) -> pa.StructArray:
+        names = [child.name for child in array.type.fields]
+        self.check_names(names, [child.name for child in wanted.fields], f"{path}.")
+        valid = array.is_valid() if array.null_count else None
+        children = [
+            self.array(array.field(names.index(child.name)), child, f"{path}.{child.name}", valid)
+            if child.name in names
+            else _nulls(child, f"{path}.{child.name}", len(array))
+            for child in wanted.fields
+        ]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
+
+    def _list(self, array: pa.Array, wanted: pa.ListType, path: str) -> pa.ListArray:
+        if pa.types.is_list(array.type):
+            offsets, (items,) = _own_items(array, array.values)
+        else:
+            offsets, items = _flat_items(array)
+        return _with_items(array, wanted, offsets, self.array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
+
+    def _map(self, array: pa.MapArray, wanted: pa.MapType, path: str) -> pa.MapArray:
+        offsets, (keys, values) = _own_items(array, array.keys, array.items)
+        keys = self.array(keys, wanted.key_field, f"{path}.key")
+        values = self.array(values, wanted.item_field, f"{path}.value")
+        entries = pa.StructArray.from_arrays([keys, values], fields=[wanted.key_field, wanted.item_field])
+        return _with_items(array, wanted, offsets, entries)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Unwrap extension types, run ends and dictionaries."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
+    if not child.nullable:
+        raise SchemaMismatchError(f"column {path!r} is missing; the table needs it and takes no null: add the column")
+    return blanks(child.type, row_count, is_null=True)
+
+
+def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None:
+    missing = array.is_null() if parents is None else pc.and_(array.is_null(), parents)
+    count = pc.sum(missing).as_py() or 0
+    if count:
+        raise SchemaMismatchError(f"column {path!r} takes no null; {count} of {len(array)} values are null: fill them")
+
+
+def _own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+    """Return offsets from zero and the items of this slice only: items outside must not be judged."""
+    if len(array) == 0:
+        return pa.array([0], pa.int32()), [child.slice(0, 0) for child in items]
+    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    offsets = pc.subtract(array.offsets, pa.scalar(start, pa.int32()))
+    return offsets, [child.slice(start, end - start) for child in items]
+
+
+def _flat_items(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return 32-bit offsets and items of large, fixed size and view lists; Arrow's own cast of views loses items."""
+    sizes = pc.fill_null(pc.cast(pc.list_value_length(array), pa.int32()), 0)
+    ends = pc.cumulative_sum_checked(sizes)
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends]), array.flatten()
+
+
+def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: pa.Array) -> pa.Array:
+    """Build a list or map array of new items; nulls are those of `array`."""
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    buffers = [validity, offsets.buffers()[1]]
+    return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
+
+
+def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:
+    found = array.type
+    if stored and _is_promoted(found, wanted):
+        return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
+    if not _may_become(found, wanted):
+        raise _mismatch(found, wanted, path)
+    if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
+        return _narrow(array, wanted, path)
+    return _checked(array, wanted, path)
+
+
+def _mismatch(found: pa.DataType, wanted: pa.DataType, path: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"column {path!r}: {wanted} expected, found {found}; cast the column first")
+
+
+def _checked(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    try:
+        return pc.cast(array, wanted)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {path!r}: a value of type {array.type} does not fit {wanted} ({error}); cast the column first"
+        ) from error
+    except pa.ArrowNotImplementedError as error:
+        raise _mismatch(array.type, wanted, path) from error
+
+
+def _narrow(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    """Cast to a smaller float, refusing values that would change; Arrow itself would round."""
+    narrow = pc.cast(array, wanted, safe=False)
+    same = pc.or_(pc.equal(pc.cast(narrow, array.type), array), pc.is_nan(array))
+    if pc.all(same).as_py() is False:
+        first = array.filter(pc.invert(same))[0].as_py()
+        raise SchemaMismatchError(
+            f"column {path!r}: {first!r} of type {array.type} would be rounded as {wanted}; cast the column first"
+        )
+    return narrow
+
+
+_TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BYTES: Final = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating)
+# Per family of wanted types, the types whose values are meant alike; the cast itself then checks each value.
+_SOURCES: Final = (
+    (_NUMBERS, _NUMBERS),
+    ((pa.types.is_decimal,), (pa.types.is_decimal, pa.types.is_integer)),
+    (_TEXTS, _TEXTS),
+    (_BYTES, _BYTES),
+    ((pa.types.is_date,), (pa.types.is_date,)),
+    ((pa.types.is_time,), (pa.types.is_time,)),
+)
+
+
+def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type are meant as values of the other."""
+    if pa.types.is_null(found):
+        return True
+    if pa.types.is_timestamp(wanted):
+        return bool(pa.types.is_timestamp(found)) and (found.tz is None) == (wanted.tz is None)
+    for family, sources in _SOURCES:
+        if any(is_kind(wanted) for is_kind in family):
+            return any(is_kind(found) for is_kind in sources)
+    return False
+
+
+def _is_promoted(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the JVM lets a stored column of one type become the other, beyond what loses nothing."""
+    if pa.types.is_integer(found):
+        return bool(pa.types.is_floating(wanted) or pa.types.is_string(wanted))
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_date32(found) or pa.types.is_decimal(found) or pa.types.is_binary(found))
+    return bool(pa.types.is_string(found) and pa.types.is_binary(wanted))

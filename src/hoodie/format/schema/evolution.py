@@ -1,0 +1,125 @@
+"""How a table's schema grows with the data written to it: what the JVM accepts by default, and loses no value.
+
+On-disk format: docs/format/table.md §3.7; the JVM's rules are those seen in tests/golden/types/evolution.json, ours are
+narrower (docs/decisions/0006-lossless-evolution.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
+
+_WIDENED: Final = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
+_NUMBERS: Final = frozenset(kind for pair in _WIDENED for kind in pair)
+_META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
+
+
+def evolve(
+    table_schema: pa.Schema, incoming_schema: pa.Schema, *, key_fields: Collection[str] = (), fill_missing: bool = True
+) -> pa.Schema:
+    """Return the table's schema after a write of data with the incoming schema; the data's meta fields do not count.
+
+    Columns keep their order; new ones come last and are nullable, new fields of structs likewise. An int column becomes
+    long, a float column double, when the data is; a decimal column gets more digits at the same scale; a column becomes
+    nullable when the data's is. Data of a narrower type, and integers for a float column, change nothing: whether each
+    value fits is found when it is cast. A missing column must be nullable and is filled with null (the JVM
+    refuses it by default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested
+    ones with dots) must not change, so there a number may only grow from int to long, or in digits.
+
+    Raises:
+        SchemaMismatchError: any other difference; names the field and both types, and says what to do.
+    """
+    incoming = normalise(pa.schema([child for child in incoming_schema if child.name not in _META]))
+    kept = [child for child in table_schema if child.name in _META]
+    columns = [child for child in table_schema if child.name not in _META]
+    merger = _Merger(frozenset(key_fields), fill_missing)
+    return pa.schema([*kept, *merger.fields(columns, list(incoming), "")], metadata=table_schema.metadata)
+
+
+class _Merger:
+    """One evolution: walks both schemas side by side."""
+
+    def __init__(self, key_fields: frozenset[str], fill_missing: bool) -> None:
+        self._key_fields = key_fields
+        self._fill_missing = fill_missing
+
+    def fields(self, table: Sequence[pa.Field], incoming: Sequence[pa.Field], prefix: str) -> list[pa.Field]:
+        """Merge the columns of a table or the fields of a struct."""
+        found = {child.name: child for child in incoming}
+        _refuse_other_case([child.name for child in table], list(found), prefix)
+        out = [self._field(child, found.pop(child.name, None), f"{prefix}{child.name}") for child in table]
+        return [*out, *(child.with_nullable(True) for child in found.values())]
+
+    def _field(self, table: pa.Field, incoming: pa.Field | None, path: str) -> pa.Field:
+        if incoming is None:
+            if table.nullable and self._fill_missing and path not in self._key_fields:
+                return table
+            problem = "takes no null" if not table.nullable else "is not to be filled with null"
+            raise SchemaMismatchError(
+                f"column {path!r} ({table.type}) is missing in the data, and {problem}: add the column to the data"
+            )
+        merged = self._type(table.type, incoming.type, path)
+        same_text = merged in (table.type, pa.int64()) or pa.types.is_decimal(merged)
+        if path in self._key_fields and not same_text:
+            raise _mismatch(
+                path, table.type, incoming.type, "keys are made of its text, which would change: cast the data"
+            )
+        return pa.field(table.name, merged, nullable=table.nullable or incoming.nullable, metadata=table.metadata)
+
+    def _type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+        if table == incoming and not pa.types.is_nested(table):
+            return table
+        if table in _NUMBERS and incoming in _NUMBERS:
+            return _number(table, incoming, path)
+        if pa.types.is_decimal(table) and pa.types.is_decimal(incoming):
+            return _decimal(table, incoming, path)
+        if pa.types.is_timestamp(table) and pa.types.is_timestamp(incoming) and table.tz == incoming.tz:
+            return table
+        if pa.types.is_fixed_size_binary(table) and pa.types.is_binary(incoming):
+            return table
+        return self._nested(table, incoming, path)
+
+    def _nested(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+        if pa.types.is_struct(table) and pa.types.is_struct(incoming):
+            return pa.struct(self.fields(table.fields, incoming.fields, f"{path}."))
+        if pa.types.is_list(table) and pa.types.is_list(incoming):
+            items = self._field(table.value_field, incoming.value_field, f"{path}.{LIST_ITEM}")
+            return pa.list_(items.with_name(LIST_ITEM))
+        if pa.types.is_map(table) and pa.types.is_map(incoming):
+            values = self._field(table.item_field, incoming.item_field, f"{path}.value")
+            return pa.map_(table.key_type, values.with_name("value"))
+        raise _mismatch(path, table, incoming, "cast the column, or write it under another name")
+
+
+def _number(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_integer(table) and pa.types.is_floating(incoming):
+        advice = f"integers would be rounded: cast the data to {table}"
+        raise _mismatch(path, table, incoming, f"{advice} (pandas makes missing integers floats: astype('Int64'))")
+    return incoming if (table, incoming) in _WIDENED else table
+
+
+def _decimal(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+    if table.scale != incoming.scale:
+        raise _mismatch(path, table, incoming, f"the scale of a decimal column stays: cast it to scale {table.scale}")
+    return max(table, incoming, key=lambda data_type: int(data_type.precision))
+
+
+def _refuse_other_case(table: list[str], incoming: list[str], prefix: str) -> None:
+    """Names that differ in case only are one column to Spark: such a table could not be read."""
+    known = {name.lower(): name for name in table}
+    for name in incoming:
+        twin = known.get(name.lower(), name)
+        if twin != name:
+            raise SchemaMismatchError(
+                f"column {prefix + name!r}: the table calls it {prefix + twin!r}; upper and lower case count: rename it"
+            )
+
+
+def _mismatch(path: str, table: pa.DataType, incoming: pa.DataType, advice: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"column {path!r}: {table} in the table, {incoming} in the data; {advice}")

@@ -1,0 +1,43 @@
+"""The schema of a table: its meta fields, and the door to all that is known about its types.
+
+On-disk format: docs/format/table.md §3.2 (meta fields), §3.6 and §3.7 (types, and where the schema is stored).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, arrow_to_avro, avro_record_name, avro_to_arrow
+from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
+from hoodie.format.schema.conform import conform
+from hoodie.format.schema.evolution import evolve
+
+__all__ = [
+    "LIST_ITEM",
+    "META_FIELDS",
+    "OPERATION_FIELD",
+    "arrow_to_avro",
+    "avro_record_name",
+    "avro_to_arrow",
+    "conform",
+    "evolve",
+    "normalise",
+    "with_meta_fields",
+    "without_meta_fields",
+]
+
+
+def with_meta_fields(schema: pa.Schema, *, has_operation: bool = False) -> pa.Schema:
+    """Return the schema with the meta fields first, as nullable strings; those it has already are replaced.
+
+    `has_operation` adds `_hoodie_operation` as the sixth.
+    """
+    names = (*META_FIELDS, OPERATION_FIELD) if has_operation else META_FIELDS
+    meta = [pa.field(name, pa.string()) for name in names]
+    return pa.schema([*meta, *without_meta_fields(schema)], metadata=schema.metadata)
+
+
+def without_meta_fields(schema: pa.Schema) -> pa.Schema:
+    """Return the schema without any meta field, `_hoodie_operation` included."""
+    meta = {*META_FIELDS, OPERATION_FIELD}
+    return pa.schema([child for child in schema if child.name not in meta], metadata=schema.metadata)

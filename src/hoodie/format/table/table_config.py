@@ -1,0 +1,303 @@
+"""hoodie.properties as a typed, frozen record; what it does not know it carries along.
+
+On-disk format: docs/format/table.md §1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from hoodie.errors import CorruptFileError, InvalidConfigError
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.key_generator import KeyGeneratorType, stored_key_generator
+from hoodie.format.table.merge_config import (
+    MergeMode,
+    MergeRule,
+    PartialUpdateMode,
+    effective_merge_rule,
+    merge_strategy_id,
+    stored_merge_mode,
+)
+from hoodie.format.table.properties import java_date, parse_properties, properties_to_bytes, table_checksum
+from hoodie.format.table.versions import TableVersion
+
+
+class TableType(StrEnum):
+    """How a table stores updates. On disk: do not change."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class BaseFileFormat(StrEnum):
+    """File format of base files. On disk: do not change."""
+
+    PARQUET = "PARQUET"
+    ORC = "ORC"
+    HFILE = "HFILE"
+    LANCE = "LANCE"
+
+    @property
+    def extension(self) -> str:
+        """Extension of such a file's name, without the dot."""
+        return self.value.lower()
+
+
+class TimelineTimezone(StrEnum):
+    """Zone in which instant times are written; LOCAL is the zone of the writer. On disk: do not change."""
+
+    LOCAL = "LOCAL"
+    UTC = "UTC"
+
+
+_E = TypeVar("_E", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """A table's hoodie.properties.
+
+    `raw` holds every property as stored, unknown ones too, and is never to be changed: use `with_changes`.
+    The other fields are read from it. Field lists keep their stored order.
+    """
+
+    raw: Mapping[str, str] = field(repr=False, hash=False)
+    name: str
+    database: str | None
+    table_type: TableType
+    version: TableVersion
+    initial_version: TableVersion | None
+    record_key_fields: tuple[str, ...]
+    """Empty: keys are generated automatically."""
+    partition_fields: tuple[str, ...]
+    """Without the types; empty: the table is not partitioned."""
+    partition_field_types: tuple[str, ...]
+    """`SIMPLE` or `TIMESTAMP` per partition field of a CUSTOM key generator; empty where no types are stored."""
+    ordering_fields: tuple[str, ...]
+    key_generator: KeyGeneratorType
+    key_generator_class: str | None
+    timestamp_options: Mapping[str, str] = field(hash=False)
+    """Stored options of the timestamp key generator without their prefix, such as `output.dateformat`."""
+    is_hive_style: bool
+    is_url_encoded: bool
+    has_slash_separated_dates: bool
+    drops_partition_columns: bool
+    populates_meta_fields: bool
+    base_file_format: BaseFileFormat
+    merge_mode: MergeMode
+    """As stored; `merge_rule.mode` says what merging does."""
+    merge_rule: MergeRule
+    merge_strategy_id: str | None
+    payload_class: str | None
+    legacy_payload_class: str | None
+    timezone: TimelineTimezone
+    timeline_path: str
+    """Relative to `.hoodie`; ignored on version 6."""
+    history_path: str
+    """Relative to the timeline folder; ignored on version 6."""
+    archive_folder: str
+    """Relative to `.hoodie`; used on version 6."""
+    metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
+    index_definitions_path: str | None
+    """Relative to the base path."""
+    is_cdc_enabled: bool
+    cdc_logging_mode: str
+    create_schema: str | None
+    bootstrap_base_path: str | None
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str = "hoodie.properties") -> TableConfig:
+        """Parse and check hoodie.properties; `path` is named in errors.
+
+        Raises:
+            CorruptFileError: a needed property is missing, no number, or the checksum is wrong.
+            InvalidConfigError: a property holds a value that has no meaning.
+            UnsupportedError: the table version or key generator type is not one of ours.
+        """
+        raw = parse_properties(data, path=path)
+        _check_complete(raw, path)
+        return cls.from_properties(raw, path=path)
+
+    @classmethod
+    def from_properties(cls, raw: Mapping[str, str], *, path: str = "hoodie.properties") -> TableConfig:
+        """Read the typed fields from properties that hold at least name, type, version and layout version.
+
+        Raises:
+            InvalidConfigError: a property holds a value that has no meaning.
+            UnsupportedError: the table version or key generator type is not one of ours.
+        """
+        values = _Values(raw, path)
+        version = TableVersion.of(values.number(keys.VERSION), path=path)
+        values.expect_layout(version)
+        initial = values.number(keys.INITIAL_VERSION) if raw.get(keys.INITIAL_VERSION) else None
+        record_key_fields = values.items(keys.RECORD_KEY_FIELDS)
+        partition_fields, partition_field_types = _split_types(values.items(keys.PARTITION_FIELDS))
+        ordering_fields = values.items(keys.ORDERING_FIELDS) or values.items(keys.PRECOMBINE_FIELD)
+        merge_mode = stored_merge_mode(version, raw, has_ordering=bool(ordering_fields), path=path)
+        return cls(
+            raw=dict(raw),
+            name=raw[keys.NAME],
+            database=raw.get(keys.DATABASE) or None,
+            table_type=values.choice(keys.TYPE, TableType, TableType.COPY_ON_WRITE),
+            version=version,
+            initial_version=TableVersion(initial) if initial in list(TableVersion) else None,
+            record_key_fields=record_key_fields,
+            partition_fields=partition_fields,
+            partition_field_types=partition_field_types,
+            ordering_fields=ordering_fields,
+            key_generator=stored_key_generator(
+                raw, record_key_fields=record_key_fields, partition_fields=partition_fields, path=path
+            ),
+            key_generator_class=raw.get(keys.KEY_GENERATOR_CLASS) or None,
+            timestamp_options=_timestamp_options(raw),
+            is_hive_style=values.flag(keys.HIVE_STYLE, default=False),
+            is_url_encoded=values.flag(keys.URL_ENCODE, default=False),
+            has_slash_separated_dates=values.flag(keys.SLASH_SEPARATED_DATES, default=False),
+            drops_partition_columns=values.flag(keys.DROP_PARTITION_COLUMNS, default=False),
+            populates_meta_fields=values.flag(keys.POPULATE_META_FIELDS, default=True),
+            base_file_format=values.choice(keys.BASE_FILE_FORMAT, BaseFileFormat, values.old_base_file_format()),
+            merge_mode=merge_mode,
+            merge_rule=effective_merge_rule(merge_mode, raw, path=path),
+            merge_strategy_id=merge_strategy_id(raw),
+            payload_class=raw.get(keys.PAYLOAD_CLASS) or None,
+            legacy_payload_class=raw.get(keys.LEGACY_PAYLOAD_CLASS) or None,
+            timezone=values.choice(keys.TIMEZONE, TimelineTimezone, TimelineTimezone.LOCAL),
+            timeline_path=raw.get(keys.TIMELINE_PATH) or "timeline",
+            history_path=raw.get(keys.HISTORY_PATH) or "history",
+            archive_folder=raw.get(keys.ARCHIVE_FOLDER) or "archived",
+            metadata_partitions=values.items(keys.METADATA_PARTITIONS),
+            metadata_partitions_inflight=values.items(keys.METADATA_PARTITIONS_INFLIGHT),
+            index_definitions_path=raw.get(keys.INDEX_DEFINITIONS_PATH) or None,
+            is_cdc_enabled=values.flag(keys.CDC_ENABLED, default=False),
+            cdc_logging_mode=(raw.get(keys.CDC_LOGGING_MODE) or "DATA_BEFORE_AFTER").upper(),
+            create_schema=raw.get(keys.CREATE_SCHEMA) or None,
+            bootstrap_base_path=raw.get(keys.BOOTSTRAP_BASE_PATH) or None,
+        )
+
+    @property
+    def layout_version(self) -> int:
+        """`hoodie.timeline.layout.version`."""
+        return self.version.layout_version
+
+    @property
+    def partial_update_mode(self) -> PartialUpdateMode | None:
+        """How single fields are taken over from the losing record; None: not at all."""
+        return self.merge_rule.partial_update_mode
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether data files lie below partition folders."""
+        return bool(self.partition_fields)
+
+    @property
+    def has_metadata_table(self) -> bool:
+        """Whether the metadata table may be believed: its `files` partition is listed as ready."""
+        return "files" in self.metadata_partitions
+
+    def to_bytes(self, now: datetime) -> bytes:
+        """Write hoodie.properties with the right checksum, entries in the order of `raw`.
+
+        The first comment says, as the JVM's does, whether the stored checksum was right already.
+        """
+        checksum = str(table_checksum(self.database, self.name))
+        done = "Updated at" if self.raw.get(keys.CHECKSUM) == checksum else "Properties saved on"
+        instant = f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        comments = (f"{done} {instant}", java_date(now))
+        return properties_to_bytes({**self.raw, keys.CHECKSUM: checksum}, comments)
+
+    def with_changes(self, **changes: str | None) -> TableConfig:
+        """Return a copy with raw properties set, or removed where the new value is None.
+
+        Pass property names as `config.with_changes(**{"hoodie.table.cdc.enabled": "true"})`.
+
+        Raises:
+            InvalidConfigError: a value has no meaning, or a property that every table needs would go.
+        """
+        merged = {**self.raw, **changes}
+        raw = {key: value for key, value in merged.items() if value is not None}
+        missing = [key for key in _NEEDED if not raw.get(key)]
+        if missing:
+            raise InvalidConfigError(f"{self.name}: a table cannot be without {', '.join(missing)}")
+        return TableConfig.from_properties(raw, path=f"{self.name}: hoodie.properties")
+
+
+_NEEDED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
+
+
+def _check_complete(raw: Mapping[str, str], path: str) -> None:
+    missing = [key for key in _NEEDED if not raw.get(key, "").strip()]
+    if missing:
+        advice = "if hoodie.properties.backup lies beside it, an update was interrupted and the backup is the truth"
+        raise CorruptFileError(f"expected the properties {', '.join(missing)}, found none; {advice}", path=path)
+    for key in (keys.VERSION, keys.LAYOUT_VERSION):
+        if not (raw[key].strip().isascii() and raw[key].strip().isdigit()):
+            raise CorruptFileError(f"{key}: a number expected, found {raw[key]!r}", path=path)
+    stored = raw.get(keys.CHECKSUM)
+    expected = table_checksum(raw.get(keys.DATABASE), raw[keys.NAME])
+    if stored is not None and stored.strip() != str(expected):
+        what = f"checksum {expected} of database {raw.get(keys.DATABASE) or ''!r} and table {raw[keys.NAME]!r} expected"
+        advice = "restore hoodie.properties from its backup, or set both names back to what they were"
+        raise CorruptFileError(f"{what}, found {stored!r}; {advice}", path=path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Typed look-ups that name the file and the property when a value makes no sense."""
+
+    raw: Mapping[str, str]
+    path: str
+
+    def number(self, key: str) -> int:
+        text = self.raw.get(key, "").strip()
+        if not (text.isascii() and text.isdigit()):
+            raise InvalidConfigError(f"{self.path}: {key}: a number expected, found {text!r}")
+        return int(text)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        text = self.raw.get(key, "").strip().lower()
+        if text not in ("", "true", "false"):
+            raise InvalidConfigError(f"{self.path}: {key}: true or false expected, found {self.raw[key]!r}")
+        return text == "true" if text else default
+
+    def items(self, key: str) -> tuple[str, ...]:
+        return tuple(item.strip() for item in self.raw.get(key, "").split(",") if item.strip())
+
+    def choice(self, key: str, choices: type[_E], default: _E) -> _E:
+        text = self.raw.get(key, "").strip().upper()
+        if not text:
+            return default
+        try:
+            return choices(text)
+        except ValueError:
+            expected = ", ".join(choices)
+            raise InvalidConfigError(f"{self.path}: {key}: one of {expected} expected, found {text!r}") from None
+
+    def old_base_file_format(self) -> BaseFileFormat:
+        return self.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
+
+    def expect_layout(self, version: TableVersion) -> None:
+        found = self.number(keys.LAYOUT_VERSION)
+        if found != version.layout_version:
+            expected = f"{keys.LAYOUT_VERSION}={version.layout_version} for table version {version.value} expected"
+            advice = "an upgrade or downgrade was interrupted: run it again with the Hudi release that began it"
+            raise InvalidConfigError(f"{self.path}: {expected}, found {found}; {advice}")
+
+
+def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split `field:TYPE` items; the types are empty unless every field has one."""
+    split = [item.partition(":") for item in fields]
+    types = tuple(kind.strip().upper() for _, _, kind in split)
+    return tuple(name.strip() for name, _, _ in split), types if all(types) else ()
+
+
+def _timestamp_options(raw: Mapping[str, str]) -> dict[str, str]:
+    """Options under the old prefix count where the new prefix does not say otherwise."""
+    found: dict[str, str] = {}
+    for prefix in (keys.OLD_TIMEBASED_PREFIX, keys.TIMEBASED_PREFIX):
+        found |= {key[len(prefix) :]: value for key, value in raw.items() if key.startswith(prefix)}
+    return found

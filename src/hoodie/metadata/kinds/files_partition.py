@@ -1,0 +1,167 @@
+"""The `files` partition: which files each data partition holds (docs/format/metadata.md §3.8, §4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie.format.metadata_table.metadata_record import (
+    ALL_PARTITIONS_KEY,
+    NON_PARTITIONED_KEY,
+    FileListRecord,
+    RecordType,
+)
+from hoodie.metadata.places import file_id_of
+from hoodie.metadata.slice_reader import RowBlock, SliceContent
+
+PARTITION = "files"
+FILE_ID_PREFIX = "files-"
+
+FileList = dict[str, int | None]
+"""File name -> size in bytes, None where the newest row says deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanges:
+    """What one instant changed in the list of files. Partition paths of the data table; `""` if it has none.
+
+    A dropped partition loses its list of files; a file that is both added and removed is added.
+    """
+
+    added: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    """Partition path -> file name -> size in bytes (greater than 0)."""
+    removed: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    """Partition path -> file names."""
+    dropped_partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPartition:
+    """The kind `files`: rows of one key are united, newer sizes and deletions win."""
+
+    name: str = PARTITION
+    file_id_prefix: str = FILE_ID_PREFIX
+
+    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
+        """Merge a file slice into its next base file: every live file, no deletions."""
+        merged = {key: live for key, row in merge(content).items() if (live := _live(key, row)) is not None}
+        return rows_to_columns(merged, file_name=file_name)
+
+
+def merge(content: SliceContent) -> dict[str, FileList]:
+    """All rows of a slice: key -> names and sizes. Deleted keys are absent."""
+    rows = {key: dict(record.files) for key, record in base_rows(content)}
+    apply_blocks(rows, content.blocks, content)
+    return rows
+
+
+def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Iterator[tuple[str, FileListRecord]]:
+    """Rows of the slice's base file: all, or those of `keys` that are there."""
+    base = content.base
+    if base is None:
+        return
+    schema, path = content.base_schema_json, content.file_slice.file_id
+    if keys is None:
+        names, values = base.entries()
+        names = names.cast(pa.string())
+    else:
+        names = pa.array(sorted(keys, key=str.encode), pa.string())
+        values = base.get_many(names)
+    for key, value in zip(names.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None:
+            yield key, FileListRecord.parse(value, schema_json=schema, path=path)
+
+
+def apply_blocks(
+    rows: dict[str, FileList], blocks: Collection[RowBlock], content: SliceContent, keys: Collection[str] | None = None
+) -> None:
+    """Apply row blocks, oldest first, to `rows` in place; with `keys`, to these rows only."""
+    path = content.file_slice.file_id
+    for block in blocks:
+        names = block.keys.cast(pa.string()).to_pylist()
+        values = [None] * len(names) if block.values is None else block.values.to_pylist()
+        for key, value in zip(names, values, strict=True):
+            if keys is not None and key not in keys:
+                continue
+            if value is None:
+                rows.pop(key, None)
+            else:
+                newer = FileListRecord.parse(value, schema_json=block.schema_json, path=path)
+                _unite(rows.setdefault(key, {}), newer.files)
+
+
+def _unite(row: FileList, newer: Mapping[str, int | None]) -> None:
+    """A newer row's entries win; of two sizes the greater counts, as a log file may have grown since."""
+    for name, size_bytes in newer.items():
+        if size_bytes is None:
+            if name in row:
+                del row[name]
+            else:
+                # Nothing older was seen here: the entry it deletes may be in an older slice.
+                row[name] = None
+        else:
+            row[name] = max(size_bytes, row.get(name) or 0)
+
+
+def _live(key: str, row: FileList) -> FileList | None:
+    """A row without deletions; None if it is the row of a partition and nothing is left."""
+    live: FileList = {name: size for name, size in row.items() if size is not None}
+    return live if live or key == ALL_PARTITIONS_KEY else None
+
+
+def file_group_id() -> str:
+    """File id of the one file group that `files` has."""
+    return file_id_of(FILE_ID_PREFIX, 0)
+
+
+def key_of(partition_path: str) -> str:
+    """Key of a data partition's row."""
+    return partition_path or NON_PARTITIONED_KEY
+
+
+def partition_path_of(key: str) -> str:
+    """Data partition of a row's key."""
+    return "" if key == NON_PARTITIONED_KEY else key
+
+
+def rows_of(changes: FileChanges) -> dict[str, FileList]:
+    """The rows that one delta commit writes; empty if nothing was added, removed or dropped."""
+    rows: dict[str, FileList] = {}
+    for partition_path, names in changes.removed.items():
+        if names and partition_path not in changes.dropped_partitions:
+            rows.setdefault(key_of(partition_path), {}).update(dict.fromkeys(names))
+    partitions: FileList = {}
+    for partition_path, sizes in changes.added.items():
+        if sizes:
+            rows.setdefault(key_of(partition_path), {}).update(sizes)
+            partitions[key_of(partition_path)] = 0
+    partitions |= {key_of(path): None for path in changes.dropped_partitions if not changes.added.get(path)}
+    if partitions:
+        rows[ALL_PARTITIONS_KEY] = partitions
+    return rows
+
+
+def deleted_keys_of(changes: FileChanges) -> list[str]:
+    """Keys of rows that go as a whole: those of dropped partitions that get no file in the same instant."""
+    return sorted((key_of(path) for path in changes.dropped_partitions if not changes.added.get(path)), key=str.encode)
+
+
+def rows_of_listing(listing: Mapping[str, Mapping[str, int]]) -> dict[str, FileList]:
+    """The rows of a new partition `files`; without any data partition the list of partitions is empty, but there."""
+    rows: dict[str, FileList] = {key_of(path): dict(sizes) for path, sizes in listing.items() if sizes}
+    rows[ALL_PARTITIONS_KEY] = {key_of(path): 0 for path in listing}
+    return rows
+
+
+def rows_to_columns(rows: Mapping[str, FileList], *, file_name: str | None = None) -> tuple[pa.Array, pa.Array]:
+    """Keys, ascending by their UTF-8 bytes, and encoded values."""
+    keys = sorted(rows, key=str.encode)
+    values = [_record(key, rows[key]).to_bytes(file_name=file_name) for key in keys]
+    return pa.array(keys, pa.string()), pa.array(values, pa.binary())
+
+
+def _record(key: str, row: FileList) -> FileListRecord:
+    kind = RecordType.PARTITION_LIST if key == ALL_PARTITIONS_KEY else RecordType.FILE_LIST
+    return FileListRecord(kind, row)

@@ -1,0 +1,213 @@
+"""Cleaning of the metadata table: files of file slices that compactions replaced, once nobody looks so far back.
+
+docs/format/table.md §9.4 with the policy KEEP_LATEST_COMMITS. It runs at the start of a commit, under the table's lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.instants.service_metadata import (
+    ActionInstant,
+    CleanerPlan,
+    CleanFileInfo,
+    CleanMetadata,
+    CleanPartitionMetadata,
+)
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.services.context import ServiceContext
+from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+
+_POLICY = "KEEP_LATEST_COMMITS"
+
+
+def finish_clean(context: ServiceContext) -> bool:
+    """Take up a clean that somebody left pending; says whether there was one.
+
+    Raises:
+        CorruptFileError: its plan does not parse.
+    """
+    folder = context.folder
+    pending = context.metadata_timeline.pending().filter(lambda instant: instant.action is Action.CLEAN)
+    for instant in pending:
+        content = read_instant(folder.store, folder.layout, instant, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        if not content:
+            folder.forget(instant.requested_time, Action.CLEAN, State.INFLIGHT, State.REQUESTED)
+            continue
+        if instant.state is State.REQUESTED:
+            folder.begin(instant.requested_time, Action.CLEAN)
+        _execute(context, instant.requested_time, CleanerPlan.parse(content))
+    return bool(pending)
+
+
+def clean_if_due(context: ServiceContext) -> bool:
+    """Delete the files of replaced slices, once 20 commits came after the compaction; says whether it did.
+
+    Of each file group there stay: the newest slice, the slices that the last 20 commits see, and the newest before
+    those.
+
+    Raises:
+        CorruptFileError: the archived timeline does not parse.
+    """
+    earliest = earliest_to_retain(context)
+    if earliest is None or not _is_due(context, earliest):
+        return False
+    plan = _plan(context, earliest)
+    if plan is None:
+        return False
+    requested_time = context.next_time()
+    context.folder.request(requested_time, Action.CLEAN, plan.to_bytes())
+    context.folder.begin(requested_time, Action.CLEAN)
+    _execute(context, requested_time, plan)
+    return True
+
+
+def earliest_to_retain(context: ServiceContext) -> Instant | None:
+    """The oldest commit whose view of the metadata table stays whole; None as long as all of them do.
+
+    It never passes an instant that is pending on either timeline.
+    """
+    commits = context.completed_commits()
+    place = len(commits) - context.limits.commits_retained
+    if place <= 0:
+        return None
+    pending_time = context.first_pending_time()
+    if pending_time is not None:
+        before = sum(instant.requested_time < pending_time for instant in commits)
+        place = min(place, before - 1)
+    return commits[place] if place > 0 else None
+
+
+def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping[str, str], earliest: str) -> list[str]:
+    """Names of one partition's files that belong to slices which nobody from `earliest` (inclusive) on sees. Pure.
+
+    `archived` are completion times of instants that the active timeline no longer has. A log file of an instant that
+    is on neither stays: it cannot be told which slice it belongs to.
+    """
+    bases, logs = _parsed(names, timeline)
+    obsolete: list[str] = []
+    for file_id in bases.keys() | logs.keys():
+        slices: dict[str, list[str]] = {base.instant_time: [base.name] for base in bases.get(file_id, ())}
+        starts = sorted(slices)
+        first_log = min((log.instant_time for log in logs.get(file_id, ())), default="")
+        for log in logs.get(file_id, ()):
+            completed = timeline.completion_time_of(log.instant_time) or archived.get(log.instant_time)
+            if completed is not None:
+                start = max((found for found in starts if found <= completed), default=first_log)
+                slices.setdefault(start, []).append(log.name)
+        older = sorted(start for start in slices if start < earliest)
+        # The newest slice of all is among those that are kept: it is the last of `older`, or newer.
+        obsolete += [name for start in older[:-1] for name in slices[start]]
+    return sorted(obsolete)
+
+
+def _parsed(
+    names: Collection[str], timeline: Timeline
+) -> tuple[dict[str, list[BaseFileName]], dict[str, list[LogFileName]]]:
+    """Base and log files of believed instants, by file id."""
+    bases: dict[str, list[BaseFileName]] = {}
+    logs: dict[str, list[LogFileName]] = {}
+    for name in names:
+        base, log = BaseFileName.parse(name), LogFileName.parse(name)
+        if base is not None and timeline.contains_or_before_start(base.instant_time):
+            bases.setdefault(base.file_id, []).append(base)
+        elif log is not None and timeline.contains_or_before_start(log.instant_time):
+            logs.setdefault(log.file_id, []).append(log)
+    return bases, logs
+
+
+def _is_due(context: ServiceContext, earliest: Instant) -> bool:
+    """Whether a compaction passed out of sight since the last clean; told from the timeline alone."""
+    commits = context.completed_commits()
+    passed = [
+        place
+        for place, instant in enumerate(commits)
+        if instant.action is Action.COMMIT and instant.requested_time < earliest.requested_time
+    ]
+    if not passed:
+        return False
+    completed = context.metadata_timeline.completed()
+    # From this commit on the newest of them was out of sight: a later clean has seen to it.
+    place = min(passed[-1] + context.limits.commits_retained, len(commits) - 1)
+    since = commits[place].requested_time
+    return not any(instant.action is Action.CLEAN and instant.requested_time > since for instant in completed)
+
+
+def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
+    """What goes; None if nothing does."""
+    folder, timeline = context.folder, context.metadata_timeline
+    listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
+    archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
+    paths: dict[str, tuple[CleanFileInfo, ...]] = {}
+    for partition, names in listed.items():
+        obsolete = obsolete_files(names, timeline, archived, earliest.requested_time)
+        if obsolete:
+            where = partition_folder(partition)
+            paths[partition] = tuple(
+                CleanFileInfo(file_path=folder.store.uri(f"{where}/{name}"), is_bootstrap_base_file=False)
+                for name in obsolete
+            )
+    if not paths:
+        return None
+    return CleanerPlan(
+        earliest_instant_to_retain=ActionInstant(
+            timestamp=earliest.requested_time, action=earliest.action.value, state=State.COMPLETED.name
+        ),
+        last_completed_commit_timestamp=context.completed_commits()[-1].requested_time,
+        policy=_POLICY,
+        files_to_be_deleted_per_partition={},
+        file_paths_to_be_deleted_per_partition=paths,
+    )
+
+
+def _names(folder: MetadataFolder, partition: str) -> list[str]:
+    return [info.name for info in folder.store.list(partition_folder(partition))]
+
+
+def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) -> set[str]:
+    """Instants of log files that the active timeline begins after."""
+    start = timeline.start or ""
+    parsed = (LogFileName.parse(name) for names in listed for name in names)
+    return {log.instant_time for log in parsed if log is not None and log.instant_time < start}
+
+
+def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) -> None:
+    """Delete the files, which may be gone already, then complete the instant."""
+    started = time.monotonic()
+    folder = context.folder
+    deleted: dict[str, tuple[str, ...]] = {}
+    for partition, name in _files_of(plan):
+        folder.store.delete(f"{partition_folder(partition)}/{name}")
+        deleted[partition] = (*deleted.get(partition, ()), name)
+    earliest = plan.earliest_instant_to_retain
+    done = CleanMetadata(
+        start_clean_time=requested_time,
+        time_taken_in_millis=int((time.monotonic() - started) * 1000),
+        total_files_deleted=sum(map(len, deleted.values())),
+        earliest_commit_to_retain="" if earliest is None else earliest.timestamp,
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: CleanPartitionMetadata(
+                partition_path=partition,
+                policy=plan.policy,
+                delete_path_patterns=names,
+                success_delete_files=names,
+            )
+            for partition, names in deleted.items()
+        },
+        extra_metadata=plan.extra_metadata,
+    )
+    folder.complete(requested_time, Action.CLEAN, done.to_bytes(), completion_time=context.next_time())
+
+
+def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:
+    """Partition and name of each file of a plan, ours or the JVM's: a partition's folder is nothing but its name."""
+    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+        for info in infos:
+            yield partition, info.file_path.rpartition("/")[2]
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        for name in names:
+            yield partition, name.rpartition("/")[2]

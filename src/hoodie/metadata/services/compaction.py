@@ -1,0 +1,188 @@
+"""Compaction of the metadata table: base and log files of every file group become one base file.
+
+docs/format/metadata.md §3.9. It runs at the start of a commit, under the table's lock. Without it a commit would cost
+more with every commit before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.engine import Engine, LocalEngine, TaskContext
+from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
+from hoodie.metadata.delta_log import base_file_to_bytes
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.services.context import ServiceContext
+from hoodie.metadata.services.limits import ServiceLimits
+from hoodie.metadata.slice_reader import SliceReader, believed, slices_of
+from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+
+DELTA_COMMITS_MAX = ServiceLimits().delta_commits_to_compact
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """The compaction of one file group. Picklable; every attempt writes the same bytes to the same place."""
+
+    store: StoreSpec
+    kind: PartitionKind
+    operation: CompactionOperation
+    requested_time: str
+
+
+def finish_compaction(context: ServiceContext) -> bool:
+    """Take up a compaction that somebody left pending; says whether there was one.
+
+    A log compaction that a JVM writer left is taken back: nothing is lost with it.
+
+    Raises:
+        CorruptFileError: a file of the metadata table does not parse.
+    """
+    log_compactions = [found for found in context.metadata_timeline.pending() if found.action is Action.LOG_COMPACTION]
+    for found in log_compactions:
+        context.folder.undo(found.requested_time, Action.LOG_COMPACTION)
+    pending = _pending_compaction(context.metadata_timeline)
+    if pending is None:
+        return bool(log_compactions)
+    plan = _stored_plan(context.folder, pending)
+    if plan is None:
+        context.folder.undo(pending.requested_time, Action.COMPACTION)
+        return True
+    _clear_attempt(context.folder, pending.requested_time)
+    _execute(context, plan, pending.requested_time)
+    return True
+
+
+def compact_if_due(context: ServiceContext) -> bool:
+    """Compact after ten delta commits; says whether it did.
+
+    Nothing is compacted while a delta commit belongs to a data instant that is still pending: its rows must stay out
+    of base files, as it may be rolled back.
+
+    Raises:
+        CorruptFileError: a file of the metadata table does not parse.
+    """
+    if not is_compaction_due(context):
+        return False
+    plan = _plan(context.folder, context.finished_kinds, believed(context.metadata_timeline, context.data_timeline))
+    if not plan.operations:
+        return False
+    requested_time = context.next_time()
+    context.folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
+    _execute(context, plan, requested_time)
+    return True
+
+
+def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
+    """Completed delta commits that the last completed compaction did not see."""
+    completed = metadata_timeline.completed()
+    last = completed.filter(lambda instant: instant.action is Action.COMMIT).latest()
+    since = "" if last is None else last.requested_time
+    deltas = completed.filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    return sum((instant.completion_time or "") > since for instant in deltas)
+
+
+def is_compaction_due(context: ServiceContext) -> bool:
+    """Whether enough delta commits came since the last compaction, and each is believed."""
+    timeline = context.metadata_timeline
+    if delta_commits_since_compaction(timeline) < context.limits.delta_commits_to_compact:
+        return False
+    deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    return len(believed(deltas, context.data_timeline)) == len(deltas)
+
+
+def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
+    pending = metadata_timeline.filter(lambda instant: instant.action is Action.COMPACTION and not instant.is_completed)
+    return pending.instants[0] if pending.instants else None
+
+
+def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
+    """The plan of a pending compaction; None if its writer died before it was on disk."""
+    content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+    return CompactionPlan.parse(content) if content else None
+
+
+def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:
+    """Delete what an interrupted execution wrote; its plan stays."""
+    for _, info in list(folder.files_of(requested_time)):
+        folder.store.delete(info.path)
+    folder.forget(requested_time, Action.COMPACTION, State.INFLIGHT)
+
+
+def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: Timeline) -> CompactionPlan:
+    """Every newest file slice that has log files. Pure but for the listing of the partitions."""
+    operations = tuple(
+        operation_of(partition, file_slice)
+        for partition in sorted(kinds)
+        for file_slice in slices_of(folder.store, partition, timeline)
+        if file_slice.log_files
+    )
+    return CompactionPlan(operations=operations)
+
+
+def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
+    """Compact every file group of the plan, then complete the instant."""
+    folder = context.folder
+    folder.begin(requested_time, Action.COMPACTION)
+    kinds = context.finished_kinds
+    # A plan of the JVM may name partitions that were dropped since, or are being built.
+    tasks = [
+        CompactionTask(folder.store.spec, kinds[operation.partition_path], operation, requested_time)
+        for operation in plan.operations
+        if operation.partition_path in kinds
+    ]
+    engine = context.engine_for(sum(map(work_bytes, plan.operations)))
+    stats = engine.run(_task_on(engine, folder.store), tasks)
+    done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
+    folder.complete(
+        requested_time,
+        Action.COMPACTION,
+        done.to_bytes(folder.config.version),
+        completion_time=context.next_time(),
+    )
+
+
+def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
+    """The function with its store: threads share the one at hand, other workers open their own."""
+    return partial(compact_file_group, store=store) if isinstance(engine, LocalEngine) else compact_file_group
+
+
+def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Store | None = None) -> WriteStat:
+    """Write the next base file of one file group, even if it becomes empty. Runs on a worker.
+
+    Memory: the file slice's keys and values, a few times.
+    """
+    store = store or open_store(task.store)
+    operation = task.operation
+    partition = operation.partition_path
+    content = SliceReader(store).read_once(slice_of(operation, partition_folder(operation.partition_path)))
+    name = base_name(operation.file_id, task.requested_time)
+    keys, values = task.kind.compact(content, file_name=name)
+    data = base_file_to_bytes(keys, values)
+    store.replace(f"{partition_folder(partition)}/{name}", data)
+    rows_before = 0 if content.base is None else len(content.base)
+    return WriteStat(
+        file_id=operation.file_id,
+        path=f"{partition}/{name}",
+        prev_commit=operation.base_instant_time if operation.data_file_path else NULL_COMMIT,
+        num_writes=len(keys),
+        num_inserts=max(0, len(keys) - rows_before),
+        num_update_writes=min(len(keys), rows_before),
+        total_write_bytes=len(data),
+        file_size_bytes=len(data),
+        partition_path=partition,
+        prev_base_file=operation.data_file_path,
+        runtime_stats=RuntimeStats(),
+        total_log_records=sum(len(block.keys) for block in content.blocks),
+        total_log_blocks=content.log_block_count,
+        total_updated_records_compacted=len(keys),
+        total_log_files_compacted=len(operation.delta_file_paths),
+        total_log_size_compacted=int((operation.metrics or {}).get(LOG_BYTES, 0)),
+    )

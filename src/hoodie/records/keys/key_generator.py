@@ -1,0 +1,216 @@
+"""A table's key generator: record keys and partition paths of whole batches.
+
+On-disk format: docs/format/table.md §3.3 and §3.4. One class for every kind: a kind is a choice of how keys are joined
+and how each partition field becomes text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidConfigError, PartitionPathError, UnsupportedError
+from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
+from hoodie.records.keys.java_text import java_text
+from hoodie.records.keys.partition_path import component_texts, join_components, partition_component
+from hoodie.records.keys.record_keys import column_of, record_keys
+from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
+
+_NEW_ENCODING: Final = "hoodie.write.complex.keygen.new.encoding"
+# Kinds of the JVM's SQL and automatic keys: their paths are those of the ordinary kind for as many fields.
+_WRAPPERS: Final = frozenset(
+    {
+        KeyGeneratorType.AUTO_RECORD,
+        KeyGeneratorType.SPARK_SQL,
+        KeyGeneratorType.SPARK_SQL_UUID,
+        KeyGeneratorType.SPARK_SQL_MERGE_INTO,
+    }
+)
+_FIRST_VERSION_WITH_ONE_ENCODING: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGenerator:
+    """How a table makes record keys and partition paths of columns; build it with `key_generator_for`."""
+
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    with_names: bool
+    """Whether keys are `field:value`, as opposed to the bare value of the only field."""
+    time_formats: tuple[TimestampFormat | None, ...] = field(repr=False)
+    """Per partition field, how it is written as a time; None: as the value's text."""
+    hive_style: bool
+    url_encode: bool
+    slash_separated_dates: bool
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the record key of every row, never null.
+
+        Raises:
+            RecordKeyError: a key field is missing, or keys are null or empty; says how many and shows three.
+            UnsupportedError: the table has no key fields: its keys are generated, not read from columns.
+        """
+        if not self.record_key_fields:
+            raise UnsupportedError("the table generates its record keys; they are not made of columns")
+        return record_keys(batch, self.record_key_fields, with_names=self.with_names)
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the partition path of every row, never null: `""` in tables without partitions.
+
+        Texts are made once per distinct value.
+
+        Raises:
+            PartitionPathError: a partition field is missing or has no text, or a path would leave the table's folder.
+        """
+        if not self.partition_fields:
+            return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
+        encoded = [
+            self._component(batch, name, time_format)
+            for name, time_format in zip(self.partition_fields, self.time_formats, strict=True)
+        ]
+        if len(encoded) == 1:
+            paths = join_components([encoded[0].dictionary])
+            return pc.take(paths, encoded[0].indices)
+        texts = [pc.take(component.dictionary, component.indices) for component in encoded]
+        distinct = pc.binary_join_element_wise(*texts, "/").dictionary_encode()
+        join_components([distinct.dictionary])
+        return pc.take(distinct.dictionary, distinct.indices)
+
+    def partition_values(self, path: str) -> dict[str, str | None] | None:
+        """Return the text of each partition column in a partition path, to prune by.
+
+        None as a text stands for null or empty. Fields written as formatted times are left out: their text is not the
+        column's value. The whole result is None where the path does not tell (slashes inside values).
+        """
+        if not self.partition_fields:
+            return {} if path == "" else None
+        texts = component_texts(path, self.partition_fields, hive_style=self.hive_style, url_encode=self.url_encode)
+        if texts is None:
+            return None
+        kept = [name for name, written in zip(self.partition_fields, self.time_formats, strict=True) if written is None]
+        values = {name: texts[name] for name in kept}
+        if self.slash_separated_dates:
+            return {name: text.replace("/", "-") if text else text for name, text in values.items()}
+        return values
+
+    def _component(self, batch: pa.RecordBatch, name: str, written: TimestampFormat | None) -> pa.DictionaryArray:
+        """A field's part of the path, as a dictionary of distinct texts; null values point at the default's text."""
+        found = column_of(batch, name)
+        if found is None:
+            raise PartitionPathError(
+                f"partition field {name!r} is not in the data, which has {', '.join(batch.schema.names)}"
+            )
+        array, _ = found
+        if not pa.types.is_dictionary(array.type):
+            array = (
+                pc.dictionary_encode(array, null_encoding="encode") if _is_encodable(array.type) else _as_it_is(array)
+            )
+        elif array.null_count:
+            array = pc.dictionary_encode(array.dictionary_decode(), null_encoding="encode")
+        try:
+            text = written.text(array.dictionary) if written else java_text(array.dictionary)
+        except (UnsupportedError, PartitionPathError) as error:
+            raise PartitionPathError(f"partition field {name!r}: {error}") from error
+        text = partition_component(text, name, hive_style=self.hive_style, url_encode=self.url_encode)
+        if self.slash_separated_dates:
+            text = pc.replace_substring(text, "-", "/")
+        return pa.DictionaryArray.from_arrays(array.indices, text)
+
+
+def _is_encodable(data_type: pa.DataType) -> bool:
+    return not pa.types.is_nested(data_type)
+
+
+def _as_it_is(array: pa.Array) -> pa.DictionaryArray:
+    """Lists and structs: their text is refused a moment later, by type and name."""
+    return pa.DictionaryArray.from_arrays(pa.array(range(0), pa.int32()), array.slice(0, 0))
+
+
+def key_generator_for(
+    *,
+    kind: KeyGeneratorType | str,
+    record_key_fields: Sequence[str],
+    partition_fields: Sequence[str] = (),
+    partition_field_types: Sequence[str] = (),
+    hive_style: bool = False,
+    url_encode: bool = False,
+    slash_separated_dates: bool = False,
+    table_version: int = 9,
+    timestamp_options: Mapping[str, str] | None = None,
+    bare_single_complex_key: bool | None = None,
+) -> KeyGenerator:
+    """Return the key generator a table's properties describe.
+
+    `partition_field_types` are the types of a CUSTOM generator (`SIMPLE` or `TIMESTAMP` per field); `timestamp_options`
+    have no prefix (`timestamp.type`, `output.dateformat`, ...). `bare_single_complex_key` says how a COMPLEX key of one
+    field is written in tables of versions before 9, where both ways occur: true `v`, false `f:v`.
+
+    Raises:
+        InvalidConfigError: fields, types or options contradict the kind.
+        UnsupportedError: the kind lives in JVM code that is not ours.
+    """
+    kind = KeyGeneratorType(kind)
+    keys, partitions = tuple(record_key_fields), tuple(partition_fields)
+    if kind in _WRAPPERS:
+        kind = inferred_key_generator(keys, partitions)
+    if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
+        partitions = ()
+    _check_fields(kind, keys, partitions)
+    types = _field_types(kind, partitions, partition_field_types)
+    times = timestamp_format(timestamp_options or {}) if "TIMESTAMP" in types else None
+    return KeyGenerator(
+        record_key_fields=keys,
+        partition_fields=partitions,
+        with_names=_with_names(kind, keys, table_version, bare_single_complex_key),
+        time_formats=tuple(times if name == "TIMESTAMP" else None for name in types),
+        hive_style=hive_style,
+        url_encode=url_encode,
+        slash_separated_dates=slash_separated_dates,
+    )
+
+
+def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:
+    if kind == KeyGeneratorType.USER_PROVIDED:
+        raise UnsupportedError("the table's key generator is a class of its users; write to it with the JVM")
+    if kind in (KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP):
+        if len(keys) > 1:
+            raise InvalidConfigError(f"{kind} keys have one record key field, found {', '.join(keys)}: use COMPLEX")
+        if len(partitions) != 1:
+            raise InvalidConfigError(f"{kind} keys have one partition field, found {len(partitions)}: use COMPLEX")
+    for names in (keys, partitions):
+        if len(set(names)) != len(names) or not all(names):
+            raise InvalidConfigError(f"fields are named once each and not empty, found {', '.join(map(repr, names))}")
+
+
+def _field_types(kind: KeyGeneratorType, partitions: tuple[str, ...], given: Sequence[str]) -> tuple[str, ...]:
+    if kind == KeyGeneratorType.TIMESTAMP:
+        return ("TIMESTAMP",)
+    if kind != KeyGeneratorType.CUSTOM:
+        return ("SIMPLE",) * len(partitions)
+    types = tuple(name.upper() for name in given)
+    if len(types) != len(partitions) or not set(types) <= {"SIMPLE", "TIMESTAMP"}:
+        raise InvalidConfigError(
+            f"a CUSTOM key generator needs SIMPLE or TIMESTAMP for each partition field ({', '.join(partitions)}), "
+            f"found {', '.join(types) or 'none'}: write them as field:SIMPLE,field2:TIMESTAMP"
+        )
+    return types
+
+
+def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], table_version: int, bare: bool | None) -> bool:
+    if len(keys) != 1:
+        return True
+    if kind not in (KeyGeneratorType.COMPLEX, KeyGeneratorType.GLOBAL_DELETE):
+        return False
+    if kind == KeyGeneratorType.GLOBAL_DELETE or table_version >= _FIRST_VERSION_WITH_ONE_ENCODING:
+        return True
+    if bare is None:
+        raise InvalidConfigError(
+            f"tables of version {table_version} with COMPLEX keys of one field hold keys as `v` or as `{keys[0]}:v`, "
+            f"by the release that wrote them: look at _hoodie_record_key, then set {_NEW_ENCODING}=true for `v`, "
+            f"false for `{keys[0]}:v`"
+        )
+    return not bare

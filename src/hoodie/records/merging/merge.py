@@ -1,0 +1,263 @@
+"""Which of two versions of a record wins: event time, commit time, or a function of the caller's.
+
+Implements docs/format/table.md §6.4. Everything works on aligned rows of whole Arrow tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+MergeFunction = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
+"""A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
+
+Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as
+many rows in the same order; where the boolean array `deleted` is true the record is deleted.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Outcome of a merge, row by row: `replaced` where the newer row is written, `deleted` where the key goes.
+
+    `rows` holds the row to write for each true entry of `replaced`, in order (change-batch columns).
+    """
+
+    replaced: Mask
+    deleted: Mask
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMerger:
+    """The rule of one table. Picklable when the function is."""
+
+    mode: MergeMode
+    ordering_fields: tuple[str, ...] = ()
+    function: MergeFunction | None = None
+
+    @property
+    def ordering_columns(self) -> tuple[str, ...]:
+        """The columns that decide which of two versions counts; none where the later one does."""
+        return self.ordering_fields if self.mode is MergeMode.EVENT_TIME_ORDERING else ()
+
+    def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
+        """Decide for aligned rows: `older` has the table's data columns, `newer` is a change table of as many rows.
+
+        Event time: the newer row wins when its ordering value is equal or higher; a commit-time delete always wins.
+        """
+        kinds = np.asarray(newer[KIND].combine_chunks())
+        wins = self.newer_wins(older, newer) | (kinds == Kind.DELETE)
+        deleted = wins & (kinds != Kind.ROW)
+        replaced = wins & (kinds == Kind.ROW)
+        if self.function is None or not replaced.any():
+            return Merged(replaced, deleted, newer if replaced.all() else newer.filter(pa.array(replaced)))
+        return self._merge_custom(older, newer, replaced, deleted)
+
+    def reduce(self, changes: pa.Table, *, across_partitions: bool = False) -> pa.Table:
+        """One change per partition path and record key (or per record key); later rows are newer.
+
+        The winners keep their order. Memory: the changes, and a few numbers for each.
+        """
+        codes = _codes(changes, across_partitions)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        lengths = np.diff(starts, append=len(order))
+        if len(starts) == len(order):
+            return changes
+        if self.function is not None:
+            return self._reduce_custom(changes, order, starts, lengths)
+        if self.mode is MergeMode.EVENT_TIME_ORDERING and self.ordering_fields:
+            order = _order_by(changes, codes, self.ordering_fields)
+        winners = np.sort(order[starts + lengths - 1])
+        return changes.take(pa.array(winners))
+
+    def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
+        """True where the newer row is not outranked by the older one."""
+        wins = np.ones(older.num_rows, np.bool_)
+        if self.mode is not MergeMode.EVENT_TIME_ORDERING:
+            return wins
+        undecided = wins.copy()
+        for field in self.ordering_fields:
+            greater, equal = _compare(newer[field], older[field])
+            wins = np.where(undecided, greater | equal, wins)
+            undecided &= equal
+        return wins
+
+    def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
+        """Let the caller's function make the rows that replace."""
+        assert self.function is not None
+        picked = newer.filter(pa.array(replaced))
+        data = [name for name in picked.column_names if name not in LEADING]
+        answer = self.function(older.select(data).filter(pa.array(replaced)), picked.select(data))
+        merged, gone = answer if isinstance(answer, tuple) else (answer, None)
+        if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
+            raise ValueError(
+                f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each"
+            )
+        rows = pa.Table.from_arrays(
+            [
+                *(picked[name] for name in LEADING),
+                *(merged[name].cast(picked.schema.field(name).type) for name in data),
+            ],
+            schema=picked.schema,
+        )
+        if gone is None:
+            return Merged(replaced, deleted, rows)
+        gone_mask = np.asarray(pc.fill_null(gone, False))
+        positions = np.flatnonzero(replaced)
+        replaced, deleted = replaced.copy(), deleted.copy()
+        replaced[positions[gone_mask]] = False
+        deleted[positions[gone_mask]] = True
+        return Merged(replaced, deleted, rows.filter(pa.array(~gone_mask)))
+
+    def _reduce_custom(self, changes: pa.Table, order: Rows, starts: Rows, lengths: Rows) -> pa.Table:
+        """Fold duplicates pairwise, all groups at once: round n merges the n-th duplicate of each group."""
+        current = changes.take(pa.array(order[starts]))
+        for turn in range(1, int(lengths.max())):
+            active = lengths > turn
+            newer = changes.take(pa.array(order[starts[active] + turn]))
+            older = current.filter(pa.array(active))
+            both_rows = (np.asarray(older[KIND].combine_chunks()) == Kind.ROW) & (
+                np.asarray(newer[KIND].combine_chunks()) == Kind.ROW
+            )
+            merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
+            folded = pa.concat_tables([newer.filter(pa.array(~both_rows)), _folded(newer, both_rows, merged)])
+            places = np.flatnonzero(active)
+            places = np.concatenate([places[~both_rows], places[both_rows]])
+            where = np.arange(current.num_rows)
+            where[places] = current.num_rows + np.arange(len(places))
+            current = pa.concat_tables([current, folded]).take(pa.array(where))
+        return current
+
+
+def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
+    """The outcome of one folding round as changes: replaced rows as they are, deleted ones as deletes."""
+    rows = newer.filter(pa.array(both_rows))
+    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
+    where = np.arange(rows.num_rows)
+    where[merged.replaced] = rows.num_rows + np.arange(merged.rows.num_rows)
+    folded = pa.concat_tables([rows, merged.rows]).take(pa.array(where))
+    return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
+
+
+def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
+    """An integer for every distinct key, the same for equal ones."""
+    keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
+    if across_partitions:
+        codes: Rows = np.asarray(keys.indices).astype(np.int64)
+        return codes
+    partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
+    key_codes = np.asarray(keys.indices).astype(np.int64)
+    both: Rows = key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+    return both
+
+
+def ordering_ranks(rows: pa.Table, ordering_fields: tuple[str, ...]) -> Rows:
+    """A number for each row that is the higher, the higher its ordering values are, and equal where they are.
+
+    Null is the lowest value, in an int column as low as 0, as the JVM has it.
+    """
+    if len(ordering_fields) == 1:
+        plain = rows[ordering_fields[0]]
+        if not plain.null_count and (pa.types.is_integer(plain.type) or pa.types.is_timestamp(plain.type)):
+            return np.asarray(plain.cast(pa.int64()))
+    columns = _ordering_columns(rows, ordering_fields)
+    ranks: Rows = np.zeros(rows.num_rows, np.int64)
+    if columns:
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+        differs = np.zeros(rows.num_rows, np.bool_)
+        for column in columns.values():
+            in_order = column.take(order)
+            differs[1:] |= _mask(pc.not_equal(in_order.slice(1), in_order.slice(0, max(len(in_order) - 1, 0))))
+        ranks[np.asarray(order)] = np.cumsum(differs)
+    return ranks
+
+
+def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
+    """Row numbers sorted by key, then ordering values (as `_compare` has them), then place in the input."""
+    columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
+    columns |= _ordering_columns(changes, ordering_fields)
+    columns["#row"] = pa.array(np.arange(len(codes)))
+    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+    return np.asarray(order).astype(np.int64)
+
+
+def _ordering_columns(rows: pa.Table, ordering_fields: tuple[str, ...]) -> dict[str, pa.ChunkedArray]:
+    """Columns to sort by: for each ordering field whether it is set, then its value."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    for number, field in enumerate(ordering_fields):
+        values = rows[field]
+        if pa.types.is_int32(values.type):
+            values = pc.fill_null(values, 0)
+        columns[f"#valid{number}"] = pc.is_valid(values).cast(pa.int8())
+        columns[f"#value{number}"] = _sortable(values)
+    return columns
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values whose plain order is the one in which the JVM compares ordering values; nulls stay null.
+
+    Floats: -0.0 below 0.0 and NaN on top, as `Double.compare` has it. Binary: bytes are signed. Booleans: false first.
+    """
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8())
+    if pa.types.is_floating(column.type):
+        return pa.chunked_array([_float_ranks(chunk) for chunk in column.chunks], _RANK_TYPES[column.type.bit_width])
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return pa.chunked_array([_signed_bytes(chunk) for chunk in column.chunks], column.type)
+    return column
+
+
+_RANK_TYPES = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def _float_ranks(floats: pa.Array) -> pa.Array:
+    """The bits of floats as integers that sort like them."""
+    rank_type = _RANK_TYPES[floats.type.bit_width].to_pandas_dtype()
+    values = np.asarray(floats.fill_null(0.0)).copy()
+    values[np.isnan(values)] = np.nan
+    bits = values.view(rank_type)
+    ranks = np.where(bits < 0, bits ^ np.iinfo(rank_type).max, bits)
+    return pa.array(ranks, mask=np.asarray(floats.is_null()) if floats.null_count else None)
+
+
+def _signed_bytes(texts: pa.Array) -> pa.Array:
+    """The same byte strings with the top bit of every byte turned, so that 0x80 sorts before 0x00."""
+    validity, offsets, data = texts.buffers()
+    if data is None:
+        return texts
+    turned = pa.py_buffer((np.frombuffer(data, np.uint8) ^ 0x80).tobytes())
+    buffers = [validity, offsets, turned]
+    return pa.Array.from_buffers(texts.type, len(texts), buffers, texts.null_count, texts.offset)
+
+
+def _compare(newer: pa.ChunkedArray, older: pa.ChunkedArray) -> tuple[Mask, Mask]:
+    """(greater, equal) of aligned ordering values; null is the lowest value, in an int column as low as 0.
+
+    The JVM takes a null for the Integer 0, and fails where the column is of another type.
+    """
+    if pa.types.is_int32(newer.type):
+        newer, older = pc.fill_null(newer, 0), pc.fill_null(older, 0)
+    newer, older = _sortable(newer), _sortable(older)
+    greater = np.asarray(pc.fill_null(pc.greater(newer, older), False))
+    equal = np.asarray(pc.fill_null(pc.equal(newer, older), False))
+    if newer.null_count or older.null_count:
+        newer_null, older_null = _mask(pc.is_null(newer)), _mask(pc.is_null(older))
+        greater = greater | (~newer_null & older_null)
+        equal = equal | (newer_null & older_null)
+    return greater, equal
+
+
+def _mask(values: pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(values, False))

@@ -1,0 +1,225 @@
+"""Log compaction: many log blocks of a file slice become one, in a new log file; base files are not touched.
+
+docs/format/table.md §4.6, §9.2. For slices with many small logs: reading them gets cheaper at once, at a fraction of
+what a compaction costs. The new blocks name the instants whose blocks they stand for; readers leave those out.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import config as options
+from hoodie.commit.exclusive_services import check_no_exclusive_service
+from hoodie.engine import TaskContext
+from hoodie.files.compaction_operation import operation_of
+from hoodie.files.logs.log_file import LogFileWriter
+from hoodie.files.logs.log_records import EntryReader
+from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
+from hoodie.files.markers import write_marker
+from hoodie.files.slice_read import SliceRead
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.files.table_properties import finish_update
+from hoodie.format.filenames import IoType, LogFileName, write_token
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.instants.service_metadata import CompactionPlan, CompactionStrategy
+from hoodie.format.log.data_block import DataFormat, data_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.records.change import KIND, RECORD_KEY
+from hoodie.records.merging.fold import EntryKind, LogFold
+from hoodie.services.compaction.schedule import check_compactable
+from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.timeline import Action, TableLock, create_requested
+from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
+from hoodie.view.table_view import TableState, TableView
+
+_LOG_BYTES_MAX = 64 * 1024 * 1024
+"""Logs of a slice above this are for a compaction: folding them takes memory, and saves readers little."""
+_EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+_VERSION = 1
+
+
+def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None) -> str | None:
+    """Plan a log compaction of slices with so many log blocks; its instant, or None if there is none.
+
+    Default: `hoodie.log.compaction.blocks.threshold`. Slices whose blocks have only some of the columns, which JVM
+    engines cannot compact so, are left out, and those with more than 64 MiB of logs. `compact(…, instant)` carries it
+    out.
+
+    Raises: as `schedule_compaction`.
+    """
+    view = TableView.load(state)
+    check_compactable(view)
+    least = blocks_min if blocks_min is not None else options.LOG_COMPACTION_BLOCKS.get(view.config.raw)
+    rule = view.slice_read().scan_rule
+    chosen = [
+        found
+        for found in view.slices()
+        if _may_gain(found) and _gains(scan_blocks(view.store, found.log_files, rule), least)
+    ]
+    if not chosen:
+        return None
+    with TableLock(state.store):
+        finish_update(state.store)
+        view = TableView.load(state)
+        check_no_exclusive_service(view)
+        busy = groups_being_compacted(view) | groups_being_clustered(view)
+        newest = {(found.partition_path, found.file_id): found for found in view.slices()}
+        operations = []
+        for found in chosen:
+            now = newest.get((found.partition_path, found.file_id))
+            # What was logged since stays beside the new block; a new base file would make the plan void.
+            if (
+                now is not None
+                and now.base_file == found.base_file
+                and (found.partition_path, found.file_id) not in busy
+            ):
+                operations.append(operation_of(found.partition_path, found))
+        if not operations:
+            return None
+        plan = CompactionPlan(
+            operations=tuple(operations),
+            strategy=CompactionStrategy(compactor_class_name=_EXECUTOR, strategy_params={}),
+            preserve_hoodie_metadata=True,
+        )
+        requested_time = view.clock.next_time(view.timeline)
+        create_requested(view.store, view.layout, requested_time, Action.LOG_COMPACTION, plan.to_bytes())
+    return requested_time
+
+
+def _may_gain(found: FileSlice) -> bool:
+    return len(found.log_files) > 1 and sum(log.size_bytes for log in found.log_files) <= _LOG_BYTES_MAX
+
+
+def _gains(blocks: list[FoundBlock], least: int) -> bool:
+    return len(blocks) >= least and len({block.instant_time for block in blocks}) > 1 and not _is_partial(blocks)
+
+
+def _is_partial(blocks: list[FoundBlock]) -> bool:
+    return any(block.is_partial for block in blocks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactLogs:
+    """Callable for `Engine.run`: folds the logs of one file slice into one log file. Picklable as `CompactSlice`.
+
+    `avro_schema` has the table's columns and the meta fields. Memory: one version of each logged record.
+    """
+
+    store: StoreSpec
+    read: SliceRead
+    avro_schema: str
+    data_format: DataFormat
+    instant_time: str
+    number: int
+
+    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
+        """Write the log file and say what it holds. Rows keep their commit time and sequence number.
+
+        A slice with blocks that have only some of the columns is left as it is: a plan of the JVM may name one. So is
+        one in which a row follows a delete and a merge function must not see what is older: one block cannot say that.
+        """
+        started = time.monotonic()
+        store = open_store(self.store)
+        blocks = scan_blocks(store, task.log_files, self.read.scan_rule)
+        if _is_partial(blocks):
+            return None
+        entries, count = self._folded(store, blocks)
+        if pc.any(pc.equal(entries[KIND], int(EntryKind.ROW_ALONE))).as_py():
+            return None
+        name = LogFileName(task.file_id, self.instant_time, _VERSION, write_token(*self._token(attempt))).name
+        path = join_path(task.partition_path, name)
+        write_marker(store, self.instant_time, path, IoType.CREATE)
+        rows, deletes = _split(entries)
+        with LogFileWriter(store, path) as writer:
+            for block in self._blocks(task, rows, deletes, blocks):
+                writer.write(block)
+        return WriteStat(
+            file_id=task.file_id,
+            path=path,
+            prev_commit=task.base_instant_time,
+            num_writes=rows.num_rows,
+            num_update_writes=rows.num_rows,
+            num_deletes=deletes.num_rows,
+            total_write_bytes=writer.size_bytes,
+            file_size_bytes=writer.size_bytes,
+            partition_path=task.partition_path,
+            runtime_stats=RuntimeStats(total_upsert_time_ms=int((time.monotonic() - started) * 1000)),
+            total_log_records=count,
+            total_updated_records_compacted=entries.num_rows,
+            total_log_blocks=len(blocks),
+            total_log_files_compacted=len(task.log_files),
+            total_log_size_compacted=sum(block.place.content_bytes for block in blocks),
+            log_version=_VERSION,
+            log_offset=0,
+            base_file="",
+            log_files=(name,),
+        )
+
+    def _token(self, attempt: TaskContext) -> tuple[int, int, int]:
+        return attempt.partition, self.number, attempt.attempt
+
+    def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
+        """One entry for each key, and how many there were."""
+        reader = EntryReader(store, self.read, is_partial=False)
+        fold = LogFold(reader.schema, self.read.fold_rule)
+        count = 0
+        for block in blocks:
+            entries = reader.entries(block)
+            count += entries.num_rows
+            fold.add(entries)
+        return fold.result(), count
+
+    def _blocks(self, task: FileSlice, rows: pa.Table, deletes: pa.Table, replaced: list[FoundBlock]) -> list[LogBlock]:
+        """A data block and delete blocks, as far as there is something to say; all name what they stand for."""
+        times = ",".join(dict.fromkeys(block.instant_time for block in replaced))
+        headers = {HeaderKey.COMPACTED_BLOCK_TIMES: times}
+        found: list[LogBlock] = []
+        if rows.num_rows or not deletes.num_rows:
+            found.append(
+                data_block(
+                    rows.select(self.read.schema.names),
+                    instant_time=self.instant_time,
+                    avro_schema=self.avro_schema,
+                    data_format=self.data_format,
+                    extra=headers,
+                )
+            )
+        if deletes.num_rows:
+            keys = deletes[RECORD_KEY].combine_chunks()
+            paths = pa.repeat(pa.scalar(task.partition_path, pa.string()), len(keys))
+            own = {HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema, **headers}
+            found += [
+                LogBlock(block_type=BlockType.DELETE, headers=own, content=part.to_bytes())
+                for part in DeleteRecords(keys, paths, self._ordering(deletes)).unmixed()
+            ]
+        return found
+
+    def _ordering(self, deletes: pa.Table) -> pa.Array:
+        """Ordering values of deletes; null where none counts."""
+        fields = self.read.merger.ordering_columns
+        in_order = np.asarray(deletes[KIND].combine_chunks()) != EntryKind.DELETE
+        if not fields or not in_order.any():
+            return pa.nulls(deletes.num_rows, pa.int32())
+        columns = [deletes[name].combine_chunks() for name in fields]
+        ordering = (
+            columns[0]
+            if len(fields) == 1
+            else pa.StructArray.from_arrays(columns, [f"f{n}" for n in range(len(fields))])
+        )
+        places = pa.array(np.arange(deletes.num_rows), mask=~in_order)
+        return ordering.take(places)
+
+
+def _split(entries: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Entries as rows, and as delete records: also rows that say that they are deletes.
+
+    What says so may be no column of the table (`_hoodie_operation`), and is then not written again.
+    """
+    is_row = np.asarray(entries[KIND].combine_chunks()) == EntryKind.ROW
+    return entries.filter(pa.array(is_row)), entries.filter(pa.array(~is_row))

@@ -1,0 +1,309 @@
+"""Carry out a compaction: one task for each file slice of its plan, then one atomic step.
+
+docs/format/table.md §9.2. Writers and readers go on meanwhile. Whoever dies here leaves files that nobody believes and
+a plan that the next compactor takes up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie import config as options
+from hoodie.commit.commit_content import commit_metadata, commit_to_metadata_table
+from hoodie.commit.exclusive_services import check_no_exclusive_service
+from hoodie.commit.metadata_ready import ready_metadata_table
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.errors import HoodieError, InstantNotFoundError
+from hoodie.files.base_file import ParquetOptions
+from hoodie.files.compaction_operation import slice_of
+from hoodie.files.markers import delete_markers, read_markers
+from hoodie.files.slices import FileSlice
+from hoodie.files.table_properties import finish_update
+from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
+from hoodie.format.log.data_block import log_schema
+from hoodie.metadata.services.context import EngineFor
+from hoodie.services.compaction.claim import ClaimedPlan, RunState, claim_plan, pending_plans, runner_of
+from hoodie.services.compaction.coordination import Coordinator, TableCoordinator
+from hoodie.services.compaction.log_compaction import CompactLogs
+from hoodie.services.compaction.schedule import check_compactable, schedule_compaction
+from hoodie.services.compaction.task import CompactSlice
+from hoodie.services.compaction.trigger import Trigger
+from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.timeline import Action, TableLock, create_completed
+from hoodie.view.rules import log_block_format
+from hoodie.view.table_view import TableState, TableView
+
+OPERATION = "compaction"
+Report = Callable[[ServiceResult], None]
+TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
+_OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCall:
+    """One call for compaction: of which table, by which engine for so many bytes, and who shares the work."""
+
+    state: TableState
+    engine_for: EngineFor
+    properties: Mapping[str, str] = field(default_factory=dict)
+    coordinator: Coordinator = field(default_factory=TableCoordinator)
+
+
+def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
+    """Carry out the pending (log) compaction of that instant, by default the oldest that nobody carries out.
+
+    One that was interrupted is done again from its plan; what it left goes first. Without anything to do the result
+    has no instant. Memory: per task, of which an engine runs `parallelism` at once, as `CompactSlice`.
+
+    Raises:
+        UnsupportedError: a table that this release does not compact.
+        InstantNotFoundError: no compaction of that instant is pending.
+        CommitConflictError: another compactor carries it out, or took it over.
+    """
+    times = PhaseTimes()
+    with times.phase("plan"):
+        view = _checked(call)
+        if instant is not None:
+            _check_pending(view, instant)
+        claimed = claim_plan(call.state, call.coordinator, instant_time=instant)
+    if claimed is None:
+        return ServiceResult(operation=OPERATION, seconds=times.seconds())
+    return _carry_out(call, claimed, times)
+
+
+def compact_all(
+    call: CompactionCall, *, report: Report | None = None, stopped: Callable[[], bool] | None = None
+) -> list[ServiceResult]:
+    """Carry out every pending plan that nobody else does, oldest first; see `compact`.
+
+    `report` gets each result as it comes; `stopped` is asked before each plan. One that fails does not keep the others
+    from being done: the first error is raised after them.
+    """
+    _checked(call)
+    tried: set[str] = set()
+    results: list[ServiceResult] = []
+    errors: list[Exception] = []
+    while stopped is None or not stopped():
+        times = PhaseTimes()
+        claimed = claim_plan(call.state, call.coordinator, skip=tried)
+        if claimed is None:
+            break
+        tried.add(claimed.instant_time)
+        try:
+            results.append(_carry_out(call, claimed, times))
+        except (HoodieError, OSError) as error:
+            errors.append(error)
+        else:
+            if report is not None:
+                report(results[-1])
+    if errors:
+        raise errors[0]
+    return results
+
+
+def compact_inline(
+    state: TableState, properties: Mapping[str, str], engine_for: EngineFor, *, view: TableView | None = None
+) -> ServiceResult | None:
+    """What a write does about compaction once it has completed; None if nothing was to do.
+
+    `properties` are those in effect. If they ask for it, a compaction that is due is scheduled, and with
+    `hoodie.compact.inline` carried out, after plans that nobody carries out. Whether it is due is told from the
+    timeline of `view` (default: loaded here), without a file being read. A compaction that fails leaves its plan
+    pending and is told of in the notes: the write has happened.
+    """
+    runs = options.COMPACT_INLINE.get(properties)
+    if not runs and not options.COMPACT_SCHEDULE_INLINE.get(properties):
+        return None
+    trigger = Trigger.of(properties)
+    view = view or TableView.load(state)
+    is_due = trigger.is_due(view)
+    is_left = runs and any(runner_of(view, found).state is not RunState.RUNNING for found in pending_plans(view))
+    if not is_due and not is_left:
+        return None
+    call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
+    try:
+        return _inline(call, trigger if is_due else None, runs=runs)
+    except (HoodieError, OSError) as error:
+        return ServiceResult(operation=OPERATION, notes=(f"the compaction after this write failed: {error}",))
+
+
+def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
+    results: list[ServiceResult] = []
+    if runs:
+        results += compact_all(call)
+    if trigger is not None:
+        scheduled = schedule_compaction(call.state, properties=call.properties, trigger=trigger)
+        if scheduled is not None and runs:
+            results.append(compact(call, scheduled))
+        elif scheduled is not None:
+            results.append(ServiceResult(operation="schedule compaction", instant=scheduled))
+    return results[-1] if results else None
+
+
+def _checked(call: CompactionCall) -> TableView:
+    view = TableView.load(call.state)
+    check_compactable(view)
+    check_no_exclusive_service(view)
+    return view
+
+
+def _carry_out(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> ServiceResult:
+    try:
+        stats = _compact_slices(call, claimed, times)
+        with times.phase("commit"):
+            _complete(call, claimed, stats)
+    except BaseException:
+        claimed.give_back()
+        raise
+    claimed.end()
+    with contextlib.suppress(Exception):
+        delete_markers(call.state.store, claimed.instant_time)
+    return _result(claimed, stats, times)
+
+
+def _name(action: Action) -> str:
+    return OPERATION if action is Action.COMPACTION else f"log {OPERATION}"
+
+
+def _check_pending(view: TableView, instant: str) -> None:
+    if any(found.requested_time == instant for found in pending_plans(view)):
+        return
+    where = view.store.uri("")
+    raise InstantNotFoundError(
+        f"{where} has no pending compaction {instant}: it was completed or rolled back, or never scheduled; "
+        "t.pending_compactions() tells which there are"
+    )
+
+
+def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> list[WriteStat]:
+    """Write the base files."""
+    with times.phase("prepare"), TableLock(call.state.store):
+        finish_update(call.state.store)
+        claimed.view = ready_metadata_table(TableView.load(call.state))
+    view = claimed.view
+    with times.phase("clear"):
+        claimed.clear()
+    tasks = slices_to_compact(view, claimed)
+    properties = {**view.config.raw, **call.properties}
+    compact_slice = _task_function(view, claimed, properties)
+    engine = call.engine_for(sum(found.size_bytes for found in tasks))
+    # The largest first, so that none of them is left alone at the end.
+    ordered = sorted(tasks, key=lambda found: -found.size_bytes)
+    with times.phase("compact"):
+        if isinstance(engine, LocalEngine):
+            stats = engine.run(_WhileHeld(compact_slice, claimed), ordered)
+        else:
+            stats = engine.run(compact_slice, ordered)
+    return [stat for stat in stats if stat is not None]
+
+
+def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[str, str]) -> TaskFunction:
+    """What is done with each file slice of the plan."""
+    if claimed.instant.action is Action.LOG_COMPACTION:
+        return CompactLogs(
+            store=view.store.spec,
+            read=view.slice_read(),
+            avro_schema=log_schema(view.schema().avro, table_name=view.config.name),
+            data_format=log_block_format(view.config, view.schema().arrow, properties),
+            instant_time=claimed.instant_time,
+            number=claimed.number,
+        )
+    codec = options.CODEC.get(properties)
+    return CompactSlice(
+        store=view.store.spec,
+        read=view.slice_read(),
+        parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
+        instant_time=claimed.instant_time,
+        number=claimed.number,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _WhileHeld:
+    """Asks before each task whether the plan is still ours: a compactor that lost it stops."""
+
+    function: TaskFunction
+    claimed: ClaimedPlan
+
+    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
+        self.claimed.claim.ensure_held()
+        return self.function(task, attempt)
+
+
+def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
+    """The file slices of the plan, without those of file groups that were replaced since.
+
+    Their files may be cleaned away by now, and no reader looks at them any more.
+    """
+    operations = claimed.plan.operations
+    paths = {operation.partition_path for operation in operations}
+    sizes = view.listing(paths)
+    there = {(found.partition_path, found.file_id) for found in view.slices(paths)}
+    return [
+        slice_of(operation, operation.partition_path, sizes.get(operation.partition_path, {}))
+        for operation in operations
+        if (operation.partition_path, operation.file_id) in there
+    ]
+
+
+def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
+    """The steps under the lock: check the claim, tell the metadata table, complete."""
+    extra = {**claimed.plan.extra_metadata, SCHEMA_KEY: claimed.view.schema().avro}
+    metadata = commit_metadata(stats, _OPERATIONS[claimed.instant.action], extra, compacted=True)
+    is_completed = False
+    try:
+        with TableLock(call.state.store):
+            now = TableView.load(call.state)
+            check_no_exclusive_service(now)
+            claimed.ensure_mine(now)
+            _delete_unreported(now, claimed.instant_time, stats)
+            content = metadata.to_bytes(now.config.version)
+            claimed.is_settled = True
+            commit_to_metadata_table(now, claimed.instant_time, metadata, (), call.engine_for)
+            create_completed(
+                now.store,
+                now.layout,
+                claimed.instant_time,
+                claimed.instant.action,
+                content,
+                completion_time=now.clock.next_time(now.timeline),
+            )
+            is_completed = True
+    except Exception:
+        # It happened: a lock file that could not be deleted is the next writer's matter.
+        if not is_completed:
+            raise
+    call.state.commits[claimed.instant_time] = metadata
+
+
+def _delete_unreported(now: TableView, instant_time: str, stats: Sequence[WriteStat]) -> None:
+    """Delete files of attempts that did not make it: announced by a marker, named by no result."""
+    reported = {stat.path for stat in stats}
+    for marker in read_markers(now.store, instant_time) or []:
+        if marker.path not in reported:
+            now.store.delete(marker.path)
+
+
+def _result(claimed: ClaimedPlan, stats: Sequence[WriteStat], times: PhaseTimes) -> ServiceResult:
+    notes = []
+    skipped = len(claimed.plan.operations) - len(stats)
+    if claimed.interrupted is not None:
+        notes.append(f"did again what {claimed.interrupted} had begun")
+    if skipped:
+        notes.append(f"{skipped} file slices were left out: their file groups were replaced, or cannot be folded")
+    return ServiceResult(
+        operation=_name(claimed.instant.action),
+        instant=claimed.instant_time,
+        counts={
+            "file_slices": len(stats),
+            "log_files": sum(stat.total_log_files_compacted for stat in stats),
+            "records": sum(stat.num_writes for stat in stats),
+            "updated": sum(stat.num_update_writes for stat in stats),
+            "deleted": sum(stat.num_deletes for stat in stats),
+        },
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        seconds=times.seconds(),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,119 @@
+"""Compact one file slice: base and log files become one base file. Runs in a worker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.errors import CorruptFileError
+from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_parquet
+from hoodie.files.markers import write_marker
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.partition_folder import ensure_partition_metadata
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.format.filenames import BaseFileName, IoType, write_token
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
+from hoodie.format.schema.table_schema import without_meta_fields
+from hoodie.storage import Store, StoreSpec, open_store
+
+_COMMIT_TIME = "_hoodie_commit_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactSlice:
+    """Callable for `Engine.run`: compacts one file slice. Picklable when the merger's function is.
+
+    `number` keeps the names of its files apart from those of other attempts at the same compaction. Memory: what
+    `read_file_slice` takes and one row group of the new file, whatever the slice's size.
+    """
+
+    store: StoreSpec
+    read: SliceRead
+    parquet: ParquetOptions
+    instant_time: str
+    number: int
+
+    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat:
+        """Write the slice's next base file and say what it holds; it may hold no row at all.
+
+        Rows keep their commit time and sequence number: they were written when they were logged.
+
+        Raises: CorruptFileError if a file of the slice does not parse, or is gone.
+        """
+        started = time.monotonic()
+        store = open_store(self.store)
+        token = write_token(attempt.partition, self.number, attempt.attempt)
+        name = BaseFileName(task.file_id, token, self.instant_time).name
+        path = join_path(task.partition_path, name)
+        ensure_partition_metadata(store, task.partition_path, self.instant_time)
+        write_marker(store, self.instant_time, path, IoType.MERGE if task.base_file else IoType.CREATE)
+        numbers = SequenceNumbers(self.instant_time, attempt.partition)
+        schema = without_meta_fields(self.read.schema)
+        stamper = Stamper(schema, self.instant_time, numbers, task.partition_path, name)
+        logged = _LoggedRows(task)
+        try:
+            with BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
+                for rows in read_file_slice(store, task, self.read):
+                    logged.count(rows)
+                    writer.write(stamper.kept_rows(rows))
+        except FileNotFoundError as error:
+            raise CorruptFileError(
+                f"the compaction plan {self.instant_time} names a file that is gone ({error}); restore it, or take the "
+                f"plan back with t.rollback({self.instant_time!r}): its file slices are free for another plan then",
+                path=store.uri(task.partition_path),
+            ) from error
+        return _stat(store, task, path, writer, logged, started)
+
+
+class _LoggedRows:
+    """Counts the rows that came from log files: none of the base file has the commit time of a later delta commit."""
+
+    def __init__(self, file_slice: FileSlice) -> None:
+        self._instants = pa.array(sorted({log.name.instant_time for log in file_slice.log_files}), pa.string())
+        self.rows = 0
+
+    def count(self, rows: pa.Table) -> None:
+        """Look at one batch of the merged slice."""
+        self.rows += int(np.count_nonzero(pc.is_in(rows[_COMMIT_TIME], value_set=self._instants).combine_chunks()))
+
+
+def _stat(
+    store: Store, task: FileSlice, path: str, writer: BaseFileWriter, logged: _LoggedRows, started: float
+) -> WriteStat:
+    """What the commit metadata says of the new file.
+
+    What became of each logged row is not counted one by one: logs of a slice with a base file are taken for updates
+    and deletes, as inserts mostly open file groups of their own.
+    """
+    base = task.base_file
+    stored = 0
+    if base is not None:
+        with open_parquet(store, base.path) as file:
+            stored = file.metadata.num_rows
+    inserted = max(0, writer.rows - stored)
+    deleted = max(0, stored - writer.rows)
+    updated = max(0, logged.rows - inserted)
+    return WriteStat(
+        file_id=task.file_id,
+        path=path,
+        prev_commit=task.base_instant_time if base is not None else NULL_COMMIT,
+        prev_base_file=base.name if base is not None else None,
+        num_writes=writer.rows,
+        num_deletes=deleted,
+        num_update_writes=updated,
+        num_inserts=inserted,
+        total_write_bytes=writer.size_bytes,
+        file_size_bytes=writer.size_bytes,
+        partition_path=task.partition_path,
+        runtime_stats=RuntimeStats(total_upsert_time_ms=int((time.monotonic() - started) * 1000)),
+        total_log_records=logged.rows + deleted,
+        total_updated_records_compacted=logged.rows + deleted,
+        total_log_files_compacted=len(task.log_files),
+        total_log_size_compacted=sum(log.size_bytes for log in task.log_files),
+    )

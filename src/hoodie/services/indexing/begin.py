@@ -1,0 +1,169 @@
+"""Begin a build of the record index: what has to be true of the table, and whether an earlier build goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hoodie.commit.leftovers import Leftovers
+from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing
+from hoodie.metadata.definitions import is_partitioned_record_index
+from hoodie.metadata.initialise import initialise
+from hoodie.metadata.kinds.files_partition import PARTITION as FILES
+from hoodie.metadata.places import partition_folder
+from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.metadata.services.context import EngineFor
+from hoodie.services.indexing.sizing import bucket_count, rows_of_slices
+from hoodie.services.indexing.switch import (
+    cancel,
+    differing,
+    finish_dead,
+    is_switched_on,
+    is_told_partitioned,
+    on_properties,
+)
+from hoodie.timeline import Action, Heartbeat, State, TableLock, create_inflight, create_requested, is_live
+from hoodie.view.listing import list_from_storage
+from hoodie.view.table_view import TableState, TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A build that is on the timeline, new or taken up, and lives; None if there is nothing to build.
+
+    `rows` are those of the file slices.
+    """
+
+    build: IndexBuild | None = None
+    heartbeat: Heartbeat | None = None
+    rows: dict[FileSlice, int] = field(default_factory=dict, hash=False)
+    notes: tuple[str, ...] = ()
+
+
+def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -> Begun:
+    """Put a build on the timeline, or find the one that died. Raises: as `build_record_index`."""
+    view = TableView.load(state)
+    check_buildable(view)
+    rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
+    wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
+    with TableLock(state.store):
+        leftovers = Leftovers.find(state.store)
+        view = TableView.load(state)
+        check_buildable(view)
+        leftovers.remove(state.store, view.timeline)
+        notes: tuple[str, ...] = ()
+        for instant in pending_indexing(view):
+            build = build_of(view, instant)
+            if build is None:
+                raise UnsupportedError(f"{state.store.uri('')} has a pending {instant} of the JVM: let it finish first")
+            if is_live(state.store, build.requested_time):
+                raise CommitConflictError(
+                    f"the record index of {state.store.uri('')} is being built at {build.requested_time} already"
+                )
+            if is_switched_on(view, build):
+                finish_dead(view, build)
+                notes = (f"completed the build at {build.requested_time}, whose process had died",)
+            elif _goes_on(view, build, buckets):
+                heartbeat = _live(view, build, is_inflight=instant.state is State.INFLIGHT)
+                note = f"took up the build at {build.requested_time}"
+                return Begun(build=build, heartbeat=heartbeat, rows=rows, notes=(note,))
+            else:
+                cancel(view, build)
+                notes = (f"took back the build at {build.requested_time}, whose process had died",)
+        view = _with_metadata_table(TableView.load(state))
+        found = _stands(view, buckets)
+        if found is not None:
+            return Begun(notes=(*notes, found))
+        build = _request(view, wanted)
+        return Begun(build=build, heartbeat=_live(view, build, is_inflight=False), rows=rows, notes=notes)
+
+
+def check_buildable(view: TableView) -> None:
+    """Refuse tables whose record index this release cannot build.
+
+    Raises: UnsupportedError.
+    """
+    config, where = view.config, view.store.uri("")
+    if config.version.value < 8:
+        raise UnsupportedError(
+            f"{where} has table version {config.version.value}: this release writes metadata tables of versions 8 and "
+            "9 only, and never upgrades a table unasked; build the index with JVM Hudi, or let Hudi 1.1 or later "
+            "upgrade the table"
+        )
+    if not config.populates_meta_fields:
+        raise UnsupportedError(
+            f"{where} stores no record keys (hoodie.populate.meta.fields=false): it cannot be indexed"
+        )
+    if config.bootstrap_base_path is not None or config.base_file_format is not BaseFileFormat.PARQUET:
+        raise UnsupportedError(f"{where}: this release indexes Parquet base files of its own format only")
+    is_there = PARTITION in config.metadata_partitions and is_partitioned_record_index(view.store)
+    if is_there or is_told_partitioned(config):
+        raise UnsupportedError(
+            f"{where} has the record index with buckets for each data partition, which this release does not build; "
+            'drop it with t.index.drop("record") to build the one for the whole table'
+        )
+    if any(instant.action is Action.RESTORE for instant in view.timeline.pending()):
+        raise UnsupportedError(f"{where} is being restored: build the index when that is done")
+
+
+def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
+    """Whether what a dead process built of it is still good: the state it began with can be told."""
+    if buckets not in (None, build.buckets):
+        return False
+    undone = (Action.ROLLBACK, Action.RESTORE)
+    if any(found.action in undone and found.requested_time > build.requested_time for found in view.timeline):
+        return False
+    try:
+        slices = view.as_completed_by(build.requested_time).slices()
+    except UnsupportedError:
+        return False
+    return all(view.store.head(path) is not None for found in slices for path in found.paths)
+
+
+def _with_metadata_table(view: TableView) -> TableView:
+    """The table with a metadata table: a listing of its files, at least."""
+    if view.config.has_metadata_table:
+        return view
+    listing = list_from_storage(view.store, view.config, view.timeline)
+    initialise(view.store, view.config, listing, clock=view.clock, data_timeline=view.timeline)
+    update_table_config(view.store, {keys.METADATA_PARTITIONS: FILES, keys.METADATA_PARTITIONS_INFLIGHT: ""})
+    view.state.metadata_table = None
+    return TableView.load(view.state)
+
+
+def _stands(view: TableView, buckets: int | None) -> str | None:
+    """What to say if the index is there as it was asked for; its properties are stored if they are not."""
+    if PARTITION not in view.config.metadata_partitions:
+        return None
+    state = view.record_index()
+    if state is None or buckets not in (None, len(state.buckets)):
+        return None
+    stored = on_properties(view.config)
+    if differing(view.config, stored):
+        update_table_config(view.store, stored)
+        return f"the record index was there, with {len(state.buckets)} buckets; the table's properties tell of it now"
+    return f"the record index is there, with {len(state.buckets)} buckets"
+
+
+def _request(view: TableView, buckets: int) -> IndexBuild:
+    """Put a new build on the timeline."""
+    if PARTITION not in view.config.metadata_partitions:
+        view.store.delete_folder(partition_folder(PARTITION))
+    last = view.timeline.writes().completed().latest()
+    build = IndexBuild(view.clock.next_time(view.timeline), buckets)
+    plan = build.plan_to_bytes(None if last is None else last.requested_time)
+    create_requested(view.store, view.layout, build.requested_time, Action.INDEXING, plan)
+    return build
+
+
+def _live(view: TableView, build: IndexBuild, *, is_inflight: bool) -> Heartbeat:
+    """Tell others that the build runs. Under the same lock as what was found out about it."""
+    heartbeat = Heartbeat(view.store, build.requested_time)
+    heartbeat.start()
+    if not is_inflight:
+        create_inflight(view.store, view.layout, build.requested_time, Action.INDEXING)
+    return heartbeat

@@ -1,0 +1,68 @@
+"""Take the record index off a table, and delete it."""
+
+from __future__ import annotations
+
+from hoodie.commit.leftovers import Leftovers
+from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.index.record.build_plan import pending_build, pending_indexing
+from hoodie.metadata.definitions import is_partitioned_record_index
+from hoodie.metadata.initialise import drop_partitions
+from hoodie.metadata.record_index.buckets import list_buckets
+from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
+from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.timeline import TableLock, is_live
+from hoodie.view.table_view import TableState, TableView
+
+
+def drop_record_index(state: TableState) -> ServiceResult:
+    """Drop the record index; a build that died is taken back. Safe to repeat after a crash.
+
+    First the properties cease to name it, then its files go. Afterwards records are found by the index `global_simple`
+    (unless another one was stored), for JVM writers too: keys stay unique in the whole table.
+
+    Raises:
+        UnsupportedError: table version 6, or the JVM is building an index.
+        CommitConflictError: a build is running.
+    """
+    times = PhaseTimes()
+    with TableLock(state.store), times.phase("drop"):
+        leftovers = Leftovers.find(state.store)
+        view = TableView.load(state)
+        if view.config.version.value < 8:
+            raise UnsupportedError(
+                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
+                "index with JVM Hudi"
+            )
+        leftovers.remove(state.store, view.timeline)
+        notes = _end_builds(view)
+        view = TableView.load(state)
+        had_index = PARTITION in view.config.metadata_partitions
+        files = len(list_buckets(state.store))
+        if had_index or PARTITION in view.config.metadata_partitions_inflight:
+            is_partitioned = is_partitioned_record_index(state.store)
+            update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
+        drop_partitions(state.store, {PARTITION})
+    counts = {"files_deleted": files} if had_index or files else {}
+    return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def _end_builds(view: TableView) -> tuple[str, ...]:
+    build = pending_build(view)
+    if build is None:
+        pending = pending_indexing(view)
+        if pending:
+            raise UnsupportedError(
+                f"{view.store.uri('')} has a pending {pending[0]} of the JVM: let it finish, or drop it with JVM Hudi"
+            )
+        return ()
+    if is_live(view.store, build.requested_time):
+        raise CommitConflictError(
+            f"the record index of {view.store.uri('')} is being built at {build.requested_time}; end that first"
+        )
+    if is_switched_on(view, build):
+        finish_dead(view, build)
+        return ()
+    cancel(view, build)
+    return (f"took back the build at {build.requested_time}, whose process had died",)

@@ -1,0 +1,209 @@
+"""Switch a record index that was built on, or take it off: what the table says of it changes first, or last.
+
+Everybody believes `hoodie.table.metadata.partitions`. While the buckets of an index are exchanged it is not named
+there: for that moment, and after a crash in it until the build is run again, records are found by looking into the base
+files, which is slower and never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+from hoodie import config as options
+from hoodie.errors import CommitConflictError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
+from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.table_config import TableConfig
+from hoodie.index import moves_records, partition_tells, stored_index
+from hoodie.index.record.build_plan import IndexBuild
+from hoodie.metadata.definitions import define_record_index
+from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
+from hoodie.metadata.places import INDEX_DEFINITIONS, partition_folder
+from hoodie.metadata.record_index.buckets import list_buckets
+from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
+from hoodie.view.table_view import TableView
+
+_PARTITIONED_TYPE = "record_level_index"
+_PARTITIONED_ENABLE = "hoodie.metadata.record.level.index.enable"
+_RECORD_INDEX_TYPES = frozenset({"record", "record_index", "global_record_level_index"})
+_ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
+
+
+def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) -> None:
+    """Make the files of a build the table's record index. Under the table's lock; the next build takes up a crash.
+
+    `stats` are those of its files. Files of the index that it replaces are deleted.
+
+    Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets.
+    """
+    folder = MetadataFolder(view.store, view.config)
+    had_index = PARTITION in view.config.metadata_partitions
+    if had_index:
+        _check_no_pending_service(folder)
+        # What the table says besides stays true, and is known to the process that goes on after a crash.
+        named = ",".join(sorted({*view.config.metadata_partitions} - {PARTITION}))
+        update_table_config(view.store, {**told_properties(view.config), keys.METADATA_PARTITIONS: named})
+    _delete_others(view, build)
+    _ensure_partition(view, build)
+    define_record_index(view.store)
+    timeline = folder.timeline()
+    if timeline.get(build.build_time) is not None:
+        folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
+    folder.request(build.build_time, Action.DELTA_COMMIT)
+    folder.begin(build.build_time, Action.DELTA_COMMIT)
+    folder.complete(
+        build.build_time,
+        Action.DELTA_COMMIT,
+        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(view.config.version),
+        completion_time=time_after(view.clock, view.timeline, timeline),
+    )
+    update_table_config(view.store, on_properties(view.config))
+    finish(view, build)
+
+
+def is_switched_on(view: TableView, build: IndexBuild) -> bool:
+    """Whether the build became the table's index, and only its instant was not completed."""
+    if PARTITION not in view.config.metadata_partitions:
+        return False
+    found = MetadataFolder(view.store, view.config).timeline().get(build.build_time, Action.DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def finish(view: TableView, build: IndexBuild) -> None:
+    """Complete the indexing instant of a build that was switched on."""
+    last = view.timeline.writes().completed().latest()
+    create_completed(
+        view.store,
+        view.layout,
+        build.requested_time,
+        Action.INDEXING,
+        build.metadata_to_bytes(None if last is None else last.requested_time),
+        completion_time=view.clock.next_time(view.timeline),
+    )
+
+
+def finish_dead(view: TableView, build: IndexBuild) -> None:
+    """Complete a build whose process died just before, and forget that it lived."""
+    finish(view, build)
+    delete_heartbeat(view.store, build.requested_time)
+
+
+def cancel(view: TableView, build: IndexBuild) -> None:
+    """Take back a build that is not switched on: its files, its instants. Under the table's lock."""
+    folder = MetadataFolder(view.store, view.config)
+    folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
+    if PARTITION in view.config.metadata_partitions:
+        for info in files_of(view, build):
+            view.store.delete(info)
+    else:
+        view.store.delete_folder(partition_folder(PARTITION))
+    states = (State.INFLIGHT, State.REQUESTED)
+    delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
+    delete_heartbeat(view.store, build.requested_time)
+
+
+def files_of(view: TableView, build: IndexBuild) -> list[str]:
+    """Paths of the base and log files that a build wrote."""
+    return [path for path in list_buckets(view.store) if _instant_of(path) == build.build_time]
+
+
+def on_properties(config: TableConfig) -> dict[str, str | None]:
+    """What the properties of a table with a record index say of it."""
+    named = {*config.metadata_partitions, PARTITION}
+    found = {**told_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
+    if config.index_definitions_path is None:
+        found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
+    return found
+
+
+def told_properties(config: TableConfig) -> dict[str, str | None]:
+    """What binds writers to the index. Whether records move stays as it was.
+
+    JVM writers drop an index that the properties do not ask for. An index type that is stored stays, but for
+    `GLOBAL_SIMPLE`: it promises the same, and is what a table has whose record index was dropped.
+    """
+    moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
+    told = stored_index("record", config.raw, moves_by_default=moves)
+    stored = config.raw.get(options.INDEX_TYPE_KEY)
+    if stored and stored.strip().lower() != "global_simple":
+        told[options.INDEX_TYPE_KEY] = stored
+    return {**told}
+
+
+def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict[str, str | None]:
+    """What the properties of a table say that lost its record index, or the one with buckets for each data partition.
+
+    Its keys are unique in the table, so that they are looked for in all of it from now on: another partition's row of
+    a key would else be left where it is. Whether records move stays as it was. Another index type that is stored stays.
+    After the partitioned index keys are unique in a partition, as before.
+    """
+    named = {*config.metadata_partitions} - {PARTITION}
+    building = {*config.metadata_partitions_inflight} - {PARTITION}
+    changes: dict[str, str | None] = {
+        keys.METADATA_PARTITIONS: ",".join(sorted(named)),
+        keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
+        options.RECORD_INDEX_ENABLE.key: None,
+        options.RECORD_INDEX_ENABLE_NEW.key: None,
+        _PARTITIONED_ENABLE: None,
+    }
+    if is_told_partitioned(config):
+        changes[options.INDEX_TYPE_KEY] = None
+    elif not is_partitioned and _finds_by_record_index(config):
+        changes[options.INDEX_TYPE_KEY] = stored_index("global_simple", config.raw)[options.INDEX_TYPE_KEY]
+        changes[options.UPDATE_PARTITION_PATH.key] = str(moves_records("record", config.raw)).lower()
+        changes[options.RECORD_UPDATE_PARTITION_PATH.key] = None
+    return changes
+
+
+def is_told_partitioned(config: TableConfig) -> bool:
+    """Whether the stored index type is the record index with buckets for each data partition."""
+    return config.raw.get(options.INDEX_TYPE_KEY, "").strip().lower() == _PARTITIONED_TYPE
+
+
+def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collection[str]:
+    """Keys of those properties that are not stored like this."""
+    return [key for key, value in wanted.items() if config.raw.get(key) != value]
+
+
+def _finds_by_record_index(config: TableConfig) -> bool:
+    stored = config.raw.get(options.INDEX_TYPE_KEY)
+    if stored is None:
+        return PARTITION in config.metadata_partitions
+    return stored.strip().lower() in _RECORD_INDEX_TYPES
+
+
+def _check_no_pending_service(folder: MetadataFolder) -> None:
+    for instant in folder.timeline().pending():
+        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
+            raise CommitConflictError(
+                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the buckets "
+                "that are to be replaced; the next write to the table finishes it: then run the build again, it goes on"
+            )
+
+
+def _delete_others(view: TableView, build: IndexBuild) -> None:
+    """Delete the files of the buckets before, also what writers prepared for them that are still at work."""
+    for path in list_buckets(view.store):
+        instant_time = _instant_of(path)
+        if instant_time is not None and instant_time != build.build_time:
+            view.store.delete(path)
+
+
+def _ensure_partition(view: TableView, build: IndexBuild) -> None:
+    """Create the file by which a folder is a partition. Not earlier: the JVM compacts what it takes for one."""
+    path = f"{partition_folder(PARTITION)}/{PARTITION_METADATA_NAME}"
+    if view.store.head(path) is None:
+        metadata = PartitionMetadata(commit_time=build.build_time, partition_depth=1)
+        view.store.create(path, metadata.to_bytes(datetime.now(UTC)))
+
+
+def _instant_of(path: str) -> str | None:
+    name = path.rpartition("/")[2]
+    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    return None if parsed is None else parsed.instant_time

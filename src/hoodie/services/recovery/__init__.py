@@ -1,0 +1,1 @@
+"""Recovery that a user asks for: take back an instant that is pending."""

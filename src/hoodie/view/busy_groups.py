@@ -1,0 +1,54 @@
+"""File groups that a pending table service works on: which others must leave alone, or treat with care.
+
+docs/format/table.md §9.2, §9.3.
+"""
+
+from __future__ import annotations
+
+from hoodie.errors import InstantNotFoundError
+from hoodie.format.instants.service_metadata import CompactionPlan, RequestedReplaceMetadata
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.table_view import TableView
+
+FileGroup = tuple[str, str]
+"""Partition path and file id."""
+
+
+def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
+    """File groups that a pending clustering will replace: an update of one would be lost with it."""
+    groups: set[FileGroup] = set()
+    for instant in view.timeline.pending().instants:
+        if instant.action is not Action.CLUSTERING:
+            continue
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+        plan = RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan
+        for group in plan.input_groups if plan else ():
+            groups |= {(piece.partition_path, piece.file_id) for piece in group.slices}
+    return frozenset(groups)
+
+
+def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
+    """File groups in a pending compaction or log compaction: no other plan may name them.
+
+    Raises: CorruptFileError if a plan does not parse.
+    """
+    groups: set[FileGroup] = set()
+    for instant in view.timeline.pending().instants:
+        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+            plan = stored_plan(view, instant)
+            groups |= {(found.partition_path, found.file_id) for found in (plan.operations if plan else ())}
+    return frozenset(groups)
+
+
+def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
+    """The plan of a pending compaction or log compaction.
+
+    None if its scheduler died before the plan was on disk, or if the instant just went.
+
+    Raises: CorruptFileError if it does not parse.
+    """
+    try:
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+    except InstantNotFoundError:
+        return None
+    return CompactionPlan.parse(content, path=str(instant)) if content else None

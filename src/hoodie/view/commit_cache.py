@@ -1,0 +1,89 @@
+"""What was read of completed instants, which never change: bounded, so that a long-lived handle stays small."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+
+_KEPT = 64
+"""Commits whose whole metadata is kept: a write stat for every file each of them wrote."""
+
+_NO_SCHEMA_CHANGE = frozenset(
+    {
+        WriteOperation.COMPACT,
+        WriteOperation.CLUSTER,
+        WriteOperation.LOG_COMPACT,
+        WriteOperation.INDEX,
+        WriteOperation.DELETE_PARTITION,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """The small part of a commit's metadata that every view asks for.
+
+    `schema` is the Avro text as stored; `changes_schema` tells whether the operation is one that may set the table's
+    (docs/format/table.md §3.7). `replaced` are the file ids it took away, by partition path.
+    """
+
+    schema: str | None
+    changes_schema: bool
+    replaced: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, metadata: CommitMetadata) -> CommitFacts:
+        """The facts of a commit; equal schema texts are one object."""
+        text = metadata.schema
+        return cls(
+            None if text is None else sys.intern(text),
+            metadata.operation_type not in _NO_SCHEMA_CHANGE,
+            metadata.partition_to_replace_file_ids or {},
+        )
+
+
+class CommitCache:
+    """Metadata of the commits asked for last, and the facts of all that were read. Threads share it.
+
+    Memory: the metadata of 64 commits; per commit that was read, its facts. `file_schemas` are the stored schemas of
+    files whose commits are archived, by instant.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[str, CommitMetadata] = OrderedDict()
+        self._facts: dict[str, CommitFacts] = {}
+        self.clean_bounds: dict[str, str] = {}
+        self.file_schemas: dict[str, pa.Schema] = {}
+
+    def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
+        """Remember a completed commit."""
+        with self._lock:
+            self._recent[instant_time] = metadata
+            self._recent.move_to_end(instant_time)
+            if len(self._recent) > _KEPT:
+                self._recent.popitem(last=False)
+            self._facts[instant_time] = CommitFacts.of(metadata)
+
+    def __len__(self) -> int:
+        """How many commits are held as a whole."""
+        return len(self._recent)
+
+    def get(self, instant_time: str) -> CommitMetadata | None:
+        """The metadata of a commit, if it is among the last ones asked for."""
+        with self._lock:
+            found = self._recent.get(instant_time)
+            if found is not None:
+                self._recent.move_to_end(instant_time)
+            return found
+
+    def facts(self, instant_time: str) -> CommitFacts | None:
+        """The facts of a commit that was read before."""
+        return self._facts.get(instant_time)

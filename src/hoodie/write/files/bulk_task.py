@@ -1,0 +1,146 @@
+"""Bulk writing: rows go straight from the caller's data into new base files, in one pass. Runs in workers."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine import TaskContext
+from hoodie.files.base_file import BaseFileWriter
+from hoodie.files.markers import write_marker
+from hoodie.files.partition_folder import ensure_partition_metadata
+from hoodie.files.slices import join_path
+from hoodie.files.staging.staged import split_by_partition
+from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import RECORD_KEY, change_schema
+from hoodie.storage import Store, open_store
+from hoodie.write.context import WriteContext
+from hoodie.write.files.written import Written
+from hoodie.write.prepare import without_deletes
+
+_GATHER_BYTES = 16 * 1024 * 1024
+_HELD_BYTES_MAX = 256 * 1024 * 1024
+_OPEN_FILES_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWrite:
+    """Consumer for `Engine.process`: writes the change batches of one task to new file groups.
+
+    A partition gets one open file per task, and the next one when that is full. Memory: 256 MiB over all open files,
+    which makes row groups small where one task meets hundreds of partitions; sort by partition then.
+    """
+
+    context: WriteContext
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
+        """Write all rows; deletes among them have nothing to delete."""
+        with _OpenFiles(open_store(self.context.store), self.context, attempt) as files:
+            schema = change_schema(self.context.schema)
+            gathered: list[pa.RecordBatch] = []
+            gathered_bytes = 0
+            for batch in batches:
+                gathered.append(without_deletes(batch.select(schema.names)))
+                gathered_bytes += batch.nbytes
+                if gathered_bytes >= _GATHER_BYTES:
+                    files.write(pa.Table.from_batches(gathered, schema))
+                    gathered, gathered_bytes = [], 0
+            if gathered:
+                files.write(pa.Table.from_batches(gathered, schema))
+            return [files.close()]
+
+
+class _OpenFiles:
+    """The files one task is writing, by partition path. A context manager: what is open at its end is abandoned."""
+
+    def __init__(self, store: Store, context: WriteContext, attempt: TaskContext) -> None:
+        self._store = store
+        self._context = context
+        self._attempt = attempt
+        self._numbers = SequenceNumbers(context.instant_time, attempt.partition)
+        self._unique = uuid.uuid4()
+        self._count = 0
+        self._open: dict[str, _OpenFile] = {}
+        self._done: list[WriteStat] = []
+        self._entries = EntryWriter(store, context.entries, attempt) if context.entries is not None else None
+
+    def write(self, rows: pa.Table) -> None:
+        if rows.num_rows == 0:
+            return
+        for partition_path, part in split_by_partition(rows):
+            if partition_path not in self._open:
+                if len(self._open) >= _OPEN_FILES_MAX:
+                    self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
+                self._open[partition_path] = self._start(partition_path)
+            current = self._open[partition_path]
+            current.write(part)
+            if self._entries is not None:
+                self._entries.put(part[RECORD_KEY], partition_path, current.file_id)
+            if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
+                self._finish(partition_path)
+        held = sum(file.writer.held_bytes for file in self._open.values())
+        if held > _HELD_BYTES_MAX:
+            for file in self._open.values():
+                file.writer.flush()
+
+    def close(self) -> Written:
+        for partition_path in list(self._open):
+            self._finish(partition_path)
+        return Written.of(self._done, self._entries.close() if self._entries is not None else None)
+
+    def _start(self, partition_path: str) -> _OpenFile:
+        file_id = new_file_id(self._unique, self._count)
+        self._count += 1
+        attempt, instant_time = self._attempt, self._context.instant_time
+        name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), instant_time).name
+        path = join_path(partition_path, name)
+        ensure_partition_metadata(self._store, partition_path, instant_time)
+        write_marker(self._store, instant_time, path, IoType.CREATE)
+        schema = with_meta_fields(self._context.schema)
+        writer = BaseFileWriter(self._store, path, schema, self._context.parquet)
+        stamper = Stamper(self._context.schema, instant_time, self._numbers, partition_path, name)
+        return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
+
+    def _finish(self, partition_path: str) -> None:
+        self._done.append(self._open[partition_path].close())
+        del self._open[partition_path]
+
+    def __enter__(self) -> _OpenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.writer.abandon()
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    partition_path: str
+    file_id: str
+    writer: BaseFileWriter
+    stamper: Stamper
+    started: float
+
+    def write(self, rows: pa.Table) -> None:
+        self.writer.write(self.stamper.new_rows(rows))
+
+    def close(self) -> WriteStat:
+        self.writer.close()
+        return WriteStat(
+            file_id=self.file_id,
+            path=self.writer.path,
+            num_writes=self.writer.rows,
+            num_inserts=self.writer.rows,
+            total_write_bytes=self.writer.size_bytes,
+            file_size_bytes=self.writer.size_bytes,
+            partition_path=self.partition_path,
+            runtime_stats=RuntimeStats(total_create_time_ms=int((time.monotonic() - self.started) * 1000)),
+        )

@@ -1,0 +1,27 @@
+"""What one task of a write does to its file group: a new base file, or one more log file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.engine import TaskContext
+from hoodie.write.context import WriteContext
+from hoodie.write.files.file_task import rewrite
+from hoodie.write.files.log_task import append
+from hoodie.write.files.written import Written
+from hoodie.write.plan import FileTask, TaggedRows
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFileGroup:
+    """Callable for `Engine.run`: writes what the plan gave the file group of a task, whose changes are among `rows`.
+
+    Memory: as `file_task.rewrite` and `log_task.append`.
+    """
+
+    context: WriteContext
+    rows: TaggedRows
+
+    def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
+        """Write the file and say what it holds; nothing if there was nothing to write."""
+        return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)

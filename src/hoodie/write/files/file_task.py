@@ -1,0 +1,188 @@
+"""Write a new base file: stream the one that is there, merge the changes in, append the inserts. Runs in a worker."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.base_file import BaseFileWriter, read_base_file
+from hoodie.files.markers import write_marker
+from hoodie.files.partition_folder import ensure_partition_metadata
+from hoodie.files.slices import BaseFile, join_path
+from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
+from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.storage import Store, open_store
+from hoodie.write.context import WriteContext
+from hoodie.write.files.task_changes import changes_of
+from hoodie.write.files.written import Written
+from hoodie.write.plan import FileTask, TaggedRows
+
+
+def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
+    """Write the task's new base file and say what it holds; nothing if there was nothing to write.
+
+    Memory: the task's updates and 64 MiB of its inserts, one row group of the base file and one of the new file;
+    neither the base file nor all the inserts.
+    """
+    store = open_store(context.store)
+    parts = changes_of(store, context, rows, task)
+    changes = next(parts, None)
+    if changes is None:
+        return Written()
+    entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
+    numbers = SequenceNumbers(context.instant_time, attempt.partition)
+    new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
+    stat = new_file.write(task.base_file, changes, parts)
+    return Written.of([stat], entries.close() if entries is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class NewBaseFile:
+    """A base file that is about to be written, by one attempt at a task."""
+
+    store: Store
+    context: WriteContext
+    attempt: TaskContext
+    partition_path: str
+    numbers: SequenceNumbers
+    entries: EntryWriter | None
+
+    def write(self, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()) -> WriteStat:
+        """Merge the changes into the base file that is there, or open a file group; `parts` are further inserts."""
+        started = time.monotonic()
+        store, instant_time = self.store, self.context.instant_time
+        file_id = base_file.file_id if base_file else new_file_id(uuid.uuid4(), 0)
+        name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
+        path = join_path(self.partition_path, name)
+        stamper = Stamper(self.context.schema, instant_time, self.numbers, self.partition_path, name)
+        ensure_partition_metadata(store, self.partition_path, instant_time)
+        write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
+        merge = _FileMerge(self.context, changes, stamper, Locations(self.entries, self.partition_path, file_id))
+        schema = with_meta_fields(self.context.schema)
+        with BaseFileWriter(store, path, schema, self.context.parquet) as writer:
+            if base_file is not None:
+                for stored in read_base_file(store, base_file.path, schema):
+                    writer.write(merge.merge(stored))
+            for rows in merge.inserts():
+                writer.write(rows)
+            for part in parts:
+                writer.write(merge.append(part))
+        return merge.stat(base_file, self.partition_path, path, writer, file_id, started)
+
+
+def token_of(attempt: TaskContext) -> str:
+    """Write token of the files that an attempt at a task writes."""
+    return write_token(attempt.partition, attempt.stage, attempt.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Tells the record index, if there is one, which keys came to the file group and which left it."""
+
+    entries: EntryWriter | None
+    partition_path: str
+    file_id: str
+
+    def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """These keys lie in the file group now."""
+        if self.entries is not None:
+            self.entries.put(keys, self.partition_path, self.file_id)
+
+    def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """These keys do no longer lie in the file group."""
+        if self.entries is not None:
+            self.entries.delete(keys, self.partition_path)
+
+
+class _FileMerge:
+    """The merge of one file: which incoming key met a stored row, and how many did what."""
+
+    def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper, locations: Locations) -> None:
+        self._context = context
+        self._locations = locations
+        self._changes = changes
+        self._keys = changes[RECORD_KEY].combine_chunks()
+        self._met = np.zeros(changes.num_rows, np.bool_)
+        self._data = context.schema.names
+        self._stamper = stamper
+        self.updated = 0
+        self.deleted = 0
+        self.inserted = 0
+
+    def merge(self, stored: pa.Table) -> pa.Table:
+        """The rows that take the place of `stored`, in its order."""
+        if not self._context.merge_stored:
+            return self._stamper.kept_rows(stored)
+        places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
+        here = np.flatnonzero(np.asarray(pc.is_valid(places)))
+        kept = self._stamper.kept_rows(stored)
+        if not len(here):
+            return kept
+        incoming = np.asarray(places.drop_null())
+        self._met[incoming] = True
+        older = stored.select(self._data).take(pa.array(here))
+        merged = self._context.merger.merge(older, self._changes.take(pa.array(incoming)))
+        self.updated += int(merged.replaced.sum())
+        self.deleted += int(merged.deleted.sum())
+        source = np.arange(stored.num_rows)
+        source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
+        if merged.deleted.any():
+            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
+            source = np.delete(source, here[merged.deleted])
+        return pa.concat_tables([kept, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
+
+    def inserts(self) -> Iterator[pa.Table]:
+        """Rows whose key no stored row had; deletes of unknown keys have nothing to do."""
+        kinds = np.asarray(self._changes[KIND].combine_chunks())
+        new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
+        self.inserted += len(new)
+        step = 256 * 1024
+        for start in range(0, len(new), step):
+            rows = self._changes.take(pa.array(new[start : start + step]))
+            self._locations.put(rows[RECORD_KEY])
+            yield self._stamper.new_rows(rows)
+
+    def append(self, changes: pa.Table) -> pa.Table:
+        """Further inserts, whose keys no stored row has."""
+        rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+        self.inserted += rows.num_rows
+        self._locations.put(rows[RECORD_KEY])
+        return self._stamper.new_rows(rows)
+
+    def stat(
+        self,
+        base_file: BaseFile | None,
+        partition_path: str,
+        path: str,
+        writer: BaseFileWriter,
+        file_id: str,
+        started: float,
+    ) -> WriteStat:
+        """What the commit metadata says of the new file."""
+        millis = int((time.monotonic() - started) * 1000)
+        runtime = RuntimeStats(total_upsert_time_ms=millis) if base_file else RuntimeStats(total_create_time_ms=millis)
+        return WriteStat(
+            file_id=file_id,
+            path=path,
+            prev_commit=base_file.instant_time if base_file else NULL_COMMIT,
+            prev_base_file=base_file.name if base_file else None,
+            num_writes=writer.rows,
+            num_deletes=self.deleted,
+            num_update_writes=self.updated,
+            num_inserts=self.inserted,
+            total_write_bytes=writer.size_bytes,
+            file_size_bytes=writer.size_bytes,
+            partition_path=partition_path,
+            runtime_stats=runtime,
+        )

@@ -1,0 +1,258 @@
+"""Append to one file group: updates, inserts and deletes become the blocks of one log file. Runs in a worker.
+
+On-disk format: docs/format/table.md §4. The stored rows are looked at only where the order of events asks for it: when
+a delete has an ordering value and the record index must know whether it counts, and when a record comes back that a
+log says is deleted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.logs.log_file import LogFileWriter
+from hoodie.files.markers import write_marker
+from hoodie.files.merged_slice import deleted_keys, read_file_slice
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.format.filenames import IoType, LogFileName
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.log.data_block import data_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
+from hoodie.storage import Store, open_store
+from hoodie.write.context import LogOptions, WriteContext
+from hoodie.write.files.file_task import Locations, NewBaseFile, token_of
+from hoodie.write.files.task_changes import inserts_of, updates_of
+from hoodie.write.files.written import Written
+from hoodie.write.plan import FileTask, TaggedRows
+
+_FIRST_VERSION = 1
+
+
+def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
+    """Write the task's log file and say what it holds; nothing if there was nothing to write.
+
+    Memory: the task's updates, 64 MiB of its inserts, and one block. Where the order of events asks for stored rows,
+    keys and ordering values of the updated records, and what `read_file_slice` takes.
+    """
+    assert context.log is not None
+    assert task.file_slice is not None
+    store = open_store(context.store)
+    entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
+    numbers = SequenceNumbers(context.instant_time, attempt.partition)
+    log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries)
+    stats: list[WriteStat] = []
+    updates = updates_of(store, context, rows, task)
+    with log:
+        if updates is not None:
+            log.update(updates)
+        for inserts in inserts_of(store, context, rows, task):
+            log.insert(inserts)
+        log.delete()
+    stats += log.stats()
+    if log.leaves_out:
+        # A log that says they are deleted would win over them, or bring the record back that was deleted. They are read
+        # once more, as there may be many.
+        left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
+        new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
+        stats.append(new_file.write(None, next(left_out), left_out))
+    return Written.of(stats, entries.close() if entries is not None else None)
+
+
+@dataclass(slots=True)
+class _Append:
+    """The log file of one attempt at a task; it begins to exist with its first block."""
+
+    store: Store
+    context: WriteContext
+    options: LogOptions
+    file_slice: FileSlice
+    attempt: TaskContext
+    numbers: SequenceNumbers
+    entries: EntryWriter | None
+    started: float = field(default_factory=time.monotonic)
+    updated: int = 0
+    inserted: int = 0
+    deleted: int = 0
+    leaves_out: bool = False
+    """Whether some of the inserts cannot go to this log."""
+    _writer: LogFileWriter | None = None
+    _deletes: list[pa.Table] = field(default_factory=list)
+    _deleted_before: pa.StringArray | None = None
+
+    def update(self, changes: pa.Table) -> None:
+        """Rows and deletes of keys that the file group holds."""
+        kinds = np.asarray(changes[KIND].combine_chunks())
+        changes, kinds = self._settled(changes, kinds)
+        rows = changes.filter(pa.array(kinds == Kind.ROW))
+        self.updated += rows.num_rows
+        self._write_rows(rows)
+        gone = changes.filter(pa.array(kinds != Kind.ROW))
+        if gone.num_rows:
+            self._deletes.append(gone)
+            self._locations.delete(gone[RECORD_KEY])
+
+    def insert(self, rows: pa.Table) -> None:
+        """Rows of new keys, without those that cannot go to this log."""
+        returning = self._returning(rows)
+        if returning is not None:
+            self.leaves_out = True
+            rows = rows.filter(pa.array(~returning))
+        self.inserted += rows.num_rows
+        self._write_rows(rows)
+        self._locations.put(rows[RECORD_KEY])
+
+    def left_out(self, rows: pa.Table) -> list[pa.Table]:
+        """Those of rows that `insert` got which cannot go to this log, if there are any."""
+        returning = self._returning(rows)
+        return [] if returning is None else [rows.filter(pa.array(returning))]
+
+    def delete(self) -> None:
+        """Write the deletes, behind the rows."""
+        if not self._deletes:
+            return
+        gone = pa.concat_tables(self._deletes).combine_chunks()
+        self.deleted += gone.num_rows
+        keys = gone[RECORD_KEY].combine_chunks()
+        # Not the path of the row: it may be that of another partition, to which the record moves.
+        paths = pa.repeat(pa.scalar(self.file_slice.partition_path, pa.string()), len(keys))
+        for part in DeleteRecords(keys, paths, self._ordering(gone)).unmixed():
+            block = LogBlock(block_type=BlockType.DELETE, headers=self._headers, content=part.to_bytes())
+            self._open().write(block)
+
+    def stats(self) -> Iterator[WriteStat]:
+        """What the commit metadata says of the log file, if there is one."""
+        if self._writer is None:
+            return
+        millis = int((time.monotonic() - self.started) * 1000)
+        yield WriteStat(
+            file_id=self.file_slice.file_id,
+            path=self._writer.path,
+            prev_commit=self.context.instant_time,
+            num_writes=self.updated + self.inserted,
+            num_deletes=self.deleted,
+            num_update_writes=self.updated,
+            num_inserts=self.inserted,
+            total_write_bytes=self._writer.size_bytes,
+            file_size_bytes=self._writer.size_bytes,
+            partition_path=self.file_slice.partition_path,
+            runtime_stats=RuntimeStats(total_upsert_time_ms=millis),
+            log_version=_FIRST_VERSION,
+            log_offset=0,
+            base_file="",
+            log_files=(self._writer.path.rpartition("/")[2],),
+        )
+
+    def __enter__(self) -> _Append:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if self._writer is not None:
+            self._writer.__exit__(kind, *details)
+
+    @property
+    def _locations(self) -> Locations:
+        return Locations(self.entries, self.file_slice.partition_path, self.file_slice.file_id)
+
+    @property
+    def _headers(self) -> dict[HeaderKey, str]:
+        return {HeaderKey.INSTANT_TIME: self.context.instant_time, HeaderKey.SCHEMA: self.options.avro_schema}
+
+    def _open(self) -> LogFileWriter:
+        """The log file, announced and opened when the first block comes."""
+        if self._writer is None:
+            found, instant_time = self.file_slice, self.context.instant_time
+            name = LogFileName(found.file_id, instant_time, _FIRST_VERSION, token_of(self.attempt)).name
+            path = join_path(found.partition_path, name)
+            write_marker(self.store, instant_time, path, IoType.CREATE)
+            self._writer = LogFileWriter(self.store, path)
+        return self._writer
+
+    def _write_rows(self, changes: pa.Table) -> None:
+        """Data blocks of these rows, each of a bounded size."""
+        if not changes.num_rows:
+            return
+        schema, found = self.context.schema, self.file_slice
+        stamper = Stamper(schema, self.context.instant_time, self.numbers, found.partition_path, found.file_id)
+        rows = stamper.new_rows(changes.select([*LEADING, *schema.names]))
+        step = max(int(rows.num_rows * self.options.block_bytes_max / max(rows.nbytes, 1)), 1)
+        for start in range(0, rows.num_rows, step):
+            block = data_block(
+                rows.slice(start, step),
+                instant_time=self.context.instant_time,
+                avro_schema=self.options.avro_schema,
+                data_format=self.options.data_format,
+                is_partial=self.options.is_partial,
+            )
+            self._open().write(block)
+
+    def _settled(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> tuple[pa.Table, npt.NDArray[np.int8]]:
+        """Deletes with an ordering value are decided here if the record index must know: they win for good, or go.
+
+        A key that the index does not have may be inserted anywhere: a delete in this log must not wait for it.
+        """
+        in_order = np.flatnonzero(kinds == Kind.DELETE_IN_ORDER)
+        if self.entries is None or not len(in_order):
+            return changes, kinds
+        kinds = kinds.copy()
+        kinds[in_order] = Kind.DELETE
+        if not self.context.merger.ordering_columns:
+            return changes, kinds
+        deletes = changes.take(pa.array(in_order))
+        stored = self._stored(deletes[RECORD_KEY].combine_chunks())
+        places = pc.index_in(deletes[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
+        known = np.asarray(pc.is_valid(places))
+        deletes = deletes.filter(pa.array(known))
+        wins = self.context.merger.newer_wins(stored.take(places.drop_null()), deletes)
+        if len(self.context.merger.ordering_columns) == 1:
+            # As in a log: a delete without a value wins always.
+            wins |= np.asarray(deletes[self.context.merger.ordering_columns[0]].is_null())
+        keep = np.ones(len(kinds), np.bool_)
+        keep[in_order] = False
+        keep[in_order[np.flatnonzero(known)[wins]]] = True
+        return changes.filter(pa.array(keep)), kinds[keep]
+
+    def _stored(self, keys: pa.StringArray) -> pa.Table:
+        """Keys and ordering values of the records as they are stored now."""
+        columns = (RECORD_KEY, *self.context.merger.ordering_columns)
+        read = replace(self.options.read, columns=columns)
+        rows = [
+            batch.filter(pc.is_in(batch[RECORD_KEY], value_set=keys))
+            for batch in read_file_slice(self.store, self.file_slice, read)
+        ]
+        schema = pa.schema([self.options.read.schema.field(name) for name in columns])
+        return pa.concat_tables([schema.empty_table(), *rows])
+
+    def _returning(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
+        """Which of these new records the logs of the file group say are deleted; None if none of them.
+
+        Only where ordering values count: else the row, which comes later, wins.
+        """
+        if not self.context.merger.ordering_columns or not self.file_slice.log_files:
+            return None
+        if self._deleted_before is None:
+            self._deleted_before = deleted_keys(self.store, self.file_slice, self.options.read)
+        found = np.asarray(pc.is_in(rows[RECORD_KEY].combine_chunks(), value_set=self._deleted_before))
+        return found if found.any() else None
+
+    def _ordering(self, gone: pa.Table) -> pa.Array:
+        """Ordering values of the deletes; null for those that win whatever the stored one is."""
+        fields = self.context.merger.ordering_columns
+        in_order = pc.equal(gone[KIND], int(Kind.DELETE_IN_ORDER)).combine_chunks()
+        if not fields or not pc.any(in_order).as_py():
+            return pa.nulls(gone.num_rows, pa.int32())
+        columns = [gone[name].combine_chunks() for name in fields]
+        if len(columns) == 1:
+            return pc.if_else(in_order, columns[0], pa.scalar(None, columns[0].type))
+        names = [f"f{number}" for number in range(len(columns))]
+        return pa.StructArray.from_arrays(columns, names, mask=pc.invert(in_order))

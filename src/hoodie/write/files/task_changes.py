@@ -1,0 +1,126 @@
+"""The changes of one file task, read back from staging: its updates, and its share of the inserts, a part at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
+from hoodie.index import Route
+from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.keys.key_hash import spread
+from hoodie.storage import Store
+from hoodie.write.context import WriteContext
+from hoodie.write.plan import FileTask, HashRange, TaggedRows
+
+Rows = npt.NDArray[np.int64]
+_PART_BYTES = 64 * 1024 * 1024
+
+
+def changes_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
+    """The task's changes in parts that share no key; one per key where the write combines duplicates.
+
+    All updates are in the first part. A part without a row to write does not come, so nothing comes where nothing is to
+    do. Memory: the updates, and about 64 MiB of inserts.
+    """
+    updates = updates_of(store, context, rows, task)
+    inserts = inserts_of(store, context, rows, task)
+    if updates is not None:
+        # The first inserts come with them, so that one pass over the base file is enough for both.
+        yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
+    yield from inserts
+
+
+def updates_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> pa.Table | None:
+    """The task's updates and deletes, one per key; None if it has none. Memory: these."""
+    with StageReader(store) as reader:
+        found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
+    if not found:
+        return None
+    changes = pa.concat_tables(found).combine_chunks()
+    return context.merger.reduce(changes) if context.combine else changes
+
+
+def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
+    """The task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
+    runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
+    parts = _parts(task, runs)
+    with StageReader(store) as reader:
+        taken = _taken(reader, rows.hits_for(task.partition_path), runs) if parts else np.zeros(0, np.int64)
+        for hashes in parts:
+            found = list(_inserts(reader, runs, hashes, taken))
+            if not found:
+                continue
+            changes = pa.concat_tables(found).combine_chunks()
+            changes = context.merger.reduce(changes) if context.combine else changes
+            changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+            if changes.num_rows:
+                yield changes
+
+
+def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
+    """The share of the inserts, cut so that each part is about as large as may be held."""
+    if task.inserts is None:
+        return []
+    start, end = task.inserts.start, task.inserts.end
+    size_bytes = sum(
+        run.size_bytes * max(min(run.hash_end, end) - max(run.hash_start, start), 0) / (run.hash_end - run.hash_start)
+        for run in runs
+    )
+    count = min(max(-(-int(size_bytes) // _PART_BYTES), 1), end - start)
+    bounds = [start + (end - start) * number // count for number in range(count + 1)]
+    return [HashRange(first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> Iterator[pa.Table]:
+    """Rows that the index found in this file group; a row that moves away is here a delete."""
+    if not task.hits:
+        return
+    found = [reader.read(hits) for hits in task.hits]
+    ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in found])
+    routes = np.concatenate([np.asarray(batch.column("route")) for batch in found])
+    order = np.flatnonzero(routes != Route.DROP)
+    order = order[np.argsort(ordinals[order], kind="stable")]
+    ordinals, routes = ordinals[order], routes[order]
+    for run in runs:
+        first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
+        if first == last:
+            continue
+        rows = pa.Table.from_batches([reader.read(run)]).take(pa.array(ordinals[first:last] - run.start))
+        moves = routes[first:last] == Route.MOVE
+        if moves.any():
+            kinds = np.where(moves, np.int8(Kind.DELETE), np.asarray(rows[KIND].combine_chunks())).astype(np.int8)
+            rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds))
+        yield rows
+
+
+def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
+    """Rows of the partition's runs in a range of key hashes that the index found nowhere, or that move here."""
+    for run in runs:
+        if run.hash_end <= hashes.start or run.hash_start >= hashes.end:
+            continue
+        batch = reader.read(run)
+        mine = np.ones(run.rows, np.bool_)
+        first, last = np.searchsorted(taken, [run.start, run.start + run.rows])
+        mine[taken[first:last] - run.start] = False
+        if run.hash_start < hashes.start or run.hash_end > hashes.end:
+            found = spread(batch.column(RECORD_KEY))
+            mine &= (found >= hashes.start) & (found < hashes.end)
+        if mine.any():
+            yield pa.Table.from_batches([batch]).filter(pa.array(mine))
+
+
+def _taken(reader: StageReader, all_hits: Sequence[StagedHits], runs: Sequence[StagedRun]) -> Rows:
+    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped; those in the runs at least."""
+    found = [np.zeros(0, np.int64)]
+    for hits in all_hits:
+        if not any(hits.first < run.start + run.rows and run.start <= hits.last for run in runs):
+            continue
+        batch = reader.read(hits)
+        found.append(np.asarray(batch.column("row"))[np.asarray(batch.column("route")) != Route.MOVE])
+    return np.unique(np.concatenate(found))

@@ -1,0 +1,112 @@
+"""Staged changes: runs of one partition each, and folders that tell whose they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.files.staging import staged
+from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, stage_folder, write_hits
+from hoodie.records.change import change_schema
+from hoodie.storage import FaultStore, MemoryStore
+from hoodie.timeline import forget_all
+from hoodie.timeline.owner import Owner
+
+SCHEMA = change_schema(pa.schema([("v", pa.int64())]))
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def batch(paths: str, first: int = 0) -> pa.RecordBatch:
+    count = len(paths)
+    values = list(range(first, first + count))
+    return pa.record_batch([[0] * count, [str(value) for value in values], list(paths), values], schema=SCHEMA)
+
+
+def test_runs_keep_the_order_of_their_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "_FLUSH_BYTES", 1)
+    store = MemoryStore()
+    writer = StageWriter(store, "s.arrow", SCHEMA)
+    for part in (batch("pqpq"), batch(""), batch("qq", 4)):
+        writer.write(part)
+    runs = writer.close()
+    assert [(run.partition_path, run.rows, run.batch) for run in runs] == [("p", 2, 0), ("q", 2, 1), ("q", 2, 2)]
+    with StageReader(store) as reader:
+        assert [reader.read(run)["v"].to_pylist() for run in runs] == [[0, 2], [1, 3], [4, 5]]
+    with StageReader(store, ["v"]) as reader:
+        assert reader.read(runs[1]).schema.names == ["v"]
+
+
+def test_nothing_staged() -> None:
+    store = MemoryStore()
+    assert StageWriter(store, "s.arrow", SCHEMA).close() == []
+
+
+def test_hits_come_back() -> None:
+    store = MemoryStore()
+    found = [("p", "f", np.array([1, 5]), np.array([0, 1], np.int8)), ("p", "g", np.array([2]), np.array([2], np.int8))]
+    hits = write_hits(store, "h.arrow", found)
+    assert [(hit.file_id, hit.updates, hit.moves) for hit in hits] == [("f", 1, 1), ("g", 0, 0)]
+    with StageReader(store) as reader:
+        assert reader.read(hits[0]).to_pydict() == {"row": [1, 5], "route": [0, 1]}
+
+
+def stage_one(store: MemoryStore) -> str:
+    """A folder with a file in it whose writer could not remove it."""
+    dying = FaultStore(store, 2)
+    with stage_folder(dying) as folder:
+        dying.replace(f"{folder}/rows", b"x")
+    assert dying.crashed
+    return folder
+
+
+def test_a_folder_lives_as_long_as_its_writer() -> None:
+    store = MemoryStore()
+    with stage_folder(store) as folder:
+        store.replace(f"{folder}/rows", b"x")
+        assert not is_dead_stage_folder(store, folder, now_ms=10**15)
+    assert store.folders(TEMP_FOLDER) == []
+
+
+def test_a_folder_of_a_writer_that_ended_in_this_process_is_dead_at_once() -> None:
+    store = MemoryStore()
+    assert is_dead_stage_folder(store, stage_one(store), now_ms=0)
+    with stage_folder(store) as folder:
+        forget_all()
+        assert is_dead_stage_folder(store, folder, now_ms=0)
+
+
+def test_a_folder_of_a_process_that_ended_is_dead_at_once() -> None:
+    program = "from hoodie.timeline.owner import Owner; print(Owner.new().short_name)"
+    name = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    store = MemoryStore()
+    store.replace(f"{TEMP_FOLDER}/stage-{name}/rows", b"x")
+    assert is_dead_stage_folder(store, f"{TEMP_FOLDER}/stage-{name}", now_ms=0)
+
+
+@pytest.mark.parametrize("name", ["stage-0123456789abcdef-1-7-" + "0" * 32, "stage-of-an-older-release"])
+def test_a_folder_of_another_machine_is_dead_after_a_day(name: str) -> None:
+    store = MemoryStore(now_ms=lambda: 5)
+    store.replace(f"{TEMP_FOLDER}/{name}/rows", b"x")
+    assert not is_dead_stage_folder(store, f"{TEMP_FOLDER}/{name}", now_ms=DAY_MS + 5)
+    assert is_dead_stage_folder(store, f"{TEMP_FOLDER}/{name}", now_ms=DAY_MS + 6)
+
+
+def test_other_folders_are_not_ours_to_judge() -> None:
+    assert not is_dead_stage_folder(MemoryStore(), f"{TEMP_FOLDER}/20240101000000000", now_ms=10**15)
+    assert not is_dead_stage_folder(MemoryStore(), f"{TEMP_FOLDER}/hoodie-checkpoint", now_ms=10**15)
+
+
+def test_short_names_of_owners() -> None:
+    owner = Owner.new()
+    found = Owner.parse_short_name(owner.short_name)
+    assert found is not None
+    assert (found.pid, found.token, found.process_start) == (owner.pid, owner.token, owner.process_start)
+    assert found.is_running() is False
+    owner.run()
+    assert found.is_running() is True
+    owner.forget()

@@ -1,0 +1,210 @@
+"""Plans and metadata of table services, against files of the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro.file import RecordSchema, parse_record, record_to_bytes
+from hoodie.format.avro.record_mapping import InstantRecord
+from hoodie.format.instants.service_metadata import (
+    ActionInstant,
+    CleanerPlan,
+    CleanFileInfo,
+    CleanMetadata,
+    ClusteringGroup,
+    ClusteringPlan,
+    CompactionOperation,
+    CompactionPlan,
+    IndexCommitMetadata,
+    IndexPartitionInfo,
+    IndexPlan,
+    InstantInfo,
+    RequestedReplaceMetadata,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    SavepointMetadata,
+    SliceInfo,
+)
+
+_GOLDEN = Path(__file__).parents[3] / "golden" / "instants"
+_KIND_OF_FILE: dict[str, type[InstantRecord]] = {
+    "clean.requested": CleanerPlan,
+    "clean": CleanMetadata,
+    "rollback.requested": RollbackPlan,
+    "rollback": RollbackMetadata,
+    "restore.requested": RestorePlan,
+    "restore": RestoreMetadata,
+    "savepoint": SavepointMetadata,
+    "clustering.requested": RequestedReplaceMetadata,
+    "insert_overwrite.replacecommit.requested": RequestedReplaceMetadata,
+    "logcompaction.requested": CompactionPlan,
+    "indexing.requested": IndexPlan,
+    "indexing": IndexCommitMetadata,
+}
+_KINDS = sorted(set(_KIND_OF_FILE.values()), key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize(("name", "kind"), _KIND_OF_FILE.items())
+def test_files_of_the_reference_come_back_byte_for_byte(name: str, kind: type[InstantRecord]) -> None:
+    data = (_GOLDEN / name).read_bytes()
+    parsed = kind.parse(data, path=name)
+    assert parsed.to_bytes(sync_marker=data[-16:]) == data
+    assert kind.parse(parsed.to_bytes()) == parsed
+
+
+def test_compaction_plans_of_the_golden_tables(golden_tables: Path) -> None:
+    files = list(golden_tables.rglob("*.compaction.requested"))
+    assert len(files) == 6
+    for file in files:
+        data = file.read_bytes()
+        plan = CompactionPlan.parse(data, path=str(file))
+        assert plan.operations
+        assert plan.to_bytes(sync_marker=data[-16:]) == data
+
+
+def test_a_compaction_plan(golden_tables: Path) -> None:
+    (file,) = (golden_tables / "v9_mor" / ".hoodie" / "timeline").glob("*.compaction.requested")
+    plan = CompactionPlan.parse(file.read_bytes())
+    first = plan.operations[0]
+    assert plan.version == 2
+    assert first.file_id == "62afd6a6-a96a-47db-9632-b315afc7e966-0"
+    assert first.partition_path == "city=sf"
+    assert first.base_instant_time == "20261121123635698"
+    assert first.data_file_path == f"{first.file_id}_0-809-2334_20261121123635698.parquet"
+    assert len(first.delta_file_paths) == 3
+    assert first.metrics is not None
+    assert first.metrics["TOTAL_LOG_FILES"] == 3.0
+
+
+def test_rollbacks() -> None:
+    plan = RollbackPlan.parse((_GOLDEN / "rollback.requested").read_bytes())
+    assert plan.instant_to_rollback == InstantInfo(commit_time="20261121150532055", action="commit")
+    (request,) = plan.rollback_requests
+    assert request.partition_path == "p=a"
+    assert request.files_to_be_deleted[0].startswith("/")
+    done = RollbackMetadata.parse((_GOLDEN / "rollback").read_bytes())
+    assert done.commits_rollback == ("20261121150532055",)
+    assert done.partition_metadata["p=a"].success_delete_files == request.files_to_be_deleted
+
+
+def test_a_restore_holds_its_rollbacks() -> None:
+    plan = RestorePlan.parse((_GOLDEN / "restore.requested").read_bytes())
+    done = RestoreMetadata.parse((_GOLDEN / "restore").read_bytes())
+    assert plan.savepoint_to_restore_timestamp == "20261121150528300"
+    assert set(done.hoodie_restore_metadata) == {instant.commit_time for instant in plan.instants_to_rollback}
+    for instant, rollbacks in done.hoodie_restore_metadata.items():
+        assert [rollback.commits_rollback for rollback in rollbacks] == [(instant,)]
+
+
+def test_a_savepoint_names_its_files() -> None:
+    done = SavepointMetadata.parse((_GOLDEN / "savepoint").read_bytes())
+    assert (done.savepointed_by, done.comments) == ("me", "kept")
+    assert {len(kept.savepoint_data_file) for kept in done.partition_metadata.values()} == {1}
+
+
+def test_a_clean() -> None:
+    plan = CleanerPlan.parse((_GOLDEN / "clean.requested").read_bytes())
+    done = CleanMetadata.parse((_GOLDEN / "clean").read_bytes())
+    assert plan.earliest_instant_to_retain == ActionInstant(
+        timestamp=done.earliest_commit_to_retain, action="commit", state="COMPLETED"
+    )
+    assert plan.file_paths_to_be_deleted_per_partition is not None
+    planned = {
+        Path(file.file_path).name for files in plan.file_paths_to_be_deleted_per_partition.values() for file in files
+    }
+    deleted = {name for done_in in done.partition_metadata.values() for name in done_in.success_delete_files}
+    assert planned == deleted
+    assert done.total_files_deleted == len(deleted)
+
+
+def test_requested_replace_of_clustering_and_of_insert_overwrite() -> None:
+    clustering = RequestedReplaceMetadata.parse((_GOLDEN / "clustering.requested").read_bytes())
+    assert clustering.operation_type == "CLUSTER"
+    assert clustering.clustering_plan is not None
+    (group,) = clustering.clustering_plan.input_groups
+    assert group.slices[0].partition_path == "p=a"
+    overwrite = RequestedReplaceMetadata.parse((_GOLDEN / "insert_overwrite.replacecommit.requested").read_bytes())
+    assert overwrite.clustering_plan is None
+    assert overwrite.operation_type is None
+    assert RequestedReplaceMetadata.parse(b"").clustering_plan is None
+
+
+def test_what_the_reference_never_made_here_survives_too() -> None:
+    records: list[InstantRecord] = [
+        RollbackPlan(
+            rollback_requests=(RollbackRequest(partition_path="p", log_blocks_to_be_deleted={"/t/p/.f_1.log.1": 7}),)
+        ),
+        CleanerPlan(policy="KEEP_LATEST_COMMITS", files_to_be_deleted_per_partition={"p": ("a", "b")}, version=1),
+        CleanerPlan(
+            policy="KEEP_LATEST_FILE_VERSIONS",
+            file_paths_to_be_deleted_per_partition={"p": (CleanFileInfo(file_path="/t/p/a"),)},
+            partitions_to_be_deleted=None,
+        ),
+        IndexPlan(index_partition_infos=(IndexPartitionInfo(metadata_partition_path="files", index_upto_instant="1"),)),
+        RequestedReplaceMetadata(
+            clustering_plan=ClusteringPlan(input_groups=(ClusteringGroup(slices=(SliceInfo(file_id="f"),)),))
+        ),
+    ]
+    for record in records:
+        assert type(record).parse(record.to_bytes()) == record
+
+
+_TEXTS = st.text(max_size=10)
+
+
+@given(
+    st.lists(
+        st.builds(
+            CompactionOperation,
+            base_instant_time=_TEXTS,
+            delta_file_paths=st.lists(_TEXTS, max_size=3).map(tuple),
+            data_file_path=st.none() | _TEXTS,
+            file_id=_TEXTS,
+            partition_path=_TEXTS,
+            metrics=st.none() | st.dictionaries(_TEXTS, st.floats(allow_nan=False), max_size=2),
+        ),
+        max_size=3,
+    ),
+    st.dictionaries(_TEXTS, _TEXTS, max_size=2),
+)
+def test_compaction_plans_round_trip(operations: list[CompactionOperation], extra: dict[str, str]) -> None:
+    plan = CompactionPlan(operations=tuple(operations), extra_metadata=extra)
+    assert CompactionPlan.parse(plan.to_bytes()) == plan
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("data", [b"Obj\x01", b"{}", b"\x00" * 40])
+def test_garbage_is_corrupt(kind: type[InstantRecord], data: bytes) -> None:
+    with pytest.raises(CorruptFileError) as raised:
+        kind.parse(data, path="t/1.x")
+    assert raised.value.path == "t/1.x"
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_another_record_is_corrupt(kind: type[InstantRecord]) -> None:
+    other = "savepoint" if kind is not SavepointMetadata else "clean"
+    with pytest.raises(CorruptFileError, match="expected, found Hoodie"):
+        kind.parse((_GOLDEN / other).read_bytes())
+
+
+@pytest.mark.parametrize("kind", [RollbackMetadata, RestoreMetadata, SavepointMetadata, CleanMetadata, CleanerPlan])
+def test_an_empty_file_is_corrupt_where_fields_are_needed(kind: type[InstantRecord]) -> None:
+    with pytest.raises(CorruptFileError, match=r"the field \w+\.\w+ expected, found none"):
+        kind.parse(b"")
+
+
+def test_a_field_of_another_type_is_corrupt() -> None:
+    schema, record = parse_record((_GOLDEN / "savepoint").read_bytes())
+    changed = schema.text.replace('"name":"savepointedAt","type":"long"', '"name":"savepointedAt","type":"double"')
+    assert changed != schema.text
+    data = record_to_bytes(RecordSchema.of(changed), record)
+    with pytest.raises(CorruptFileError, match="savepointedAt: int expected"):
+        SavepointMetadata.parse(data)

@@ -1,0 +1,282 @@
+"""Log blocks: the JVM's log files byte for byte, torn blocks, deletes of every ordering type, damaged files."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
+from hoodie.format.log import log_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks, rollback_block
+
+INSTANT = "20261121123616628"
+HEADERS = {HeaderKey.INSTANT_TIME: INSTANT, HeaderKey.SCHEMA: '"string"'}
+FIRST = LogBlock(block_type=BlockType.AVRO_DATA, headers=HEADERS, content=b"first content").to_bytes()
+SECOND = LogBlock(block_type=BlockType.DELETE, headers=HEADERS, content=b"second").to_bytes()
+
+
+def test_every_log_file_of_the_golden_tables_is_written_back_byte_for_byte(golden_tables: Path) -> None:
+    paths = [path for path in golden_tables.rglob(".*.log.*") if not path.name.endswith(".crc")]
+    assert len(paths) > 200
+    deletes = 0
+    for path in paths:
+        data = path.read_bytes()
+        blocks = parse_log_blocks(data, path=str(path))
+        assert b"".join(block.to_bytes() for block in blocks) == data
+        for block in blocks:
+            assert block.instant_time is not None
+            assert bytes(block.content) == data[block.content_offset : block.content_offset + len(block.content)]
+            if block.block_type is BlockType.DELETE:
+                records = DeleteRecords.parse(block.content, path=str(path))
+                deletes += len(records)
+                assert records.to_bytes() == bytes(block.content)
+    assert deletes == 90
+
+
+def test_blocks_follow_each_other() -> None:
+    first, second = parse_log_blocks(FIRST + SECOND, path="log")
+    assert (first.block_type, bytes(first.content), first.offset) == (BlockType.AVRO_DATA, b"first content", 0)
+    assert (second.block_type, bytes(second.content), second.offset) == (BlockType.DELETE, b"second", len(FIRST))
+    assert dict(second.headers) == HEADERS
+    assert first.block_type.holds_data
+    assert not second.block_type.holds_data
+
+
+def test_the_content_is_a_view() -> None:
+    data = bytearray(FIRST)
+    block = parse_log_blocks(memoryview(data), path="log")[0]
+    data[block.content_offset] = ord("F")
+    assert bytes(block.content) == b"First content"
+
+
+def test_a_torn_block_at_the_end() -> None:
+    first, torn = parse_log_blocks(FIRST + SECOND[:-5], path="log")
+    assert (first.block_type, torn.block_type) == (BlockType.AVRO_DATA, BlockType.CORRUPT)
+    assert (torn.offset, bytes(torn.content), torn.instant_time) == (len(FIRST), SECOND[:-5], None)
+
+
+def test_a_torn_block_in_the_middle_hides_only_itself() -> None:
+    torn, second = parse_log_blocks(FIRST[:-5] + SECOND, path="log")
+    assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
+    assert bytes(torn.content) == FIRST[:-5]
+
+
+def test_a_block_with_a_wrong_length_at_its_end_is_torn() -> None:
+    damaged = FIRST[:-1] + b"\xff"
+    assert [block.block_type for block in parse_log_blocks(damaged + SECOND, path="log")] == [
+        BlockType.CORRUPT,
+        BlockType.DELETE,
+    ]
+
+
+def test_a_few_bytes_at_the_end_and_an_empty_file_are_nothing() -> None:
+    assert len(parse_log_blocks(FIRST + b"#HUD", path="log")) == 1
+    assert parse_log_blocks(b"", path="log") == []
+    assert [block.block_type for block in parse_log_blocks(b"no log at all", path="log")] == [BlockType.CORRUPT]
+
+
+def test_a_rollback_command_is_105_bytes() -> None:
+    data = rollback_block(instant_time="20240418173235694", target_instant_time="20240418173234000").to_bytes()
+    block = parse_log_blocks(data, path="log")[0]
+    assert len(data) == 105
+    assert block.is_rollback
+    assert block.headers[HeaderKey.TARGET_INSTANT_TIME] == "20240418173234000"
+    assert not parse_log_blocks(FIRST, path="log")[0].is_rollback
+
+
+def with_field(offset: int, value: bytes) -> bytes:
+    return FIRST[:offset] + value + FIRST[offset + len(value) :]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (with_field(14, b"\0\0\0\2"), "log format version"),
+        (with_field(18, b"\0\0\0\x63"), "unknown block type"),
+        (with_field(22, b"\xff\xff\xff\xff"), "headers"),
+        (with_field(22, b"\0\0\0\x09"), "header"),
+        (with_field(30, b"\x7f\0\0\0"), "does not fit"),
+        (with_field(34, b"\xff\xff"), "no text"),
+    ],
+)
+def test_a_whole_block_with_wrong_fields_is_corrupt(data: bytes, message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message) as caught:
+        parse_log_blocks(data, path="bad.log")
+    assert caught.value.path == "bad.log"
+
+
+def test_ancient_blocks_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="version 0"):
+        parse_log_blocks(with_field(14, bytes(4)), path="log")
+
+
+def test_unknown_headers_are_left_out() -> None:
+    block = parse_log_blocks(with_field(26, b"\0\0\0\x63"), path="log")[0]
+    assert HeaderKey.SCHEMA in block.headers
+    assert len(block.headers) == 1
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_damaged_log_files_give_no_other_error(data: st.DataObject) -> None:
+    damaged = bytearray(FIRST + SECOND)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    cut = data.draw(st.integers(0, len(damaged)))
+    with contextlib.suppress(CorruptFileError, UnsupportedError):
+        for block in parse_log_blocks(bytes(damaged[:cut]), path="log"):
+            if block.block_type is BlockType.DELETE:
+                DeleteRecords.parse(block.content, path="log")
+
+
+def deletes(ordering: pa.Array) -> DeleteRecords:
+    keys = pa.array([f"key-{number}" for number in range(len(ordering))])
+    return DeleteRecords(keys, pa.array(["city=sf"] * len(ordering)), ordering)
+
+
+def round_trip(records: DeleteRecords) -> DeleteRecords:
+    return DeleteRecords.parse(records.to_bytes(), path="log")
+
+
+ORDERINGS = [
+    pa.array([True, False], pa.bool_()),
+    pa.array([1, -7], pa.int32()),
+    pa.array([2**62, -(2**62)], pa.int64()),
+    pa.array([1.5, -0.25], pa.float32()),
+    pa.array([1.1, -1e300], pa.float64()),
+    pa.array([b"\x00\xff", b""], pa.binary()),
+    pa.array(["a", "ю" * 100], pa.string()),
+    pa.array([Decimal("123456789.123456789012345"), Decimal(-1)], pa.decimal128(30, 15)),
+    pa.array([time(12, 30, 1, 5), time(0)], pa.time64("us")),
+]
+
+
+@pytest.mark.parametrize("ordering", ORDERINGS, ids=lambda ordering: str(ordering.type))
+def test_deletes_of_every_ordering_type(ordering: pa.Array) -> None:
+    records = deletes(ordering)
+    assert round_trip(records) == records
+    with_null = deletes(pa.concat_arrays([ordering, pa.nulls(1, ordering.type)]))
+    assert round_trip(with_null) == with_null
+
+
+@pytest.mark.parametrize(
+    ("ordering", "stored"),
+    [
+        (pa.array([date(2026, 11, 21), date(1969, 1, 1)], pa.date32()), pa.int32()),
+        (pa.array([datetime(2026, 11, 21, 1, tzinfo=UTC), None], pa.timestamp("us", tz="UTC")), pa.int64()),
+        (pa.array([datetime(2026, 11, 21, 1), None], pa.timestamp("ms")), pa.int64()),
+    ],
+    ids=str,
+)
+def test_days_and_times_are_numbers_as_the_jvm_has_them(ordering: pa.Array, stored: pa.DataType) -> None:
+    assert round_trip(deletes(ordering)).ordering == ordering.cast(stored)
+
+
+def test_deletes_with_several_ordering_fields() -> None:
+    ordering = pa.StructArray.from_arrays([pa.array([1, 2], pa.int64()), pa.array(["a", None])], ["f0", "f1"])
+    assert round_trip(deletes(ordering)).ordering.to_pylist() == ordering.to_pylist()
+
+
+def test_deletes_without_ordering_are_the_int_zero_on_disk() -> None:
+    records = DeleteRecords.without_ordering(pa.array(["key-000015"]), "record_index")
+    assert (
+        records.to_bytes().hex() == "000000030000001e0202146b65792d3030303031350218" + b"record_index".hex() + "040000"
+    )
+    assert round_trip(records).ordering.null_count == 1
+    assert deletes(pa.array([0], pa.int32())).to_bytes() == deletes(pa.nulls(1, pa.int32())).to_bytes()
+
+
+def test_no_deletes_take_nine_bytes() -> None:
+    nothing = DeleteRecords.without_ordering(pa.array([], pa.string()), "")
+    assert (nothing.to_bytes(), len(round_trip(nothing))) == (bytes.fromhex("000000030000000100"), 0)
+
+
+def test_deletes_without_a_partition() -> None:
+    records = DeleteRecords(pa.array(["a", "b"]), pa.array([None, "p"]), pa.nulls(2, pa.int32()))
+    assert round_trip(records) == records
+
+
+@given(st.lists(st.text(max_size=300), max_size=50))
+def test_keys_of_deletes_round_trip(keys: list[str]) -> None:
+    records = DeleteRecords.without_ordering(pa.array(keys, pa.string()), "p")
+    assert round_trip(records).record_keys.to_pylist() == keys
+
+
+def test_what_a_delete_block_cannot_hold_is_refused() -> None:
+    with pytest.raises(SchemaMismatchError, match="list"):
+        deletes(pa.array([[1], [2]])).to_bytes()
+    with pytest.raises(CorruptFileError, match="version 4"):
+        DeleteRecords.parse(b"\0\0\0\4\0\0\0\0", path="log")
+    for content in (b"", b"\0\0\0\3\0\0\0\x09\0", b"\0\0\0\3\0\0\0\1\x02", b"\0\0\0\3\0\0\0\2\0\0"):
+        with pytest.raises(CorruptFileError):
+            DeleteRecords.parse(content, path="log")
+
+
+def test_the_block_behind_a_large_torn_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_block, "_SEARCH_BYTES", 7)
+    for length in range(40):
+        torn, second = parse_log_blocks(b"#HUDI#" + b"x" * length + SECOND, path="log")
+        assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
+        assert (torn.offset, second.offset) == (0, 6 + length)
+
+
+def test_a_mapped_file_is_not_read_before_somebody_asks(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(FIRST + SECOND)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        blocks = parse_log_blocks(memoryview(mapped), path="log")
+        assert all(isinstance(block.content, memoryview) and block.content.obj is mapped for block in blocks)
+        assert blocks[0].to_bytes() == FIRST
+        for block in blocks:
+            assert isinstance(block.content, memoryview)
+            block.content.release()
+
+
+def test_lists_of_deletes_in_several_blocks_with_long_numbers_and_nulls() -> None:
+    key = "k" * 70
+    first = b"\x02\x8c\x01" + key.encode() + b"\0\x06\x80\x80\x04"  # ordering: the long 32768
+    second = b"\x02\x02a\x02\x02p\0"
+    datum = b"\x01\xa0\x01" + first + b"\x02" + second + b"\0"
+    found = DeleteRecords.parse(b"\0\0\0\3" + len(datum).to_bytes(4, "big") + datum, path="log")
+    assert found.record_keys.to_pylist() == [key, "a"]
+    assert found.partition_paths.to_pylist() == [None, "p"]
+    assert found.ordering.to_pylist() == [32768, None]
+
+
+BAD_LISTS = [
+    b"\x02",
+    b"\x02\x04\x02a\0\0\0",
+    b"\x02\x02\x03a\0\0\0",
+    b"\x02\x02\x02a\0\x1a\0",
+    b"\x02\x02\x02a\0\x0a\0\0",
+    b"\x02\x02\x02\xff\0\0\0",
+    b"\x02\x02\x02a\0\x06" + b"\xff" * 11,
+    b"\x02\x02\x02a\0\x04\xff\xff\xff\xff\x7f\0",
+]
+
+
+@pytest.mark.parametrize("datum", BAD_LISTS)
+def test_damaged_lists_of_deletes_are_named(datum: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="log at byte"):
+        DeleteRecords.parse(b"\0\0\0\3" + len(datum).to_bytes(4, "big") + datum, path="log", offset=100)
+
+
+def test_deletes_with_an_ordering_value_and_those_without_go_apart() -> None:
+    records = deletes(pa.array([None, 5, None, 0], pa.int64()))
+    without, within = records.unmixed()
+    assert without.record_keys.to_pylist() == records.record_keys.take([0, 2]).to_pylist()
+    assert (within.record_keys.to_pylist(), within.ordering.to_pylist()) == (
+        records.record_keys.take([1, 3]).to_pylist(),
+        [5, 0],
+    )
+    assert within.unmixed() == [within]
+    assert DeleteRecords.without_ordering(pa.array([], pa.string()), "").unmixed() == []

@@ -1,0 +1,96 @@
+"""Java properties: the escapes of both directions, and the reference's files byte for byte."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.table.properties import java_date, parse_properties, properties_to_bytes, table_checksum
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("# comment\n! comment\n\n  \t\n", {}),
+        ("a=1\r\nb=2\rc=3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("a = 1 \nb : 2\nc 3", {"a": "1 ", "b": "2", "c": "3"}),
+        ("  a=1", {"a": "1"}),
+        ("a", {"a": ""}),
+        ("a=", {"a": ""}),
+        ("=x", {"": "x"}),
+        ("a==b", {"a": "=b"}),
+        ("a:=b", {"a": "=b"}),
+        (r"a\=b\:c\ d=e", {"a=b:c d": "e"}),
+        (r"a=p\:SIMPLE,ts\:TIMESTAMP", {"a": "p:SIMPLE,ts:TIMESTAMP"}),
+        (r"a=\t\n\r\f\\\#\!\q", {"a": "\t\n\r\f\\#!q"}),
+        (r"a=\u00e9\u65E5\ud83d\ude00", {"a": "é日😀"}),
+        ("a=one \\\n   two \\\r\n three\nb=2", {"a": "one two three", "b": "2"}),
+        ("a=x\\\\\nb=2", {"a": "x\\", "b": "2"}),
+        ("a=1\\\n# no comment\n", {"a": "1# no comment"}),
+        ("a=1\\", {"a": "1"}),
+        ("a=1\na=2", {"a": "2"}),
+    ],
+)
+def test_parsing(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text.encode("latin-1")) == expected
+
+
+def test_bytes_are_latin_1() -> None:
+    assert parse_properties(b"a=\xe9") == {"a": "é"}
+
+
+@pytest.mark.parametrize("text", [rb"a=\u12", rb"a=\uzzzz", rb"a=\u"])
+def test_a_malformed_unicode_escape_is_corrupt(text: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="four hex digits") as raised:
+        parse_properties(text, path="t/hoodie.properties")
+    assert raised.value.path == "t/hoodie.properties"
+
+
+def test_writing_escapes_what_java_escapes() -> None:
+    written = properties_to_bytes({"a b:=#!": "  x y\t:=#!\\é😀\x7f"}, ("first", "é"))
+    assert written == (
+        b"#first\n#\\u00E9\n"
+        b"a\\ b\\:\\=\\#\\!=\\  x y\\t\\:\\=\\#\\!\\\\\\u00E9\\uD83D\\uDE00\\u007F\n"
+    )  # fmt: skip
+
+
+def test_java_date_is_in_utc_and_in_english() -> None:
+    assert java_date(datetime(2026, 11, 21, 12, 34, 49, tzinfo=UTC)) == "Sat Nov 21 12:34:49 UTC 2026"
+    assert java_date(datetime(2027, 1, 4, 0, 30, tzinfo=timezone(timedelta(hours=1)))) == "Sun Jan 03 23:30:00 UTC 2027"
+
+
+def test_the_references_lines_come_back_byte_for_byte(golden_tables: Path) -> None:
+    files = sorted(golden_tables.rglob("hoodie.properties"))
+    assert len(files) == 12
+    for file in files:
+        data = file.read_bytes()
+        first, second, *lines = data.decode("ascii").splitlines()
+        properties = parse_properties(data)
+        assert properties_to_bytes(properties, (first[1:], second[1:])) == data
+        assert len(properties) == len(lines)
+        assert properties["hoodie.table.checksum"] == str(table_checksum(None, properties["hoodie.table.name"]))
+
+
+def test_the_checksum_takes_the_database_in() -> None:
+    assert table_checksum(None, "v9_cow") == 2254393582
+    assert table_checksum("", "v9_cow") == 2254393582
+    assert table_checksum("db", "v9_cow") != 2254393582
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()))
+def test_round_trip(properties: dict[str, str]) -> None:
+    assert parse_properties(properties_to_bytes(properties, ("comment",))) == properties
+
+
+@given(st.binary())
+def test_any_bytes_parse_or_are_corrupt(data: bytes) -> None:
+    try:
+        parse_properties(data)
+    except CorruptFileError:
+        assert b"\\u" in data

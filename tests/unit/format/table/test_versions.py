@@ -1,0 +1,37 @@
+"""Table versions and their predicates."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.table.versions import TableVersion
+
+
+def test_what_differs() -> None:
+    six, eight, nine = TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE
+    assert [version.layout_version for version in TableVersion] == [1, 2, 2]
+    for predicate in (
+        "has_completion_time_in_name",
+        "commit_metadata_is_avro",
+        "stores_merge_mode",
+        "stores_partition_field_types",
+        "has_clustering_action",
+    ):
+        assert [getattr(version, predicate) for version in (six, eight, nine)] == [False, True, True]
+    assert [version.stores_payload_class for version in (six, eight, nine)] == [True, True, False]
+    assert [version.log_name_has_base_instant for version in (six, eight, nine)] == [True, False, False]
+    assert [version.validates_log_blocks for version in (six, eight, nine)] == [True, False, False]
+    assert [version.prefixes_single_complex_key for version in (six, eight, nine)] == [None, None, True]
+    assert [version.index_version for version in (six, eight, nine)] == ["V1", "V2", "V2"]
+
+
+@pytest.mark.parametrize("number", [6, 8, 9])
+def test_known_versions(number: int) -> None:
+    assert TableVersion.of(number).value == number
+
+
+@pytest.mark.parametrize("number", [-1, 0, 5, 7, 10])
+def test_unknown_versions(number: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"^p/hoodie.properties: .* found {number}"):
+        TableVersion.of(number, path="p/hoodie.properties")

@@ -1,0 +1,267 @@
+"""What tagging by the record index says of each row, and what comes of it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie import config as options
+from hoodie.engine import ArrowDataset, LocalEngine
+from hoodie.errors import CorruptFileError
+from hoodie.files.staging.staged import StageReader, stage_folder
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.index import LookUpCost, Route, TagRequest
+from hoodie.index.record.tag import BucketTask
+from hoodie.metadata.record_index.partition import LookUp
+from hoodie.table import Table
+from hoodie.write import delete_partitions, indexed
+from hoodie.write.setup import WriteCall, WriteSetup
+from tests.support.index_check import check_index
+from tests.unit.write.tables import SCHEMA, trips
+
+Told = tuple[str, int | None, str, str, Route | None]
+"""Key, ordering value and partition of a row; the partition that it hits, and how: None where it is an insert."""
+
+
+def new_table(path: Path, **given: Any) -> Table:
+    """`a` in sf and `b` in nyc, both with the ordering value 5."""
+    wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", "spark": False, **given}
+    table: Table = hoodie.create(path, SCHEMA, **wanted)
+    table.upsert(trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "nyc")))
+    return table
+
+
+def rows(table: Table) -> list[tuple[str, int, str]]:
+    found = table.to_arrow(columns=["id", "ts", "city"]).to_pylist()
+    return sorted((row["id"], row["ts"], row["city"]) for row in found)
+
+
+def tag(
+    table: Table, changes: pa.Table, properties: dict[str, str] | None = None, *, deletes: bool = False
+) -> tuple[list[Told], LookUpCost | None]:
+    """How the table's index tags these rows; nothing is written but staged files, which go."""
+    call = WriteCall(state=table._state, engine=LocalEngine(), properties=properties or {})
+    setup = WriteSetup.of(call, None if deletes else changes.schema)
+    operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
+    told: list[Told] = []
+    with stage_folder(setup.view.store) as folder:
+        staged = indexed._stage(setup, ArrowDataset(changes), operation, folder)
+        request = TagRequest(
+            view=setup.view,
+            record_index=setup.view.record_index(),
+            partitioned_index=setup.view.partitioned_index(),
+            schema=setup.schema.arrow,
+            merger=setup.merger,
+            runs=staged.runs,
+            keys=staged.keys,
+            key_groups=staged.key_groups,
+            stage_folder=folder,
+            engine_for=setup.engine_for,
+        )
+        tagged = setup.index.tag(request)
+        hits: dict[int, set[tuple[str, Route]]] = {}
+        with StageReader(setup.view.store) as reader:
+            for hit in tagged.hits:
+                batch = reader.read(hit)
+                pairs = zip(batch.column("row").to_pylist(), batch.column("route").to_pylist(), strict=True)
+                for row, route in pairs:
+                    if hit.file_id or route != Route.DROP:
+                        hits.setdefault(row, set()).add((hit.partition_path, Route(route)))
+                    else:
+                        hits.setdefault(row, set())
+            for run in staged.runs:
+                for number, row in enumerate(reader.read(run).to_pylist(), run.start):
+                    who = (row["_hoodie_record_key"], row["ts"], row["_hoodie_partition_path"])
+                    found = hits.get(number)
+                    told += [(*who, "", None)] if found is None else []
+                    told += [(*who, "", Route.DROP)] if found == set() else []
+                    told += [(*who, path, route) for path, route in found or ()]
+    return sorted(told), tagged.look_up
+
+
+@pytest.mark.parametrize(("ts", "route"), [(4, Route.DROP), (5, Route.MOVE), (6, Route.MOVE)])
+def test_a_record_moves_unless_it_is_older(tmp_path: Path, ts: int, route: Route) -> None:
+    table = new_table(tmp_path)
+    told, _ = tag(table, trips(("a", ts, 0.0, "la"), ("b", ts, 0.0, "nyc"), ("new", ts, 0.0, "la")))
+    assert told == [
+        ("a", ts, "city=la", "city=sf", route),
+        ("b", ts, "city=nyc", "city=nyc", Route.UPDATE),
+        ("new", ts, "city=la", "", None),
+    ]
+
+
+def test_without_moves_a_row_goes_where_its_record_lies(tmp_path: Path) -> None:
+    table = new_table(tmp_path, properties={options.RECORD_UPDATE_PARTITION_PATH.key: "false"})
+    told, _ = tag(table, trips(("a", 9, 0.0, "la")))
+    assert told == [("a", 9, "city=la", "city=sf", Route.UPDATE)]
+
+
+def test_by_commit_time_every_record_moves(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ordering=None)
+    told, _ = tag(table, trips(("a", 1, 0.0, "la")))
+    assert told == [("a", 1, "city=la", "city=sf", Route.MOVE)]
+
+
+def test_a_delete_goes_where_the_record_lies(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    told, _ = tag(table, pa.table({"id": ["a", "unknown"], "city": ["la", "la"]}), deletes=True)
+    assert told == [("a", None, "city=la", "city=sf", Route.UPDATE), ("unknown", None, "city=la", "", None)]
+
+
+def test_of_rows_of_two_partitions_one_counts(tmp_path: Path) -> None:
+    """The losers go nowhere, whether their key is known or new."""
+    table = new_table(tmp_path)
+    batch = trips(("a", 7, 0.0, "la"), ("a", 6, 0.0, "sf"), ("x", 2, 0.0, "la"), ("x", 3, 0.0, "sf"))
+    told, _ = tag(table, batch)
+    assert [row for row in told if row[4] != Route.DROP] == [
+        ("a", 7, "city=la", "city=sf", Route.MOVE),
+        ("x", 3, "city=sf", "", None),
+    ]
+    table.upsert(batch)
+    assert rows(table) == [("a", 7, "la"), ("b", 5, "nyc"), ("x", 3, "sf")]
+    check_index(table.view())
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_equal_rows_of_two_partitions_the_later_counts(tmp_path: Path, order: int) -> None:
+    table = new_table(tmp_path)
+    batch = [("x", 1, 0.0, "la"), ("x", 1, 0.0, "sf")][::order]
+    table.upsert(trips(*batch))
+    assert rows(table)[-1] == ("x", 1, batch[1][3])
+
+
+def test_a_record_that_moves_twice_in_a_batch_is_one_update(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    result = table.upsert(trips(("a", 7, 0.0, "la"), ("a", 6, 0.0, "la"), ("a", 6, 0.0, "la")))
+    assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
+    assert rows(table) == [("a", 7, "la"), ("b", 5, "nyc")]
+
+
+def test_rows_that_lost_stay_out_when_the_file_group_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries may name file groups that are gone. Their keys are new then, but still one row of each counts."""
+    table = new_table(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(delete_partitions, "forget_slices", lambda *_: ())
+        table.delete_partitions(["city=sf"])
+    table.upsert(trips(("a", 7, 0.0, "la"), ("a", 8, 0.0, "nyc"), ("b", 6, 0.0, "nyc")))
+    assert rows(table) == [("a", 8, "nyc"), ("b", 6, "nyc")]
+    check_index(table.view())
+
+
+@pytest.mark.parametrize("index", ["record", "partitioned_record"])
+def test_seek_and_scan_find_the_same(tmp_path: Path, index: str) -> None:
+    table = new_table(tmp_path, index=index)
+    table.upsert(trips(*((f"k{number}", 5, 0.0, "sf") for number in range(60))))
+    table.delete(pa.table({"id": [f"k{number}" for number in range(0, 60, 7)], "city": ["sf"] * 9}))
+    batch = trips(*((f"k{number}", 6, 0.0, ("sf", "la")[number % 2]) for number in range(70)))
+    seek, sought = tag(table, batch, {options.RECORD_INDEX_LOOK_UP.key: LookUp.SEEK.value})
+    scan, scanned = tag(table, batch, {options.RECORD_INDEX_LOOK_UP.key: LookUp.SCAN.value})
+    assert seek == scan
+    assert sought is not None
+    assert scanned is not None
+    assert (sought.buckets_scanned, scanned.buckets_sought) == (0, 0)
+    assert (sought.keys, sought.found) == (scanned.keys, scanned.found)
+
+
+def test_in_a_partitioned_index_a_key_of_another_partition_is_another_record(tmp_path: Path) -> None:
+    table = new_table(tmp_path, index="partitioned_record")
+    batch = trips(("a", 1, 0.0, "sf"), ("a", 1, 0.0, "nyc"), ("a", 1, 0.0, None))
+    told, _ = tag(table, batch)
+    null = "city=__HIVE_DEFAULT_PARTITION__"
+    assert told == [
+        ("a", 1, null, "", None),
+        ("a", 1, "city=nyc", "", None),
+        ("a", 1, "city=sf", "city=sf", Route.UPDATE),
+    ]
+    table.upsert(batch)
+    table.upsert(trips(("a", 2, 0.0, None)))
+    assert len(rows(hoodie.open(tmp_path, spark=False))) == 4
+    check_index(table.view())
+
+
+def test_an_empty_batch_is_a_commit(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    assert tag(table, trips(("a", 1, 0.0, "sf")).slice(0, 0)) == ([], LookUpCost())
+    table.upsert(trips(("a", 1, 0.0, "sf")).slice(0, 0))
+    table.delete(pa.table({"id": pa.array([], pa.string())}))
+    assert len(table.timeline.completed()) == 3
+
+
+def test_a_key_may_go_and_come_again(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for _ in range(2):
+        table.delete(pa.table({"id": ["a", "never", "a"]}))
+        check_index(table.view())
+    assert rows(table) == [("b", 5, "nyc")]
+    assert table.upsert(trips(("a", 1, 0.0, "la"))).inserted == 1
+    assert rows(table) == [("a", 1, "la"), ("b", 5, "nyc")]
+    check_index(table.view())
+
+
+def rebuild(path: Path, buckets: int) -> Callable[[], object]:
+    return lambda: hoodie.open(path, spark=False).index.build("record", buckets=buckets)
+
+
+@pytest.mark.parametrize("buckets", [20, 7])
+def test_keys_that_were_staged_for_other_buckets_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int
+) -> None:
+    """The index is built anew after the keys were staged, and before the write begins."""
+    table = new_table(tmp_path)
+    table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))))
+    stage = indexed._stage
+    monkeypatch.setattr(indexed, "_stage", lambda *args: (stage(*args), rebuild(tmp_path, buckets)())[0])
+    moved = trips(*((f"k{number}", 2, 0.0, "la") for number in range(50)))
+    with pytest.raises(hoodie.CommitConflictError, match="built anew while this write ran"):
+        table.upsert(moved)
+    monkeypatch.undo()
+    assert table.upsert(moved).updated == 50
+    check_index(table.view())
+
+
+def test_the_first_write_makes_the_buckets_that_the_table_asks_for(tmp_path: Path) -> None:
+    """Not those that the write asks for: other writers count on the table's properties."""
+    minimum = options.RECORD_INDEX_BUCKETS_MIN.key
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", properties={minimum: "3"}, spark=False)
+    table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))), properties={minimum: "20"})
+    state = table.view().record_index()
+    assert state is not None
+    assert len(state.buckets) == 3
+    check_index(table.view())
+
+
+def test_an_index_without_buckets_is_damage(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for file in (tmp_path / ".hoodie/metadata/record_index").glob(".record-index-*"):
+        file.unlink()
+    with pytest.raises(CorruptFileError, match="drop the record index and build it"):
+        table.upsert(trips(("a", 9, 0.0, "la")))
+    with pytest.raises(CorruptFileError, match="drop the record index and build it"):
+        table.record_locations(["a"])
+    table.index.drop("record")
+    table.index.build("record")
+    check_index(table.view())
+
+
+def test_a_task_is_small_and_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its own buckets only."""
+    table = new_table(tmp_path)
+    tasks: list[BucketTask] = []
+    run = LocalEngine.run
+
+    def watched(engine: LocalEngine, function: Callable[..., Any], given: list[Any]) -> list[Any]:
+        tasks.extend(task for task in given if isinstance(task, BucketTask))
+        return run(engine, function, given)
+
+    monkeypatch.setattr(LocalEngine, "run", watched)
+    tag(table, trips(*((f"k{number}", 1, 0.0, "sf") for number in range(100))))
+    assert sorted(bucket.number for task in tasks for bucket in task.buckets) == list(range(10))
+    for task in tasks:
+        assert pickle.loads(pickle.dumps(task)) == task
+        assert len(pickle.dumps(task)) < 10_000

@@ -1,0 +1,227 @@
+"""Which of two versions of a record wins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.records.change import Kind, change_schema
+from hoodie.records.merging.merge import RecordMerger
+
+NAN = math.nan
+EVENT, COMMIT = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
+
+
+def changes(*rows: tuple[Any, ...], kind: pa.DataType | None = None, ordering: int = 1) -> pa.Table:
+    """Change rows `(kind, key, path, ordering values…, v)`."""
+    fields = [(f"ts{number}", kind or pa.int64()) for number in range(ordering)]
+    schema = change_schema(pa.schema([*fields, ("v", pa.string())]))
+    columns = list(zip(*rows, strict=True))
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def stored(table: pa.Table) -> pa.Table:
+    return table.drop_columns(["_hoodie_change", "_hoodie_record_key", "_hoodie_partition_path"])
+
+
+def row(value: object, text: str, *, kind: int = Kind.ROW, key: str = "k", path: str = "p") -> tuple[Any, ...]:
+    return (kind, key, path, value, text)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "wins"),
+    [
+        (1, 2, True),
+        (2, 1, False),
+        (2, 2, True),
+        (None, None, True),
+        (None, -5, True),
+        (-5, None, False),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.timestamp("us"), pa.decimal128(10, 2)])
+def test_event_time(kind: pa.DataType, older: int | None, newer: int | None, wins: bool) -> None:
+    merger = RecordMerger(EVENT, ("ts0",))
+    merged = merger.merge(stored(changes(row(older, "old"), kind=kind)), changes(row(newer, "new"), kind=kind))
+    assert merged.replaced.tolist() == [wins]
+    assert merged.deleted.tolist() == [False]
+    assert merged.rows["v"].to_pylist() == (["new"] if wins else [])
+    winner = merger.reduce(changes(row(older, "old"), row(newer, "new"), kind=kind))
+    assert winner["v"].to_pylist() == ["new" if wins else "old"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "wins"),
+    [
+        (NAN, 1.0, False),
+        (NAN, math.inf, False),
+        (math.inf, NAN, True),
+        (1.0, NAN, True),
+        (NAN, NAN, True),
+        (NAN, None, False),
+        (None, NAN, True),
+    ],
+)
+def test_nan_is_the_highest_ordering_value(older: float | None, newer: float | None, wins: bool) -> None:
+    merger = RecordMerger(EVENT, ("ts0",))
+    kind = pa.float64()
+    merged = merger.merge(stored(changes(row(older, "old"), kind=kind)), changes(row(newer, "new"), kind=kind))
+    assert merged.replaced.tolist() == [wins]
+    winner = merger.reduce(changes(row(older, "old"), row(newer, "new"), kind=kind))
+    assert winner["v"].to_pylist() == ["new" if wins else "old"]
+
+
+@pytest.mark.parametrize(("older", "newer", "wins"), [("a", "b", True), ("b", "a", False), ("é", "z", False)])
+def test_text_as_ordering_value(older: str, newer: str, wins: bool) -> None:
+    merger = RecordMerger(EVENT, ("ts0",))
+    kind = pa.string()
+    merged = merger.merge(stored(changes(row(older, "old"), kind=kind)), changes(row(newer, "new"), kind=kind))
+    assert merged.replaced.tolist() == [wins]
+    assert merger.reduce(changes(row(older, "old"), row(newer, "new"), kind=kind))["v"].to_pylist() == [
+        "new" if wins else "old"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "wins"),
+    [
+        ((1, 9), (2, 0), True),
+        ((2, 0), (1, 9), False),
+        ((1, 1), (1, 2), True),
+        ((1, 2), (1, 1), False),
+        ((1, 1), (1, 1), True),
+        ((None, 5), (None, 4), False),
+        ((None, None), (None, 4), True),
+    ],
+)
+def test_several_ordering_fields(older: tuple[int | None, ...], newer: tuple[int | None, ...], wins: bool) -> None:
+    merger = RecordMerger(EVENT, ("ts0", "ts1"))
+    old, new = (Kind.ROW, "k", "p", *older, "old"), (Kind.ROW, "k", "p", *newer, "new")
+    merged = merger.merge(stored(changes(old, ordering=2)), changes(new, ordering=2))
+    assert merged.replaced.tolist() == [wins]
+    assert merger.reduce(changes(old, new, ordering=2))["v"].to_pylist() == ["new" if wins else "old"]
+
+
+def test_commit_time_takes_the_newer_row() -> None:
+    merger = RecordMerger(COMMIT)
+    assert merger.merge(stored(changes(row(9, "old"))), changes(row(1, "new"))).replaced.tolist() == [True]
+    assert merger.reduce(changes(row(9, "old"), row(1, "new")))["v"].to_pylist() == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "deletes"),
+    [(Kind.DELETE, None, True), (Kind.DELETE_IN_ORDER, 2, True), (Kind.DELETE_IN_ORDER, 0, False)],
+)
+def test_deletes(kind: Kind, value: int | None, deletes: bool) -> None:
+    merged = RecordMerger(EVENT, ("ts0",)).merge(stored(changes(row(1, "old"))), changes(row(value, "", kind=kind)))
+    assert merged.deleted.tolist() == [deletes]
+    assert merged.replaced.tolist() == [False]
+    assert merged.rows.num_rows == 0
+
+
+def test_reduce_keeps_one_change_per_partition_and_key_in_their_order() -> None:
+    table = changes(
+        row(1, "b1", key="b"),
+        row(5, "a5", key="a"),
+        row(3, "a3", key="a"),
+        row(1, "other", key="a", path="q"),
+        row(1, "b1 again", key="b"),
+        row(0, "c", key="c"),
+    )
+    merger = RecordMerger(EVENT, ("ts0",))
+    assert merger.reduce(table)["v"].to_pylist() == ["a5", "other", "b1 again", "c"]
+    assert merger.reduce(table, across_partitions=True)["v"].to_pylist() == ["a5", "b1 again", "c"]
+
+
+def test_reduce_in_chunks_and_of_nothing() -> None:
+    merger = RecordMerger(EVENT, ("ts0",))
+    table = pa.concat_tables([changes(row(2, "x")), changes(row(3, "y")), changes(row(1, "z"))])
+    assert merger.reduce(table)["v"].to_pylist() == ["y"]
+    assert merger.reduce(table.slice(0, 0)).num_rows == 0
+
+
+def test_a_delete_in_a_batch_outranks_rows_by_the_same_rule() -> None:
+    merger = RecordMerger(EVENT, ("ts0",))
+    later = changes(row(1, "row"), row(2, "gone", kind=Kind.DELETE_IN_ORDER))
+    earlier = changes(row(3, "row"), row(2, "gone", kind=Kind.DELETE_IN_ORDER))
+    assert merger.reduce(later)["v"].to_pylist() == ["gone"]
+    assert merger.reduce(earlier)["v"].to_pylist() == ["row"]
+
+
+def join(older: pa.Table, newer: pa.Table) -> pa.Table:
+    """Append the texts of all versions."""
+    texts = [f"{a}+{b}" for a, b in zip(older["v"].to_pylist(), newer["v"].to_pylist(), strict=True)]
+    return newer.set_column(newer.schema.get_field_index("v"), "v", pa.array(texts))
+
+
+def drop_x(older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray]:
+    """Delete the record when the newer text is x."""
+    return join(older, newer), pa.array([text == "x" or None for text in newer["v"].to_pylist()])
+
+
+def test_a_custom_merger_merges_rows() -> None:
+    merger = RecordMerger(MergeMode.CUSTOM, ("ts0",), join)
+    older = stored(changes(row(9, "a"), row(9, "b"), row(9, "c")))
+    newer = changes(row(1, "1", key="a"), row(1, "2", key="b", kind=Kind.DELETE), row(1, "3", key="c"))
+    merged = merger.merge(older, newer)
+    assert merged.rows["v"].to_pylist() == ["a+1", "c+3"]
+    assert merged.rows["_hoodie_record_key"].to_pylist() == ["a", "c"]
+    assert merged.replaced.tolist() == [True, False, True]
+    assert merged.deleted.tolist() == [False, True, False]
+
+
+def test_a_custom_merger_deletes_rows() -> None:
+    merger = RecordMerger(MergeMode.CUSTOM, (), drop_x)
+    merged = merger.merge(
+        stored(changes(row(1, "a"), row(1, "b"))), changes(row(1, "x", key="a"), row(1, "y", key="b"))
+    )
+    assert merged.rows["v"].to_pylist() == ["b+y"]
+    assert merged.replaced.tolist() == [False, True]
+    assert merged.deleted.tolist() == [True, False]
+
+
+def test_a_custom_merger_folds_duplicates_in_their_order() -> None:
+    table = changes(row(1, "1"), row(1, "n", key="l"), row(1, "2"), row(1, "3"), row(1, "m", key="l"))
+    reduced = RecordMerger(MergeMode.CUSTOM, (), join).reduce(table)
+    assert dict(zip(reduced["_hoodie_record_key"].to_pylist(), reduced["v"].to_pylist(), strict=True)) == {
+        "k": "1+2+3",
+        "l": "n+m",
+    }
+
+
+def test_a_custom_merger_begins_anew_after_a_delete_in_the_batch() -> None:
+    table = changes(row(1, "1"), row(1, "", kind=Kind.DELETE), row(1, "3"))
+    reduced = RecordMerger(MergeMode.CUSTOM, (), join).reduce(table)
+    assert reduced["v"].to_pylist() == ["3"]
+    assert reduced["_hoodie_change"].to_pylist() == [Kind.ROW]
+
+
+def test_a_custom_merger_must_return_every_row() -> None:
+    merger = RecordMerger(MergeMode.CUSTOM, (), lambda older, newer: newer.slice(1))
+    with pytest.raises(ValueError, match="0 rows for 1"):
+        merger.merge(stored(changes(row(1, "a"))), changes(row(1, "b")))
+
+
+def test_a_large_reduce_is_the_loop() -> None:
+    rng = np.random.default_rng(7)
+    count = 5000
+    rows = [
+        (int(Kind.ROW), f"k{key}", f"p{path}", None if ts == 0 else int(ts), str(number))
+        for number, (key, path, ts) in enumerate(
+            zip(rng.integers(0, 500, count), rng.integers(0, 3, count), rng.integers(0, 9, count), strict=True)
+        )
+    ]
+    best: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for change in rows:
+        known = best.get(change[1:3])
+        if known is None or (-1 if change[3] is None else change[3]) >= (-1 if known[3] is None else known[3]):
+            best[change[1:3]] = change
+    reduced = RecordMerger(EVENT, ("ts0",)).reduce(changes(*rows))
+    assert reduced["v"].to_pylist() == [change[4] for change in sorted(best.values(), key=lambda found: int(found[4]))]

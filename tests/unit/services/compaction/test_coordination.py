@@ -1,0 +1,133 @@
+"""Coordinators: who may carry a plan out, and what becomes of one whose claim is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from hoodie.engine import LocalEngine
+from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.services.compaction.claim import claim_plan
+from hoodie.services.compaction.coordination import Claim, TableCoordinator, coordinator_of
+from hoodie.services.compaction.run import CompactionCall, compact, compact_all
+from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.view.table_view import TableState
+from tests.support.merge_on_read import Rows, merged_rows, new_table, trips
+
+ROWS: Rows = {"a": (2, "sf"), "c": (2, "nyc")}
+
+
+@dataclass
+class Registry:
+    """Claims of all sessions, as a server holds them."""
+
+    held: dict[tuple[str, str], Session] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Session:
+    """A coordinator in memory."""
+
+    registry: Registry
+    name: str = "registry"
+    checks_left: int = 1000
+
+    def claim(self, table_uri: str, instant_time: str) -> Claim | None:
+        """Claim a plan."""
+        key = (table_uri, instant_time)
+        if key in self.registry.held:
+            return None
+        self.registry.held[key] = self
+        return Held(self, key)
+
+    def close(self) -> None:
+        """Lose all claims."""
+        for key in [key for key, session in self.registry.held.items() if session is self]:
+            del self.registry.held[key]
+
+
+@dataclass
+class Held:
+    """A claim of a session."""
+
+    session: Session
+    key: tuple[str, str]
+
+    def ensure_held(self) -> None:
+        """Fail once the session was asked too often, or is gone."""
+        self.session.checks_left -= 1
+        if self.session.checks_left < 0 or self.session.registry.held.get(self.key) is not self.session:
+            raise CommitConflictError("the claim was lost")
+
+    def release(self) -> None:
+        """Give it back."""
+        if self.session.registry.held.get(self.key) is self.session:
+            del self.session.registry.held[self.key]
+
+
+def planned_table() -> MemoryStore:
+    store = new_table()
+    Table(store).upsert(trips({"a": (1, "sf"), "c": (1, "nyc")}))
+    Table(store).upsert(trips(ROWS))
+    assert Table(store).schedule_compaction()
+    return store
+
+
+def call_of(store: MemoryStore, session: Session) -> CompactionCall:
+    return CompactionCall(state=TableState(store), engine_for=lambda work_bytes: LocalEngine(1), coordinator=session)
+
+
+def test_names_of_coordinators() -> None:
+    assert isinstance(coordinator_of(None), TableCoordinator)
+    session = Session(Registry())
+    assert coordinator_of(session) is session
+    found = coordinator_of("zookeeper://a:1,b:2/team/tables")
+    assert isinstance(found, ZooKeeperCoordinator)
+    assert found.name == "zookeeper://a:1,b:2/team/tables"
+    assert coordinator_of("zookeeper://a:1").name == "zookeeper://a:1/hoodie"
+    for wrong in ("etcd://a:1", "zookeeper://", "a:1"):
+        with pytest.raises(InvalidConfigError, match="zookeeper://host:port/path"):
+            coordinator_of(wrong)
+
+
+def test_a_plan_that_another_has_is_left_alone() -> None:
+    store, registry = planned_table(), Registry()
+    mine, other = Session(registry), Session(registry)
+    claim = other.claim(store.uri(""), Table(store).pending_compactions().instants[0])
+    assert claim is not None
+    assert compact_all(call_of(store, mine)) == []
+    claim.release()
+    assert len(compact_all(call_of(store, mine))) == 1
+    assert registry.held == {}
+    assert merged_rows(store) == ROWS
+
+
+@pytest.mark.parametrize("checks", [0, 1, 2])
+def test_a_compactor_whose_claim_is_lost_stops(checks: int) -> None:
+    """Before the first task, before the second, or before the commit."""
+    store, registry = planned_table(), Registry()
+    with pytest.raises(CommitConflictError, match="the claim was lost"):
+        compact(call_of(store, Session(registry, checks_left=checks)))
+    assert registry.held == {}
+    assert len(Table(store).pending_compactions()) == 1
+    assert merged_rows(store) == ROWS
+    assert compact(call_of(store, Session(registry))).instant
+    assert merged_rows(store) == ROWS
+
+
+def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
+    """The session of the first ended; its heartbeat still beats, and would be believed for two minutes."""
+    store, registry = planned_table(), Registry()
+    first = Session(registry)
+    claimed = claim_plan(TableState(store), first)
+    assert claimed is not None
+    first.close()
+    assert claim_plan(TableState(store), TableCoordinator()) is None
+    assert claim_plan(TableState(store), Session(registry, name="of other hosts")) is None
+    result = compact(call_of(store, Session(registry)))
+    assert "did again what process" in str(result)
+    assert merged_rows(store) == ROWS
+    claimed.end()

@@ -1,0 +1,181 @@
+"""Log compaction: fewer blocks, the same rows, whatever comes before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.engine import TaskContext
+from hoodie.files.logs.log_scan import ScanRule, scan_blocks
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import LogFile
+from hoodie.format.avro.schema import arrow_to_avro
+from hoodie.format.filenames import LogFileName
+from hoodie.format.instants.service_metadata import CompactionPlan
+from hoodie.format.log.data_block import DataFormat, log_schema
+from hoodie.format.log.log_block import HeaderKey
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.records.merging.merge import RecordMerger
+from hoodie.services.compaction.log_compaction import CompactLogs
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, State, read_instant
+from tests.crash.tables import deaths
+from tests.support.logged_slices import PARTITION, SliceBuilder
+from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
+
+AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
+
+
+def logged_table(index: str = "simple") -> tuple[MemoryStore, list[str]]:
+    """A table with four log files in a file group, and their instants; its rows are `AFTER`."""
+    store = new_table(index=index)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+    instants = [
+        table.upsert(trips({"a": (4, "sf"), "b": (2, "sf")})).instant,
+        table.upsert(trips({"a": (3, "sf"), "b": (3, "sf")}, deleted=("b",))).instant,
+        table.upsert(trips({"a": (2, "sf")})).instant,
+        table.upsert(trips({"a": (4, "sf")})).instant,
+    ]
+    assert merged_rows(store) == AFTER
+    return store, instants
+
+
+@pytest.mark.parametrize("index", ["simple", "record"])
+def test_it_changes_no_row(index: str) -> None:
+    store, _ = logged_table(index)
+    before = commit_times(store)
+    instant = Table(store).schedule_log_compaction(3)
+    assert merged_rows(store) == AFTER
+    result = Table(store).compact(instant)
+    assert (result.operation, result.counts["file_slices"]) == ("log compaction", 1)
+    assert merged_rows(store) == AFTER
+    assert commit_times(store) == before
+    assert Table(store).pending_compactions().instants == []
+
+
+def test_what_it_writes() -> None:
+    store, instants = logged_table()
+    instant = Table(store).schedule_log_compaction(3)
+    assert instant is not None
+    view = Table(store).view()
+    (pending,) = view.timeline.pending()
+    assert pending.action is Action.LOG_COMPACTION
+    plan = CompactionPlan.parse(read_instant(store, view.layout, pending, State.REQUESTED))
+    assert plan.preserve_hoodie_metadata
+    (operation,) = plan.operations
+    assert len(operation.delta_file_paths) == 4
+    Table(store).compact()
+    done = Table(store).timeline.get(instant)
+    assert done is not None
+    assert done.action is Action.DELTA_COMMIT
+    metadata = Table(store).view().commit_metadata(done)
+    assert (metadata.operation_type, metadata.compacted) == ("LOG_COMPACT", True)
+    (stat,) = metadata.write_stats()
+    assert stat.prev_commit == operation.base_instant_time
+    assert (stat.total_log_files_compacted, stat.log_version) == (4, 1)
+    (found,) = (found for found in Table(store).view().slices() if found.log_files)
+    assert len(found.log_files) == 5
+    blocks = scan_blocks(store, found.log_files, ScanRule())
+    assert {block.instant_time for block in blocks} == {instant}
+    times = {block.place.headers[HeaderKey.COMPACTED_BLOCK_TIMES] for block in blocks}
+    assert times == {",".join(instants)}
+
+
+def test_writes_compactions_and_further_log_compactions_go_on_from_it() -> None:
+    store, _ = logged_table()
+    table = Table(store)
+    table.schedule_log_compaction(3)
+    rows: Rows = {**AFTER, "a": (5, "sf")}
+    table.upsert(trips({"a": (5, "sf"), "b": (2, "sf")}))
+    before = merged_rows(store)
+    assert before["a"] == rows["a"]
+    table.compact()
+    assert merged_rows(store) == before
+    table.upsert(trips({"a": (6, "sf")}))
+    before = merged_rows(store)
+    table.schedule_log_compaction(2)
+    assert table.schedule_compaction() is None, "its file group is busy"
+    table.compact()
+    assert merged_rows(store) == before
+    times = commit_times(store)
+    table.schedule_compaction()
+    assert table.compact().operation == "compaction"
+    assert merged_rows(store) == before
+    assert commit_times(store) == times
+    assert table.schedule_log_compaction(1) is None
+
+
+def test_random_logs() -> None:
+    seed = int(np.random.default_rng().integers(1 << 32))
+    random = np.random.default_rng(seed)
+    store = new_table(index="simple")
+    table = Table(store)
+    table.upsert(trips({key: (5, "sf") for key in "abcdefgh"}))
+    for _ in range(12):
+        keys = [str(key) for key in random.permutation(list("abcdefgh"))[: random.integers(1, 6)]]
+        if random.random() < 0.3:
+            table.delete(pa.table({"id": keys, "city": ["sf"] * len(keys)}))
+        else:
+            deleted = tuple(key for key in keys if random.random() < 0.3)
+            table.upsert(trips({key: (int(random.integers(0, 10)), "sf") for key in keys}, deleted=deleted))
+        before = merged_rows(store), commit_times(store)
+        if random.random() < 0.5 and table.schedule_log_compaction(2):
+            table.compact()
+            assert (merged_rows(store), commit_times(store)) == before, f"seed {seed}"
+
+
+def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    logged = pa.schema([("_hoodie_operation", pa.string()), *schema])
+    built = SliceBuilder(MemoryStore(), schema)
+    built.base([{"id": key, "ts": 10} for key in "abc"])
+    built.log([{"_hoodie_operation": "D", "id": "a", "ts": 20}], schema=logged)
+    built.log([{"_hoodie_operation": "D", "id": "b", "ts": 5}], schema=logged)
+    names = tuple(built.full_schema.names)
+    merger = RecordMerger(MergeMode.EVENT_TIME_ORDERING, ("ts",))
+    read = SliceRead(schema=built.full_schema, columns=names, merger=merger)
+    avro = log_schema(arrow_to_avro(schema, table_name="t"), table_name="t")
+    compact = CompactLogs(
+        store=built.store.spec,
+        read=read,
+        avro_schema=avro,
+        data_format=DataFormat.PARQUET,
+        instant_time="500",
+        number=1,
+    )
+    stat = compact(built.file_slice, TaskContext(0, 0, 0))
+    assert stat is not None
+    assert stat.log_files is not None
+    name = LogFileName.parse(stat.log_files[0])
+    assert name is not None
+    built.logs.append(LogFile(PARTITION, name, stat.file_size_bytes))
+    merged = pa.concat_tables(read_file_slice(built.store, built.file_slice, read))
+    assert merged["id"].to_pylist() == ["b", "c"]
+
+
+def test_slices_that_gain_nothing_are_left_alone() -> None:
+    store, _ = logged_table()
+    assert Table(store).schedule_log_compaction(100) is None
+
+
+def test_one_that_dies() -> None:
+    store, _ = logged_table()
+    times = commit_times(store)
+    Table(store).schedule_log_compaction(3)
+    count = 0
+    for death in deaths(store, lambda table: table.compact()):
+        assert merged_rows(death.store) == AFTER, death
+        if death.number % 2:
+            Table(death.store).upsert(trips({"z": (1, "nyc")}))
+        while Table(death.store).compact().instant is not None:
+            pass
+        rows = merged_rows(death.store)
+        rows.pop("z", None)
+        assert rows == AFTER, death
+        assert {key: time for key, time in commit_times(death.store).items() if key != "z"} == times, death
+        assert list(Table(death.store).timeline.pending()) == []
+        count += 1
+    assert count > 15

@@ -1,0 +1,300 @@
+"""Building the record index of a table that has rows: sizes, writers beside it, what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.commit import transaction
+from hoodie.errors import CommitConflictError, RecordKeyError, UnsupportedError
+from hoodie.files.table_properties import read_table_config, update_table_config
+from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
+from hoodie.format.table import table_keys as keys
+from hoodie.services.indexing import files as index_files
+from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.sizing import bucket_count
+from hoodie.table import Table
+from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.view.table_view import TableView
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+
+
+def trips(numbers: range, ts: int = 1, shift: int = 0) -> pa.Table:
+    """Rows k<n> in three cities; `shift` moves them on."""
+    cities = [("sf", "nyc", "la")[(n + shift) % 3] for n in numbers]
+    return pa.table({"id": [f"k{n:04}" for n in numbers], "ts": [ts] * len(numbers), "city": cities}, schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """300 rows, found by global_simple."""
+    made = hoodie.create(
+        tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index="global_simple", spark=False
+    )
+    made.upsert(trips(range(300)))
+    return made
+
+
+def check(table: Table, entries: int) -> None:
+    """The index is on, is the data, and has so many entries."""
+    report = table.index.verify()
+    assert report.ok, str(report)
+    assert report.checked["entries"] == entries
+    assert list(table.timeline.pending()) == []
+
+
+def between(monkeypatch: pytest.MonkeyPatch, module: object, name: str, action: Callable[[], object]) -> None:
+    """Run the action once, just before a function of a module is called for the first time."""
+    original = getattr(module, name)
+    done: list[bool] = []
+
+    def wrapped(*args: object, **kwargs: object) -> object:
+        if not done:
+            done.append(True)
+            action()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, wrapped)
+
+
+def test_a_build_and_what_it_tells(table: Table) -> None:
+    result = table.index.build("record")
+    assert dict(result.counts) == {"entries": 300, "buckets": 10, "files_read": 3}
+    assert result.bytes_written > 0
+    assert "300 entries, 10 buckets" in str(result)
+    check(table, 300)
+    raw = table.view().config.raw
+    assert raw["hoodie.index.type"] == "RECORD_INDEX"
+    assert raw["hoodie.metadata.record.index.enable"] == "true"
+    assert raw["hoodie.record.index.update.partition.path"] == "true"
+    moved = table.upsert(trips(range(5), ts=2, shift=1))
+    assert (moved.inserted, moved.updated) == (0, 5)
+    assert "5 keys looked up, 5 found" in str(moved)
+    check(table, 300)
+
+
+def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: Table) -> None:
+    table.index.build(buckets=4)
+    assert table.index.build().instant is None
+    assert table.index.build(buckets=4).notes == ("the record index is there, with 4 buckets",)
+    for buckets in (7, 2):
+        assert table.index.build(buckets=buckets).counts["buckets"] == buckets
+        state = table.view().record_index()
+        assert state is not None
+        assert len(state.buckets) == buckets
+        table.upsert(trips(range(290, 310), ts=buckets))
+        check(table, 310)
+
+
+def test_another_index_type_that_is_stored_stays(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
+    table.upsert(trips(range(10)))
+    update_table_config(table.view().store, {"hoodie.index.type": "SIMPLE"})
+    table.index.build()
+    assert table.view().config.raw["hoodie.index.type"] == "SIMPLE"
+    table.upsert(trips(range(8, 12)))
+    check(table, 12)
+
+
+def test_sizes() -> None:
+    assert bucket_count(1_000_000_000, {}) == 2000
+    assert bucket_count(100_000_000_000, {}) == 10_000
+    assert bucket_count(0, {"hoodie.metadata.record.index.min.filegroup.count": "3"}) == 3
+    assert bucket_count(5_000_000, {"hoodie.metadata.record.index.max.filegroup.count": "6"}) == 6
+    for wrong in (0, 10_001, True):
+        with pytest.raises(hoodie.InvalidConfigError, match="from 1 to 10,000"):
+            bucket_count(1, {}, asked=wrong)
+
+
+def test_an_empty_table_gets_an_index_that_writers_fill(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
+    assert table.index.build(buckets=2).counts["entries"] == 0
+    table.upsert(trips(range(20)))
+    check(table, 20)
+
+
+def test_rows_with_one_key_are_named_and_nothing_is_switched_on(table: Table) -> None:
+    table.insert(trips(range(7, 9)))
+    before = dict(read_table_config(table.view().store).raw)
+    with pytest.raises(RecordKeyError, match=r"2 rows whose key another row has too, such as \['k000[78]'"):
+        table.index.build()
+    assert dict(read_table_config(table.view().store).raw) == before
+    assert list(table.timeline.pending()) == []
+    assert table.view().store.folders(".hoodie/metadata") == [".hoodie/metadata/.hoodie", ".hoodie/metadata/files"]
+
+
+def test_writers_go_on_while_it_is_built(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inserts, moves, deletes, replaced partitions: before the base files, between the rounds, before the switch."""
+    other = Table(table.view().store, spark=False)
+
+    def early() -> None:
+        other.upsert(trips(range(295, 330), ts=2, shift=1))
+        other.delete(["k0000", "k0001"])
+
+    def late() -> None:
+        other.delete_partitions(["city=la"])
+        other.upsert(trips(range(0, 3), ts=3))
+        other.insert_overwrite(trips(range(400, 403)))
+
+    between(monkeypatch, index_files, "write_base_files", early)
+    between(monkeypatch, index_files, "write_bucket_logs", late)
+    table.index.build(buckets=5)
+    check(table, table.count())
+    table.upsert(trips(range(0, 410, 3), ts=9, shift=2))
+    check(table, table.count())
+
+
+def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.index.build(buckets=2)
+    other = Table(table.view().store, spark=False)
+    between(monkeypatch, index_files, "write_base_files", lambda: other.upsert(trips(range(290, 320), ts=2)))
+    between(monkeypatch, index_files, "write_bucket_logs", lambda: other.delete(["k0005"]))
+    table.index.build(buckets=3)
+    check(table, 319)
+
+
+@pytest.mark.parametrize("before", [None, 2])
+def test_a_write_that_began_before_the_switch_makes_its_entries_when_it_commits(
+    table: Table, monkeypatch: pytest.MonkeyPatch, before: int | None
+) -> None:
+    if before is not None:
+        table.index.build(buckets=before)
+    other = Table(table.view().store, spark=False)
+    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.build(buckets=3))
+    table.upsert(trips(range(280, 330), ts=2, shift=1))
+    check(table, 330)
+    monkeypatch.undo()
+    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.build(buckets=4))
+    table.insert_overwrite(trips(range(500, 510)))
+    check(table, 10)
+
+
+def test_a_write_that_began_before_a_drop_commits_without_entries(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.index.build(buckets=2)
+    other = Table(table.view().store, spark=False)
+    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.drop())
+    table.upsert(trips(range(280, 330), ts=2))
+    assert table.count() == 330
+    assert table.view().store.list(".hoodie/metadata/record_index") == []
+    table.index.build(buckets=2)
+    check(table, 330)
+
+
+def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Table(table.view().store, spark=False)
+    between(monkeypatch, index_files, "write_base_files", lambda: other.insert(trips(range(3), shift=1)))
+    with pytest.raises(RecordKeyError, match="300 entries for 303 rows"):
+        table.index.build()
+    assert list(table.timeline.pending()) == []
+    assert table.view().record_index() is None
+
+
+def test_files_that_were_cleaned_away_end_the_build(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Table(table.view().store, spark=False)
+
+    def rewrite() -> None:
+        old = [found.base_file for found in other.view().slices() if found.base_file is not None]
+        other.upsert(trips(range(300), ts=2))
+        for file in old:
+            other.view().store.delete(file.path)
+
+    monkeypatch.setattr(index_files, "_check_unique", lambda *_: rewrite())
+    with pytest.raises(CommitConflictError, match="cleaned away"):
+        table.index.build()
+    monkeypatch.undo()
+    assert list(table.timeline.pending()) == []
+    table.index.build()
+    check(table, 300)
+
+
+def _requested(view: TableView, action: Action, content: bytes = b"") -> str:
+    time = view.clock.next_time(view.timeline)
+    create_requested(view.store, view.layout, time, action, content)
+    create_inflight(view.store, view.layout, time, action)
+    return time
+
+
+def test_an_indexing_of_the_jvm_is_left_alone(table: Table) -> None:
+    plan = IndexPlan(index_partition_infos=(IndexPartitionInfo(metadata_partition_path="column_stats"),))
+    _requested(table.view(), Action.INDEXING, plan.to_bytes())
+    for refused in (table.index.build, table.index.drop, lambda: table.upsert(trips(range(1)))):
+        with pytest.raises(UnsupportedError, match="pending"):
+            refused()
+
+
+def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
+    """Without end: the build gives up, stays pending, and goes on when the write is gone."""
+    view = table.view()
+    time = _requested(view, Action.COMMIT)
+    view.store.replace(f".hoodie/.heartbeat/{time}", b"")
+    waited: list[float] = []
+    call = IndexCall(state=view.state, wait_seconds=0.0, sleep=waited.append)
+    with pytest.raises(CommitConflictError, match="of another engine"):
+        build_record_index(call)
+    assert table.view().record_index() is None
+    assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
+    ended = IndexCall(state=view.state, sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
+    result = build_record_index(ended)
+    assert any("took up the build" in note for note in result.notes)
+    assert any("10 buckets were there" in note for note in result.notes)
+    check(table, 300)
+
+
+def test_two_builds_at_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Table(table.view().store, spark=False)
+
+    def again() -> None:
+        with pytest.raises(CommitConflictError, match="is being built"):
+            other.index.build()
+        with pytest.raises(CommitConflictError, match="is being built"):
+            other.index.drop()
+
+    between(monkeypatch, index_files, "write_base_files", again)
+    table.index.build()
+    check(table, 300)
+
+
+def test_a_drop_leaves_keys_unique_and_records_moving(table: Table) -> None:
+    table.index.build()
+    result = table.index.drop()
+    assert result.counts["files_deleted"] > 10
+    raw = table.view().config.raw
+    assert raw["hoodie.index.type"] == "GLOBAL_SIMPLE"
+    assert raw[keys.METADATA_PARTITIONS] == "files"
+    assert not {key for key in raw if "record.index" in key or "record.level" in key}
+    table.upsert(trips(range(10), ts=2, shift=1))
+    assert table.count() == 300
+    assert table.index.drop().counts == {}
+    table.index.build()
+    check(table, 300)
+    assert table.view().config.raw["hoodie.index.type"] == "RECORD_INDEX"
+
+
+@pytest.mark.parametrize("name", ["v8_cow", "v9_cow", "v8_mor", "v9_mor"])
+def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> None:
+    """Their own index is there; it is built anew, dropped, and built."""
+    shutil.copytree(golden_tables / name, tmp_path / name)
+    table = hoodie.open(tmp_path / name, spark=False)
+    rows = table.count()
+    assert table.index.verify().ok
+    for build in (lambda: table.index.build(buckets=4), lambda: (table.index.drop(), table.index.build(buckets=3))):
+        build()
+        check(table, rows)
+
+
+def test_a_table_it_cannot_index(golden_tables: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden_tables / "v6_cow", tmp_path / "v6_cow")
+    table = hoodie.open(tmp_path / "v6_cow", spark=False)
+    with pytest.raises(UnsupportedError, match="table version 6"):
+        table.index.build(buckets=3)
+    assert list(table.timeline.pending()) == []

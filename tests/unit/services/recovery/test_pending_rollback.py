@@ -1,0 +1,62 @@
+"""Rolling back what somebody names: plans, and writes whose writer died; nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+import hoodie
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.crash.tables import deaths
+from tests.support.merge_on_read import merged_rows, new_table, trips
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A table with a log file."""
+    store = new_table(index="simple")
+    Table(store).upsert(trips({"a": (1, "sf")}))
+    Table(store).upsert(trips({"a": (2, "sf")}))
+    return store
+
+
+def test_a_plan_is_taken_back_and_its_slices_are_free(store: MemoryStore) -> None:
+    table = Table(store)
+    first = table.schedule_compaction()
+    assert first is not None
+    assert table.schedule_compaction() is None
+    assert table.rollback(first).instant == first
+    assert table.pending_compactions().instants == []
+    assert table.schedule_compaction() is not None
+    assert table.compact().counts["log_files"] == 1
+    assert merged_rows(store) == {"a": (2, "sf")}
+
+
+def test_a_plan_whose_file_is_gone_says_how_to_get_rid_of_it(store: MemoryStore) -> None:
+    table = Table(store)
+    instant = table.schedule_compaction()
+    (found,) = table.view().slices()
+    store.delete(found.log_files[0].path)
+    with pytest.raises(hoodie.CorruptFileError, match=rf"t\.rollback\('{instant}'\)"):
+        table.compact()
+    assert table.rollback(str(instant)).instant == instant
+    assert list(table.timeline.pending()) == []
+
+
+def test_a_dead_write_is_rolled_back(store: MemoryStore) -> None:
+    change = trips({"a": (3, "sf"), "b": (1, "la")})
+    dead = next(deaths(store, lambda table: table.upsert(change), since=".deltacommit.inflight")).store
+    (pending,) = Table(dead).timeline.pending()
+    assert Table(dead).rollback(pending.requested_time).instant == pending.requested_time
+    assert list(Table(dead).timeline.pending()) == []
+    assert merged_rows(dead) == {"a": (2, "sf")}
+
+
+def test_what_is_not_pending_is_refused(store: MemoryStore) -> None:
+    table = Table(store)
+    with pytest.raises(hoodie.InstantNotFoundError, match="no instant 123"):
+        table.rollback("123")
+    last = table.timeline.latest()
+    assert last is not None
+    with pytest.raises(hoodie.UnsupportedError, match="completed"):
+        table.rollback(last.requested_time)
