@@ -8,9 +8,11 @@ files, which is slower and never wrong.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hoodie import config as options
+from hoodie.commit.pending import PendingInstant
 from hoodie.errors import CommitConflictError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
@@ -26,7 +28,7 @@ from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
 from hoodie.metadata.places import INDEX_DEFINITIONS, partition_folder
 from hoodie.metadata.record_index.buckets import list_buckets
 from hoodie.metadata.record_index.partition import PARTITION
-from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
+from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_view import TableView
 
 _PARTITIONED_TYPE = "record_level_index"
@@ -35,36 +37,70 @@ _RECORD_INDEX_TYPES = frozenset({"record", "record_index", "global_record_level_
 _ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 
 
-def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) -> None:
-    """Make the files of a build the table's record index. Under the table's lock; the next build takes up a crash.
+@dataclass(frozen=True, slots=True)
+class SwitchOn:
+    """Completes a build by making its files the table's record index; see `Completion`.
 
-    `stats` are those of its files. Files of the index that it replaces are deleted.
-
-    Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets.
+    `stats` are those of its files. Files of the index that it replaces are deleted. The next build takes up one that
+    died in here.
     """
-    folder = MetadataFolder(view.store, view.config)
-    had_index = PARTITION in view.config.metadata_partitions
-    if had_index:
-        _check_no_pending_service(folder)
-        # What the table says besides stays true, and is known to the process that goes on after a crash.
-        named = ",".join(sorted({*view.config.metadata_partitions} - {PARTITION}))
-        update_table_config(view.store, {**told_properties(view.config), keys.METADATA_PARTITIONS: named})
-    _delete_others(view, build)
-    _ensure_partition(view, build)
-    define_record_index(view.store)
-    timeline = folder.timeline()
-    if timeline.get(build.build_time) is not None:
-        folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
-    folder.request(build.build_time, Action.DELTA_COMMIT)
-    folder.begin(build.build_time, Action.DELTA_COMMIT)
-    folder.complete(
-        build.build_time,
-        Action.DELTA_COMMIT,
-        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(view.config.version),
-        completion_time=time_after(view.clock, view.timeline, timeline),
-    )
-    update_table_config(view.store, on_properties(view.config))
-    finish(view, build)
+
+    build: IndexBuild
+    stats: Sequence[WriteStat]
+
+    def check(self, now: TableView) -> None:
+        """Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets."""
+        if PARTITION in now.config.metadata_partitions:
+            _check_no_pending_service(MetadataFolder(now.store, now.config))
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Take the old index off, complete the build's delta commit, and name the index in the table's properties."""
+        folder, build = MetadataFolder(now.store, now.config), self.build
+        if PARTITION in now.config.metadata_partitions:
+            # What the table says besides stays true, and is known to the process that goes on after a crash.
+            named = ",".join(sorted({*now.config.metadata_partitions} - {PARTITION}))
+            update_table_config(now.store, {**told_properties(now.config), keys.METADATA_PARTITIONS: named})
+        _delete_others(now, build)
+        _ensure_partition(now, build)
+        define_record_index(now.store)
+        timeline = folder.timeline()
+        if timeline.get(build.build_time) is not None:
+            folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
+        folder.request(build.build_time, Action.DELTA_COMMIT)
+        folder.begin(build.build_time, Action.DELTA_COMMIT)
+        folder.complete(
+            build.build_time,
+            Action.DELTA_COMMIT,
+            commit_metadata(WriteOperation.BULK_INSERT_PREPPED, self.stats).to_bytes(now.config.version),
+            completion_time=time_after(now.clock, now.timeline, timeline),
+        )
+        update_table_config(now.store, on_properties(now.config))
+
+    def content(self, now: TableView) -> bytes:
+        """The last instant whose keys are in the index."""
+        return _content(self.build, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _SwitchedOn:
+    """Completes a build whose process died after it had switched the index on; see `Completion`."""
+
+    build: IndexBuild
+
+    def check(self, now: TableView) -> None:
+        """Nothing that other writers do conflicts."""
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """The metadata table has the index already."""
+
+    def content(self, now: TableView) -> bytes:
+        """The last instant whose keys are in the index."""
+        return _content(self.build, now)
+
+
+def _content(build: IndexBuild, now: TableView) -> bytes:
+    last = now.timeline.writes().completed().latest()
+    return build.metadata_to_bytes(None if last is None else last.requested_time)
 
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
@@ -75,22 +111,11 @@ def is_switched_on(view: TableView, build: IndexBuild) -> bool:
     return found is not None and found.is_completed
 
 
-def finish(view: TableView, build: IndexBuild) -> None:
-    """Complete the indexing instant of a build that was switched on."""
-    last = view.timeline.writes().completed().latest()
-    create_completed(
-        view.store,
-        view.layout,
-        build.requested_time,
-        Action.INDEXING,
-        build.metadata_to_bytes(None if last is None else last.requested_time),
-        completion_time=view.clock.next_time(view.timeline),
-    )
-
-
 def finish_dead(view: TableView, build: IndexBuild) -> None:
-    """Complete a build whose process died just before, and forget that it lived."""
-    finish(view, build)
+    """Complete the instant of a build that was switched on and whose process then died. Under the table's lock."""
+    instant = view.timeline.get(build.requested_time, Action.INDEXING)
+    if instant is not None and not instant.is_completed:
+        PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
     delete_heartbeat(view.store, build.requested_time)
 
 
