@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hoodie.commit.transaction import transaction
 
 import hoodie
-from hoodie.commit.transaction import transaction
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.table_properties import update_table_config
 from hoodie.format import table_keys
