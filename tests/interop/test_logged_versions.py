@@ -15,12 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hoodie.commit.transaction import transaction
 
 import hoodie
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.table_properties import update_table_config
-from hoodie.format import table_keys
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
@@ -28,10 +26,12 @@ from hoodie.format.log.data_block import DataFormat, data_block, log_schema
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.table_schema import arrow_to_avro
+from hoodie.format.table import table_keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.fold import EntryKind
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableState
+from hoodie.write.write_instant import write_instant
 from tests.interop.judges import Jvm
 from tests.support.record_versions import (
     COMMIT,
@@ -101,7 +101,7 @@ class Logged:
         (found,) = table.view().slices()
         self._avro = arrow_to_avro(kind.schema, table_name=NAME)
         store = table.view().store
-        with transaction(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT) as write:
+        with write_instant(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT) as write:
             log = LogFileName(found.file_id, write.instant_time, 1, "0-0-0").name
             with LogFileWriter(store, log) as writer:
                 for step in range(max(map(len, logged.values()))):
