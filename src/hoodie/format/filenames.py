@@ -114,13 +114,6 @@ def new_file_id(unique: UUID, ordinal: int) -> str:
     return f"{unique}-{ordinal}"
 
 
-def bucket_file_id(bucket: int, unique: UUID, ordinal: int = 0) -> str:
-    """Make the file id of a bucket-index file group: the bucket number replaces the first 8 characters of the uuid."""
-    if not 0 <= bucket < 10**8:
-        raise ValueError(f"a bucket number has at most 8 digits, got {bucket}")
-    return f"{bucket:08d}{str(unique)[8:]}-{ordinal}"
-
-
 def write_token(task_partition: int, stage_id: int, attempt_id: int) -> str:
     """Make a write token; two attempts to write the same file must not share one."""
     return f"{task_partition}-{stage_id}-{attempt_id}"

@@ -14,7 +14,6 @@ from hoodie.format.filenames import (
     BaseFileName,
     IoType,
     LogFileName,
-    bucket_file_id,
     marker_name,
     new_file_id,
     parse_marker,
@@ -131,11 +130,8 @@ def test_log_file_names_round_trip(file_id: str, instant: str, version: int, tok
 
 def test_file_ids() -> None:
     assert new_file_id(_UUID, 3) == "9eeba35d-145d-4fc1-89aa-54a3e8cea3b9-3"
-    assert bucket_file_id(7, _UUID) == "00000007-145d-4fc1-89aa-54a3e8cea3b9-0"
     with pytest.raises(ValueError, match="counts from 0"):
         new_file_id(_UUID, -1)
-    with pytest.raises(ValueError, match="8 digits"):
-        bucket_file_id(10**8, _UUID)
 
 
 @pytest.mark.parametrize("io_type", IoType)

@@ -190,11 +190,6 @@ class TableConfig:
         return self.merge_rule.partial_update_mode
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether data files lie below partition folders."""
-        return bool(self.partition_fields)
-
-    @property
     def has_metadata_table(self) -> bool:
         """Whether the metadata table may be believed: its `files` partition is listed as ready."""
         return "files" in self.metadata_partitions

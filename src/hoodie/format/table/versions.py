@@ -77,20 +77,5 @@ class TableVersion(IntEnum):
         """Whether partition fields of a custom key generator are stored as `field:TYPE`."""
         return self is not TableVersion.SIX
 
-    @property
-    def has_clustering_action(self) -> bool:
-        """Whether pending clustering is a `clustering` instant (`replacecommit` otherwise)."""
-        return self is not TableVersion.SIX
-
-    @property
-    def prefixes_single_complex_key(self) -> bool | None:
-        """Whether a COMPLEX key of one field is `field:value`; None where it depends on the writer's release."""
-        return True if self is TableVersion.NINE else None
-
-    @property
-    def index_version(self) -> str:
-        """Version of column and partition statistics in the index definitions."""
-        return "V1" if self is TableVersion.SIX else "V2"
-
 
 _KNOWN = frozenset(int(version) for version in TableVersion)

@@ -40,7 +40,6 @@ def test_a_v9_table_of_the_reference(golden_tables: Path) -> None:
     assert config.ordering_fields == ("ts",)
     assert config.key_generator is KeyGeneratorType.SIMPLE
     assert config.is_hive_style
-    assert config.is_partitioned
     assert not config.is_url_encoded
     assert not config.drops_partition_columns
     assert config.populates_meta_fields
