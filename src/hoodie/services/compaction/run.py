@@ -24,13 +24,14 @@ from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.log.data_block import log_schema
 from hoodie.metadata.services.context import EngineFor
+from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.claim import ClaimedPlan, RunState, claim_plan, pending_plans, runner_of
 from hoodie.services.compaction.coordination import Coordinator, TableCoordinator
 from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.services.compaction.schedule import check_compactable, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, TableLock, create_completed
 from hoodie.view.rules import log_block_format
 from hoodie.view.table_view import TableState, TableView
