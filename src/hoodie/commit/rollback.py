@@ -62,7 +62,7 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
     """Roll back one pending write under a new rollback instant."""
-    if view.config.version.value < 8:
+    if not view.config.version.can_be_rolled_back:
         raise UnsupportedError(
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
             "hoodie writes version 9 only: let the engine that wrote it roll it back"

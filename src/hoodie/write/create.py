@@ -179,7 +179,7 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"index={wanted.index!r} with a Python merger on a merge-on-read table: which records it deletes shows "
             "when logs are merged, long after the index was told; use index='simple' or 'global_simple'"
         )
-    if wanted.table_version != 9:
+    if wanted.table_version not in [version for version in TableVersion if version.is_written]:
         raise UnsupportedError(
             f"table_version={wanted.table_version}: this release creates version 9; versions 6 and 8 it reads"
         )

@@ -246,7 +246,7 @@ def check_writable(view: TableView) -> None:
     Raises: UnsupportedError, saying what and who can.
     """
     config, where = view.config, view.store.uri("")
-    if config.version.value != 9:
+    if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never "
             "upgrades a table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"

@@ -77,5 +77,25 @@ class TableVersion(IntEnum):
         """Whether partition fields of a custom key generator are stored as `field:TYPE`."""
         return self is not TableVersion.SIX
 
+    @property
+    def names_single_complex_key(self) -> bool:
+        """Whether a COMPLEX key of one field is always `field:value`; else the writer's release decides."""
+        return self is TableVersion.NINE
+
+    @property
+    def is_written(self) -> bool:
+        """Whether this release creates tables of this version, and writes to them."""
+        return self is TableVersion.NINE
+
+    @property
+    def can_be_rolled_back(self) -> bool:
+        """Whether this release takes back failed writes: in version 6 a log file may hold blocks of other writes."""
+        return self is not TableVersion.SIX
+
+    @property
+    def has_known_metadata_table(self) -> bool:
+        """Whether this release reads and writes its metadata table."""
+        return self is not TableVersion.SIX
+
 
 _KNOWN = frozenset(int(version) for version in TableVersion)

@@ -73,7 +73,7 @@ def check_compactable(view: TableView) -> None:
     config, where = view.config, view.store.uri("")
     if config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"{where} is a copy-on-write table: it has no log files, and nothing to compact")
-    if config.version.value != 9:
+    if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades "
             "a table unasked: compact it with its own engine, or let Hudi 1.1 or later upgrade it to 9"

@@ -31,7 +31,7 @@ def drop_record_index(state: TableState) -> ServiceResult:
     with TableLock(state.store), times.phase("drop"):
         leftovers = Leftovers.find(state.store)
         view = TableView.load(state)
-        if view.config.version.value < 8:
+        if not view.config.version.has_known_metadata_table:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
                 "index with JVM Hudi"
