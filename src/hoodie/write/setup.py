@@ -22,7 +22,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
-from hoodie.format.table import table_keys
+from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
@@ -34,8 +34,6 @@ from hoodie.view.table_view import TableSchema, TableState, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
-
-_TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,17 +203,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
 
     Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
     """
-    fixed = [key for key in properties if key in _TABLE_KEYS or key == options.PYTHON_MERGER_KEY]
-    contradicting = [key for key in fixed if config.raw.get(key) != properties[key]]
-    times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
-    contradicting += [key for key in times if config.raw.get(key, properties[key]) != properties[key]]
-    if contradicting:
-        key = contradicting[0]
-        raise InvalidConfigError(
-            f"{key} is fixed when the table is created: it is {config.raw.get(key)!r}, this write asks for "
-            f"{properties[key]!r}; leave it out"
-        )
-    options.check_options(properties, also_known=(*_TABLE_KEYS, *times))
+    check_call_options(properties, config)
     for moves in (options.UPDATE_PARTITION_PATH, options.RECORD_UPDATE_PARTITION_PATH):
         if moves.get(properties, config.raw) != moves.get(config.raw):
             raise InvalidConfigError(

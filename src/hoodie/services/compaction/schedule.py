@@ -12,6 +12,7 @@ from hoodie import config as options
 from hoodie.commit.exclusive_services import check_no_exclusive_service
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update
+from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.table_config import BaseFileFormat, TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
@@ -37,13 +38,14 @@ def schedule_compaction(
 
     Raises:
         UnsupportedError: the table is not merge-on-read, or of a kind that this release does not write.
-        InvalidConfigError: no such strategy; extra metadata that is no text.
+        InvalidConfigError: no such strategy; an unknown option; a table property; extra metadata that is no text.
         LockTimeoutError: another writer held the table's lock too long.
     """
     extra = dict(extra_metadata or {})
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
         raise InvalidConfigError(f"extra_metadata are texts, got {extra}; write e.g. 'true' and '1024'")
     view = TableView.load(state)
+    check_call_options(properties or {}, view.config)
     check_compactable(view)
     effective = {**view.config.raw, **(properties or {})}
     chosen = strategy_named(strategy or options.COMPACTION_STRATEGY.get(effective))
