@@ -16,6 +16,7 @@ from hoodie.files.table_properties import create_table_config
 from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineTimezone
@@ -240,9 +241,7 @@ def _key_generator(name: str) -> KeyGeneratorType:
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
-    wrong = {key: value for key, value in properties.items() if not isinstance(value, str)}
-    if wrong:
-        raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
+    check_texts("properties", properties)
     fixed = set(properties) & _SET_BY_ARGUMENTS
     if fixed:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")

@@ -22,7 +22,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
-from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
@@ -73,7 +73,7 @@ class WriteSetup:
         """
         view = TableView.load(call.state)
         check_writable(view)
-        check_texts(call)
+        check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
         index = index_of(view, effective)
@@ -215,17 +215,6 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     options.check_sizes(effective)
     record_index_hash(options.RECORD_INDEX_HASH.get(effective))
     return effective
-
-
-def check_texts(call: WriteCall) -> None:
-    """Refuse properties and extra metadata that are no texts: commits store texts.
-
-    Raises: InvalidConfigError.
-    """
-    for name, given in (("properties", call.properties), ("extra_metadata", call.extra_metadata)):
-        wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
-        if wrong:
-            raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
 
 
 def check_writable(view: TableView) -> None:

@@ -22,13 +22,21 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
 
     Raises: InvalidConfigError.
     """
-    wrong = {key: value for key, value in properties.items() if not (isinstance(key, str) and isinstance(value, str))}
-    if wrong:
-        raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
+    check_texts("properties", properties)
     times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
     if config is not None:
         _check_stored(properties, config.raw, times)
     check_options(properties, also_known=(*_TABLE_KEYS, *times))
+
+
+def check_texts(name: str, given: Mapping[str, str]) -> None:
+    """Refuse keys and values that are no texts, which is all that the timeline stores; `name` is the argument's.
+
+    Raises: InvalidConfigError.
+    """
+    wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
+    if wrong:
+        raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
 
 
 def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from hoodie import config as options
 from hoodie.commit.exclusive_services import check_no_exclusive_service
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import finish_update
-from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
@@ -42,8 +42,7 @@ def schedule_compaction(
         LockTimeoutError: another writer held the table's lock too long.
     """
     extra = dict(extra_metadata or {})
-    if not all(isinstance(text, str) for pair in extra.items() for text in pair):
-        raise InvalidConfigError(f"extra_metadata are texts, got {extra}; write e.g. 'true' and '1024'")
+    check_texts("extra_metadata", extra)
     view = TableView.load(state)
     check_call_options(properties or {}, view.config)
     check_compactable(view)
