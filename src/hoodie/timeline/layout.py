@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.format.table.versions import TableVersion
 from hoodie.storage import FileInfo
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.zone import TimelineZone, instant_time_of_ms
+from hoodie.timeline.zone import instant_time_of_ms
 
 HOODIE_FOLDER = ".hoodie"
 """Folder of a table's own files, relative to its base path."""

@@ -29,17 +29,7 @@ from hoodie.metadata.record_index.index_view import IndexView
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import (
-    Action,
-    Instant,
-    InstantClock,
-    Layout,
-    Timeline,
-    TimelineZone,
-    layout_for,
-    load_timeline,
-    read_instant,
-)
+from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, load_timeline, read_instant
 from hoodie.view.commit_cache import CommitCache, CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import slice_read
@@ -88,7 +78,7 @@ class TableView:
         Raises: TableNotFoundError, CorruptFileError.
         """
         config = read_table_config(state.store)
-        zone = TimelineZone(config.timezone.value)
+        zone = config.timezone
         layout = layout_for(config.version, config.timeline_path, zone=zone)
         return cls(state, config, layout, load_timeline(state.store, layout))
 

@@ -19,7 +19,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.format.table.table_config import TableConfig, TableType, TimelineTimezone
+from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
 from hoodie.index import RECORD_INDEXES, index_name, stored_index, table_index
@@ -121,7 +121,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             is_url_encoded=_URL_ENCODE.get(properties),
             has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
-            timezone=TimelineTimezone(_TIMEZONE.get(properties).upper()),
+            timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
             extra={**extra, **index, **merging},
         )

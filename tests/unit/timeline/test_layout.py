@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, Layout, LayoutV1, LayoutV2, State, TimelineZone, layout_for
+from hoodie.timeline import Action, Instant, Layout, LayoutV1, LayoutV2, State, layout_for
 
 T = "20261121123441258"
 C = "20261121123443000"
