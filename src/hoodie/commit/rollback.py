@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
@@ -113,8 +113,7 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     for info in view.store.list("", recursive=True):
         if info.path.startswith(".hoodie/"):
             continue
-        name = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-        if name is not None and name.instant_time == instant.requested_time:
+        if instant_of_data_file(info.path) == instant.requested_time:
             found.append(info.path)
     return found
 

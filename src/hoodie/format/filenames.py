@@ -107,6 +107,18 @@ class LogFileName:
         )
 
 
+def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
+    """Parse the name of a base or log file, with or without its folder; None for other names."""
+    name = path.rpartition("/")[2]
+    return BaseFileName.parse(name) or LogFileName.parse(name)
+
+
+def instant_of_data_file(path: str) -> str | None:
+    """The instant in the name of a base or log file, with or without its folder; None for other names."""
+    parsed = parse_data_file(path)
+    return None if parsed is None else parsed.instant_time
+
+
 def new_file_id(unique: UUID, ordinal: int) -> str:
     """Make the file id of a new file group: `<uuid>-<n>`, n counting the files of one writer task from 0."""
     if ordinal < 0:

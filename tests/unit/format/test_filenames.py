@@ -14,8 +14,10 @@ from hoodie.format.filenames import (
     BaseFileName,
     IoType,
     LogFileName,
+    instant_of_data_file,
     marker_name,
     new_file_id,
+    parse_data_file,
     parse_marker,
     write_token,
 )
@@ -126,6 +128,16 @@ def test_base_file_names_round_trip(file_id: str, token: str, instant: str, exte
 def test_log_file_names_round_trip(file_id: str, instant: str, version: int, token: str, suffix: str) -> None:
     name = LogFileName(file_id, instant, version, token, suffix)
     assert LogFileName.parse(str(name)) == name
+
+
+def test_data_files_are_base_and_log_files() -> None:
+    base, log = BaseFileName("a-0", "1-0-1", "20261121123441123"), LogFileName("a-0", "20261121123441124", 1)
+    assert (parse_data_file(base.name), parse_data_file(f"p/q=1/{log.name}")) == (base, log)
+    assert (instant_of_data_file(f"p/{base.name}"), instant_of_data_file(log.name)) == (
+        base.instant_time,
+        log.instant_time,
+    )
+    assert (parse_data_file(".hoodie_partition_metadata"), instant_of_data_file("p/notes.txt")) == (None, None)
 
 
 def test_file_ids() -> None:

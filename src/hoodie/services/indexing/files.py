@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
@@ -141,8 +141,7 @@ class IndexFiles:
         """Base and log files of this build, by path."""
         own: dict[str, FileInfo] = {}
         for path, info in list_buckets(self._state.store).items():
-            parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-            if parsed is not None and parsed.instant_time == self.build.build_time:
+            if instant_of_data_file(path) == self.build.build_time:
                 own[path] = info
         return own
 
