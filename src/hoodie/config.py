@@ -8,6 +8,7 @@ otherwise be ignored in silence.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -62,6 +63,13 @@ def _count(text: str) -> int:
     value = int(text)
     if value < 0:
         raise ValueError("a number from 0 up expected")
+    return value
+
+
+def _factor(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError("a number above 0 expected")
     return value
 
 
@@ -152,6 +160,13 @@ RECORD_INDEX_BUCKETS_MAX: Final = Option(
     _positive,
     "0.14",
     "The most buckets that a build of the record index makes.",
+)
+RECORD_INDEX_GROWTH_FACTOR: Final = Option(
+    "hoodie.metadata.record.index.growth.factor",
+    2.0,
+    _factor,
+    "0.14",
+    "By how much a table is expected to grow while its record index keeps its number of buckets.",
 )
 RECORD_INDEX_LOOK_UP: Final = Option(
     "hoodie.python.record.index.look.up",
@@ -327,6 +342,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_UPDATE_PARTITION_PATH,
         RECORD_INDEX_BUCKETS_MIN,
         RECORD_INDEX_BUCKETS_MAX,
+        RECORD_INDEX_GROWTH_FACTOR,
         RECORD_INDEX_LOOK_UP,
         RECORD_INDEX_HASH,
         METADATA_COMPACT_DELTA_COMMITS,

@@ -1,11 +1,12 @@
 """How far a write got: phases and finished tasks, for whoever listens. By default nobody does, and nothing is done.
 
 A listener belongs to the thread (more exactly, the context) that opened it. Operations name their phases, engines count
-the tasks of the phase; neither knows who listens.
+the tasks of the phase; neither knows who listens. `PhaseTimes` adds up the seconds of each phase for the result.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -69,3 +70,25 @@ def report(tasks_done: int, tasks_total: int) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(Progress(_phase.get(), tasks_done, tasks_total))
+
+
+class PhaseTimes:
+    """Seconds by phase of an operation that begins now; `phases` are counted even if they never come."""
+
+    def __init__(self, *phases: str) -> None:
+        self._started = time.perf_counter()
+        self._seconds = dict.fromkeys(phases, 0.0)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of the body to a phase, and tell who listens that it began."""
+        started = time.perf_counter()
+        try:
+            with phase(name):
+                yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def seconds(self) -> dict[str, float]:
+        """All phases and the total so far."""
+        return {**self._seconds, "total": time.perf_counter() - self._started}

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 
 JUDGE = Path(__file__).parent / "HFileJudge.java"
@@ -83,14 +82,9 @@ def test_the_jvm_reads_every_entry(judge: list[str], tmp_path: Path) -> None:
         sample = make()
         count = len(sample.keys)
         told = f"{count} {count} {count} {_digest(sample.keys)} {_digest(sample.values)}"
-        # Some as a base file has them, with a bloom filter and the range of the keys.
-        is_base = name in {"one", "emoji", "empty"}
-        bloom = BloomFilter.build(sample.keys, entries=1000, false_positive_rate=0.01) if is_base else None
         for codec in Compression:
             path = tmp_path / f"{name}-{codec.name}.hfile"
-            content = hfile_to_bytes(
-                sample.keys, sample.values, schema_json='"bytes"', codec=codec, bloom=bloom, key_range=is_base
-            )
+            content = hfile_to_bytes(sample.keys, sample.values, schema_json='"bytes"', codec=codec)
             path.write_bytes(content)
             expected[str(path)] = told
             keys, values = HFileReader(content, path=name).entries()

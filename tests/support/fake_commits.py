@@ -12,7 +12,7 @@ from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.metadata.initialise import drop_partitions, initialise
 from hoodie.metadata.kinds.files_partition import FileChanges
 from hoodie.metadata.table import MetadataTable
@@ -23,7 +23,6 @@ from hoodie.timeline import (
     Layout,
     State,
     Timeline,
-    TimelineZone,
     create_completed,
     create_inflight,
     create_requested,
@@ -63,7 +62,7 @@ class FakeTable:
     def layout(self) -> Layout:
         """Layout of the data timeline."""
         config = self.config
-        return layout_for(config.version, config.timeline_path, zone=TimelineZone(config.timezone.value))
+        return layout_for(config.version, config.timeline_path, zone=config.timezone)
 
     @property
     def timeline(self) -> Timeline:

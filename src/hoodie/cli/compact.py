@@ -8,6 +8,7 @@ import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
+from hoodie.format.table.call_options import check_call_options
 from hoodie.services.result import ServiceResult
 from hoodie.table import Table
 from hoodie.ui.json_lines import print_json
@@ -40,6 +41,7 @@ def compact(
         raise typer.BadParameter("choose one of --plan, --run, --pending; --instant goes with --run")
     table = hoodie.open(path, storage_options=pairs(storage_option))
     properties = pairs(option)
+    check_call_options(properties)
     if pending:
         _show(table, as_json)
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
@@ -60,7 +60,7 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
     """Roll back one pending write under a new rollback instant."""
-    if view.config.version.value < 8:
+    if not view.config.version.can_be_rolled_back:
         raise UnsupportedError(
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
             "hoodie writes version 9 only: let the engine that wrote it roll it back"
@@ -105,8 +105,7 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     for info in view.store.list("", recursive=True):
         if info.path.startswith(".hoodie/"):
             continue
-        name = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-        if name is not None and name.instant_time == instant.requested_time:
+        if instant_of_data_file(info.path) == instant.requested_time:
             found.append(info.path)
     return found
 

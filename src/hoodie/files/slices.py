@@ -5,7 +5,6 @@ Implements docs/format/table.md §5.1. Pure: works on a listing and a timeline t
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -70,15 +69,6 @@ class FileSlice:
         return (*base, *(log.path for log in self.log_files))
 
 
-@dataclass(frozen=True, slots=True)
-class FileGroup:
-    """All committed slices of a file group, oldest first; at least one. Every log file is in exactly one of them."""
-
-    partition_path: str
-    file_id: str
-    slices: tuple[FileSlice, ...]
-
-
 def join_path(partition_path: str, name: str) -> str:
     """Path of a file in a partition; the non-partitioned table's partition is the base path itself."""
     return f"{partition_path}/{name}" if partition_path else name
@@ -113,18 +103,6 @@ def latest_slices(
             if found is not None:
                 slices.append(found)
     return slices
-
-
-def file_groups(listing: Listing, timeline: Timeline, *, version: TableVersion = TableVersion.NINE) -> list[FileGroup]:
-    """Every file group with all its committed slices, replaced groups too, sorted by partition path and file id."""
-    groups: list[FileGroup] = []
-    for partition_path in sorted(listing):
-        files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, None, version)
-        for file_id in files.file_ids():
-            slices = files.all_slices(file_id)
-            if slices:
-                groups.append(FileGroup(partition_path, file_id, slices))
-    return groups
 
 
 @dataclass(slots=True)
@@ -178,19 +156,6 @@ class _PartitionFiles:
         base = max(bases, key=lambda found: found.instant_time) if bases else None
         logs = tuple(log for log in self._sorted_logs(file_id) if base is None or self._since(log) >= base.instant_time)
         return self._slice(file_id, base, logs)
-
-    def all_slices(self, file_id: str) -> tuple[FileSlice, ...]:
-        """All slices, oldest first; logs older than every base file are a slice of their own in front."""
-        newest: dict[str, BaseFile] = {}
-        for base in self.bases.get(file_id, []):
-            newest.setdefault(base.instant_time, base)
-        starts = sorted(newest)
-        logs: list[list[LogFile]] = [[] for _ in range(len(starts) + 1)]
-        for log in self._sorted_logs(file_id):
-            logs[bisect_right(starts, self._since(log))].append(log)
-        found = [self._slice(file_id, None, tuple(logs[0]))]
-        found += [self._slice(file_id, newest[start], tuple(own)) for start, own in zip(starts, logs[1:], strict=True)]
-        return tuple(slice_ for slice_ in found if slice_ is not None)
 
     def _sorted_logs(self, file_id: str) -> Iterator[LogFile]:
         yield from sorted(self.logs.get(file_id, []), key=lambda log: log.name.sort_key)

@@ -107,18 +107,23 @@ class LogFileName:
         )
 
 
+def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
+    """Parse the name of a base or log file, with or without its folder; None for other names."""
+    name = path.rpartition("/")[2]
+    return BaseFileName.parse(name) or LogFileName.parse(name)
+
+
+def instant_of_data_file(path: str) -> str | None:
+    """The instant in the name of a base or log file, with or without its folder; None for other names."""
+    parsed = parse_data_file(path)
+    return None if parsed is None else parsed.instant_time
+
+
 def new_file_id(unique: UUID, ordinal: int) -> str:
     """Make the file id of a new file group: `<uuid>-<n>`, n counting the files of one writer task from 0."""
     if ordinal < 0:
         raise ValueError(f"the ordinal of a file id counts from 0, got {ordinal}")
     return f"{unique}-{ordinal}"
-
-
-def bucket_file_id(bucket: int, unique: UUID, ordinal: int = 0) -> str:
-    """Make the file id of a bucket-index file group: the bucket number replaces the first 8 characters of the uuid."""
-    if not 0 <= bucket < 10**8:
-        raise ValueError(f"a bucket number has at most 8 digits, got {bucket}")
-    return f"{bucket:08d}{str(unique)[8:]}-{ordinal}"
 
 
 def write_token(task_partition: int, stage_id: int, attempt_id: int) -> str:

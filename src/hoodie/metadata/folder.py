@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName
+from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.metadata_table.metadata_record import commit_schema
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
@@ -90,8 +90,7 @@ class MetadataFolder:
         """Partition and file of every base and log file that carries the instant in its name."""
         for partition in self.partitions():
             for info in self.store.list(partition_folder(partition)):
-                parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-                if parsed is not None and parsed.instant_time == requested_time:
+                if instant_of_data_file(info.path) == requested_time:
                     yield partition, info
 
     def undo(self, requested_time: str, action: Action, *, keep: Collection[str] = ()) -> None:

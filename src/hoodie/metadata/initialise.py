@@ -48,7 +48,7 @@ def initialise(
     Raises:
         UnsupportedError: table version 6, whose metadata table this release does not write.
     """
-    if config.version.log_name_has_base_instant:
+    if not config.version.has_known_metadata_table:
         raise UnsupportedError("a metadata table of table version 6 cannot be built: upgrade the table to 8 or 9")
     store.delete_folder(METADATA_FOLDER)
     now = datetime.now(UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hoodie.format.table.table_config import TableConfig
-from hoodie.timeline import Layout, TimelineZone, layout_for
+from hoodie.timeline import Layout, layout_for
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
 METADATA_HOODIE_FOLDER: Final = f"{METADATA_FOLDER}/.hoodie"
@@ -25,7 +25,7 @@ def partition_folder(partition: str) -> str:
 
 def metadata_layout(config: TableConfig) -> Layout:
     """Timeline layout of the metadata table that belongs to a data table."""
-    return layout_for(config.version, METADATA_TIMELINE_PATH, zone=TimelineZone(config.timezone.value))
+    return layout_for(config.version, METADATA_TIMELINE_PATH, zone=config.timezone)
 
 
 def file_id_of(prefix: str, index: int) -> str:

@@ -68,7 +68,7 @@ class MetadataTable:
 
         Nothing is read yet.
         """
-        if config.version.log_name_has_base_instant or not config.has_metadata_table:
+        if not (config.version.has_known_metadata_table and config.has_metadata_table):
             return None
         return cls(store, config)
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.avro.file import is_avro_file, parse_record
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
-from hoodie.timeline import Instant, TimelineZone, parse_instant_time, read_instant
+from hoodie.format.table.table_config import TimelineZone
+from hoodie.timeline import Instant, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
 HISTORY_SCHEMA = pa.schema(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_parquet
 from hoodie.files.slices import BaseFile, FileSlice, join_path
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.plan import When
@@ -148,7 +148,7 @@ class Inspection:
         return instant_content(self.view, requested_time)
 
     def _file_row(self, partition_path: str, name: str, rows_of: _RowCounts) -> dict[str, Any] | None:
-        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+        parsed = parse_data_file(name)
         if parsed is None or not self.view.timeline.contains_or_before_start(parsed.instant_time):
             return None
         is_base = isinstance(parsed, BaseFileName)

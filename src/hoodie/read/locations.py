@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.record_location import RecordLocation
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations
 from hoodie.read.key_holders import locate, names_by_path
 from hoodie.read.local import KeySet, SliceScan
@@ -19,7 +20,7 @@ from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_keys
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.timeline import TimelineZone, instant_time_of_ms, to_instant_time
+from hoodie.timeline import instant_time_of_ms, to_instant_time
 from hoodie.view.table_view import TableView
 
 LOCATIONS_SCHEMA = pa.schema(

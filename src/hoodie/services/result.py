@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
-
-from hoodie import progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,25 +40,3 @@ class ServiceResult:
         """Notebook form."""
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in self.to_dict().items())
         return f"<table>{cells}</table>"
-
-
-class PhaseTimes:
-    """Seconds by phase of a service."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count the time of the body to a phase, and tell who listens that it began."""
-        started = time.perf_counter()
-        try:
-            with progress.phase(name):
-                yield
-        finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
-
-    def seconds(self) -> dict[str, float]:
-        """All phases and the total so far."""
-        return {**self._seconds, "total": time.perf_counter() - self._started}

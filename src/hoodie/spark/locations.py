@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.read.key_holders import existing, index_for_reads, names_by_path
@@ -25,7 +26,7 @@ from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
-from hoodie.timeline import TimelineZone, to_instant_time
+from hoodie.timeline import to_instant_time
 from hoodie.view.table_view import TableView
 
 # Names of their own: rows that were read from a table have the meta columns already.

@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.zone import TimelineZone, instant_time_of_ms, next_instant_time
+from hoodie.timeline.zone import instant_time_of_ms, next_instant_time
 
 
 class InstantClock:

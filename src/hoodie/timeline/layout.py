@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from hoodie.errors import UnsupportedError
+from hoodie.format.table.table_config import TimelineZone
+from hoodie.format.table.versions import TableVersion
 from hoodie.storage import FileInfo
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.zone import TimelineZone, instant_time_of_ms
+from hoodie.timeline.zone import instant_time_of_ms
 
 HOODIE_FOLDER = ".hoodie"
 """Folder of a table's own files, relative to its base path."""
@@ -137,20 +138,16 @@ class LayoutV2(Layout):
 
 
 def layout_for(
-    table_version: int, timeline_path: str = "timeline", *, zone: TimelineZone = TimelineZone.LOCAL
+    version: TableVersion | int, timeline_path: str = "timeline", *, zone: TimelineZone = TimelineZone.LOCAL
 ) -> Layout:
     """The layout of a table version; `timeline_path` is `hoodie.timeline.path` (version 6 has none).
 
     Raises:
         UnsupportedError: not version 6, 8 or 9.
     """
-    if table_version == 6:
-        return LayoutV1(zone=zone)
-    if table_version in (8, 9):
+    if TableVersion.of(version).has_completion_time_in_name:
         return LayoutV2(zone=zone, timeline_path=timeline_path)
-    raise UnsupportedError(
-        f"table version {table_version} is not supported: expected 6, 8 or 9. Upgrade older tables with the Hudi CLI"
-    )
+    return LayoutV1(zone=zone)
 
 
 @lru_cache(maxsize=1 << 14)

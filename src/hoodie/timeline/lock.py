@@ -82,11 +82,6 @@ class TableLock:
             # Not earlier: else another thread could take the lock over, and we would delete its file.
             owner.forget()
 
-    def is_held(self) -> bool:
-        """Whether the file still says that this object holds the lock; one read."""
-        holder = None if self._owner is None else self._holder(self._path)
-        return holder is not None and self._owner is not None and holder.identity == self._owner.token
-
     def __enter__(self) -> TableLock:
         self.acquire()
         return self

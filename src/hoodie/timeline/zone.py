@@ -6,23 +6,14 @@ On-disk format: docs/format/table.md §2.2.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from enum import StrEnum
 from itertools import pairwise
 
 from hoodie.errors import InvalidConfigError
+from hoodie.format.table.table_config import TimelineZone
 
 INSTANT_LENGTH = 17
 _SECONDS_LENGTH = 14
 _PARTS = tuple(slice(start, end) for start, end in pairwise((0, 4, 6, 8, 10, 12, 14, 17)))
-
-
-class TimelineZone(StrEnum):
-    """`hoodie.table.timeline.timezone`. On disk: do not change."""
-
-    LOCAL = "LOCAL"
-    """The zone of whichever machine writes."""
-
-    UTC = "UTC"
 
 
 def parse_instant_time(text: str, zone: TimelineZone) -> datetime:

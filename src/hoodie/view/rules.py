@@ -36,7 +36,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         hive_style=config.is_hive_style,
         url_encode=config.is_url_encoded,
         slash_separated_dates=config.has_slash_separated_dates,
-        table_version=config.version.value,
+        table_version=config.version,
         timestamp_options={**given, **config.timestamp_options},
     )
 

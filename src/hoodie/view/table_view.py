@@ -29,17 +29,7 @@ from hoodie.metadata.record_index.index_view import IndexView
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import (
-    Action,
-    Instant,
-    InstantClock,
-    Layout,
-    Timeline,
-    TimelineZone,
-    layout_for,
-    load_timeline,
-    read_instant,
-)
+from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, load_timeline, read_instant
 from hoodie.view.commit_cache import CommitCache, CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import slice_read
@@ -88,8 +78,8 @@ class TableView:
         Raises: TableNotFoundError, CorruptFileError.
         """
         config = read_table_config(state.store)
-        zone = TimelineZone(config.timezone.value)
-        layout = layout_for(config.version.value, config.timeline_path, zone=zone)
+        zone = config.timezone
+        layout = layout_for(config.version, config.timeline_path, zone=zone)
         return cls(state, config, layout, load_timeline(state.store, layout))
 
     @property
@@ -172,7 +162,7 @@ class TableView:
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
         """Files by partition path, from the metadata table if the table has one we read, else from storage."""
-        if self.config.version.value >= 8 and self.config.has_metadata_table:
+        if self.config.version.has_known_metadata_table and self.config.has_metadata_table:
             with self.state.lock:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)
@@ -197,7 +187,8 @@ class TableView:
 
     def has_partitioned_index(self) -> bool:
         """Whether the table has a record index with buckets of their own for each data partition."""
-        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+        version = self.config.version
+        if record_index.PARTITION not in self.config.metadata_partitions or not version.has_known_metadata_table:
             return False
         stored = self.config.raw.get(INDEX_TYPE_KEY, "").upper()
         if stored in ("RECORD_INDEX", "RECORD_LEVEL_INDEX"):
@@ -206,7 +197,8 @@ class TableView:
 
     def index_view(self) -> IndexView | None:
         """What of the global record index this view believes; None if the table has none."""
-        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+        version = self.config.version
+        if record_index.PARTITION not in self.config.metadata_partitions or not version.has_known_metadata_table:
             return None
         if self.has_partitioned_index():
             return None
@@ -240,7 +232,7 @@ class TableView:
         Raises: as `rules.table_merger`, on merge-on-read tables; as `schema`.
         """
         read = slice_read(self.config, with_meta_fields(self.schema().arrow))
-        return read if self.config.version.value >= 8 else replace(read, timeline=self._whole_timeline())
+        return replace(read, timeline=self._whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
         """File ids that completed replace commits took away, by partition path."""

@@ -12,12 +12,13 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
-from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
@@ -33,7 +34,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
     setup = _setup(call, data)
-    watch = Stopwatch()
+    watch = PhaseTimes(*WRITE_PHASES)
     exchange = _exchange(setup, sort)
     with stage_folder(setup.view.store) as folder, setup.begin(setup.write_action, WriteOperation.BULK_INSERT) as write:
         written = _write(setup, data, write, folder, exchange, watch)
@@ -52,7 +53,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     The old file groups stay readable by time travel until they are cleaned. Raises: as `bulk_insert`.
     """
     setup = _setup(call, data)
-    watch = Stopwatch()
+    watch = PhaseTimes(*WRITE_PHASES)
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     plan = RequestedReplaceMetadata().to_bytes()
     with stage_folder(setup.view.store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
@@ -80,7 +81,7 @@ def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
 
 
 def _write(
-    setup: WriteSetup, data: Dataset, write: WriteInstant, folder: str, exchange: Exchange | None, watch: Stopwatch
+    setup: WriteSetup, data: Dataset, write: WriteInstant, folder: str, exchange: Exchange | None, watch: PhaseTimes
 ) -> Written:
     preparation = setup.preparation()
     context = setup.context(

@@ -16,9 +16,10 @@ from hoodie.files.table_properties import create_table_config
 from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.format.table.table_config import TableConfig, TableType, TimelineTimezone
+from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
 from hoodie.index import RECORD_INDEXES, index_name, stored_index, table_index
@@ -120,7 +121,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             is_url_encoded=_URL_ENCODE.get(properties),
             has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
-            timezone=TimelineTimezone(_TIMEZONE.get(properties).upper()),
+            timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
             create_schema=arrow_to_avro(columns, table_name=name),
             extra={**extra, **index, **merging},
         )
@@ -179,7 +180,7 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"index={wanted.index!r} with a Python merger on a merge-on-read table: which records it deletes shows "
             "when logs are merged, long after the index was told; use index='simple' or 'global_simple'"
         )
-    if wanted.table_version != 9:
+    if wanted.table_version not in [version for version in TableVersion if version.is_written]:
         raise UnsupportedError(
             f"table_version={wanted.table_version}: this release creates version 9; versions 6 and 8 it reads"
         )
@@ -240,9 +241,7 @@ def _key_generator(name: str) -> KeyGeneratorType:
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
-    wrong = {key: value for key, value in properties.items() if not isinstance(value, str)}
-    if wrong:
-        raise InvalidConfigError(f"properties are texts, got {wrong}; write e.g. 'true' and '1024'")
+    check_texts("properties", properties)
     fixed = set(properties) & _SET_BY_ARGUMENTS
     if fixed:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")

@@ -8,10 +8,11 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
 from hoodie.write.bulk_insert import file_ids_of
 from hoodie.write.outcome import result_of
-from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
 
@@ -29,7 +30,7 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
         raise InvalidConfigError(
             f"no partitions {sorted(wanted - known)} in {setup.view.store.uri('')}; it has {sorted(known)[:10]}"
         )
-    watch = Stopwatch()
+    watch = PhaseTimes(*WRITE_PHASES)
     plan = RequestedReplaceMetadata().to_bytes()
     operation = WriteOperation.DELETE_PARTITION
     store = setup.view.store

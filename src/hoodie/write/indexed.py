@@ -9,13 +9,14 @@ from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Tagged, TagRequest
+from hoodie.progress import PhaseTimes
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_size import record_bytes
-from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage
 from hoodie.write.write_instant import WriteInstant
@@ -56,7 +57,7 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
 
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> WriteResult:
-    watch = Stopwatch()
+    watch = PhaseTimes(*WRITE_PHASES)
     is_indexed = operation is not WriteOperation.INSERT
     is_global = setup.index.is_global and is_indexed
     with stage_folder(setup.view.store) as folder:

@@ -10,10 +10,11 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
+from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
-from hoodie.write.result import Stopwatch, WriteResult
+from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
@@ -31,7 +32,7 @@ class Later:
 
 
 def compact_after(
-    setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: Stopwatch
+    setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
 ) -> Later:
     """Compact, or plan to, if that is due; and count what waits.
 
@@ -62,7 +63,7 @@ def compact_after(
 def result_of(
     write: WriteInstant,
     stats: Sequence[WriteStat],
-    watch: Stopwatch,
+    watch: PhaseTimes,
     *,
     moves: int = 0,
     look_up: LookUpCost | None = None,

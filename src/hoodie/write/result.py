@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from hoodie import progress
 from hoodie.index import LookUpCost
 from hoodie.services.result import ServiceResult
+
+WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
+"""The phases that every write tells the seconds of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,25 +66,3 @@ class WriteResult:
         rows = {**self.to_dict(), "seconds": ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items())}
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in rows.items())
         return f"<table>{cells}</table>"
-
-
-class Stopwatch:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._seconds: dict[str, float] = dict.fromkeys(("stage", "tag", "write", "index", "commit"), 0.0)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count the time of the body to a phase, and tell who listens that it began."""
-        started = time.perf_counter()
-        try:
-            with progress.phase(name):
-                yield
-        finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
-
-    def seconds(self) -> dict[str, float]:
-        """All phases and the total so far."""
-        return {**self._seconds, "total": time.perf_counter() - self._started}

@@ -21,7 +21,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
-from hoodie.format.table import table_keys
+from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
 from hoodie.index.record import EntryStage
@@ -34,8 +34,6 @@ from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
 from hoodie.write.write_instant import WriteInstant, write_instant
-
-_TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class WriteSetup:
         """
         view = TableView.load(call.state)
         check_writable(view)
-        check_texts(call)
+        check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
         index = index_of(view, effective)
@@ -206,17 +204,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
 
     Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
     """
-    fixed = [key for key in properties if key in _TABLE_KEYS or key == options.PYTHON_MERGER_KEY]
-    contradicting = [key for key in fixed if config.raw.get(key) != properties[key]]
-    times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
-    contradicting += [key for key in times if config.raw.get(key, properties[key]) != properties[key]]
-    if contradicting:
-        key = contradicting[0]
-        raise InvalidConfigError(
-            f"{key} is fixed when the table is created: it is {config.raw.get(key)!r}, this write asks for "
-            f"{properties[key]!r}; leave it out"
-        )
-    options.check_options(properties, also_known=(*_TABLE_KEYS, *times))
+    check_call_options(properties, config)
     for moves in (options.UPDATE_PARTITION_PATH, options.RECORD_UPDATE_PARTITION_PATH):
         if moves.get(properties, config.raw) != moves.get(config.raw):
             raise InvalidConfigError(
@@ -230,24 +218,13 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     return effective
 
 
-def check_texts(call: WriteCall) -> None:
-    """Refuse properties and extra metadata that are no texts: commits store texts.
-
-    Raises: InvalidConfigError.
-    """
-    for name, given in (("properties", call.properties), ("extra_metadata", call.extra_metadata)):
-        wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
-        if wrong:
-            raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
-
-
 def check_writable(view: TableView) -> None:
     """Refuse tables that need something this release does not write.
 
     Raises: UnsupportedError, saying what and who can.
     """
     config, where = view.config, view.store.uri("")
-    if config.version.value != 9:
+    if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never "
             "upgrades a table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"

@@ -73,6 +73,10 @@ def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
     assert (code, "no pending compaction 123" in error) == (1, True)
     code, _, error = run("compact", path, "--plan", "--strategy", "best")
     assert (code, "unknown compaction strategy" in error) == (1, True)
+    misspelt = ("--option", "hoodie.compaction.stratgy=day_based")
+    for command in (("compact", path, "--plan"), ("compact", path, "--run"), ("services", "run", path, "--compact")):
+        code, _, error = run(*command, *misspelt)
+        assert (code, "did you mean 'hoodie.compaction.strategy'" in error) == (1, True)
     code, _, error = run("services", "run", path)
     assert (code, "--compact" in error) == (2, True)
 

@@ -17,7 +17,6 @@ from hoodie.files import base_file
 from hoodie.files.merged_slice import SliceRead, deleted_keys, logged_keys, read_file_slice
 from hoodie.files.slices import latest_slices
 from hoodie.format.log.data_block import DataFormat
-from hoodie.format.log.log_block import rollback_block
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.merge import RecordMerger
@@ -27,6 +26,7 @@ from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import table_merger
 from hoodie.view.table_view import TableState, TableView
 from tests.support.logged_slices import SliceBuilder
+from tests.support.rollback_block import rollback_block
 
 EVENT = RecordMerger(MergeMode.EVENT_TIME_ORDERING, ("ts",))
 COMMIT = RecordMerger(MergeMode.COMMIT_TIME_ORDERING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.files.slices import FileSlice, file_groups, latest_slices
+from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
@@ -134,31 +134,6 @@ def test_logs_of_change_records_are_no_part_of_a_slice() -> None:
     assert found.log_files == ()
 
 
-def test_all_slices_of_each_file_group() -> None:
-    on = timeline(
-        instant(100), instant(150), instant(160), instant(170, completed=220), instant(200), instant(300), instant(310)
-    )
-    files = {
-        "p": {
-            **{base("f", time): 1 for time in (150, 200, 400)},
-            **{log("f", time): 1 for time in (100, 160, 170, 300, 400)},
-            log("f", 300, 2): 1,
-            log("g", 310): 1,
-            log("h", 400): 1,
-        }
-    }
-    first, second = file_groups(files, on)
-    assert (first.partition_path, first.file_id, second.file_id) == ("p", "f", "g")
-    found = [(slice_.base_instant_time, slice_.base_file is not None, logs_of(slice_)) for slice_ in first.slices]
-    assert found == [
-        ("100", False, ["100.1"]),
-        ("150", True, ["160.1"]),
-        ("200", True, ["170.1", "300.1", "300.2"]),
-    ]
-    assert [logs_of(slice_) for slice_ in second.slices] == [["310.1"]]
-    assert first.slices[-1] == latest_slices(files, on, {})[0]
-
-
 SIX = TableVersion.SIX
 
 
@@ -169,8 +144,6 @@ def test_version_6_log_files_name_the_slice_that_they_extend_whoever_wrote_them(
     assert (newest.base_instant_time, logs_of(newest)) == ("200", ["200.1"])
     (before,) = latest_slices(files, on, {}, as_of="199", version=SIX)
     assert (before.base_instant_time, logs_of(before)) == ("100", ["100.1", "100.2"])
-    (group,) = file_groups(files, on, version=SIX)
-    assert group.slices == (before, newest)
     # Whether the blocks of the pending writer count is for the scan to say.
     (opened,) = latest_slices({"p": {log("g", 150): 1}}, on, {}, version=SIX)
     assert (opened.base_file, logs_of(opened)) == (None, ["150.1"])

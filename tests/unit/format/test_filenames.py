@@ -14,9 +14,10 @@ from hoodie.format.filenames import (
     BaseFileName,
     IoType,
     LogFileName,
-    bucket_file_id,
+    instant_of_data_file,
     marker_name,
     new_file_id,
+    parse_data_file,
     parse_marker,
     write_token,
 )
@@ -129,13 +130,20 @@ def test_log_file_names_round_trip(file_id: str, instant: str, version: int, tok
     assert LogFileName.parse(str(name)) == name
 
 
+def test_data_files_are_base_and_log_files() -> None:
+    base, log = BaseFileName("a-0", "1-0-1", "20261121123441123"), LogFileName("a-0", "20261121123441124", 1)
+    assert (parse_data_file(base.name), parse_data_file(f"p/q=1/{log.name}")) == (base, log)
+    assert (instant_of_data_file(f"p/{base.name}"), instant_of_data_file(log.name)) == (
+        base.instant_time,
+        log.instant_time,
+    )
+    assert (parse_data_file(".hoodie_partition_metadata"), instant_of_data_file("p/notes.txt")) == (None, None)
+
+
 def test_file_ids() -> None:
     assert new_file_id(_UUID, 3) == "9eeba35d-145d-4fc1-89aa-54a3e8cea3b9-3"
-    assert bucket_file_id(7, _UUID) == "00000007-145d-4fc1-89aa-54a3e8cea3b9-0"
     with pytest.raises(ValueError, match="counts from 0"):
         new_file_id(_UUID, -1)
-    with pytest.raises(ValueError, match="8 digits"):
-        bucket_file_id(10**8, _UUID)
 
 
 @pytest.mark.parametrize("io_type", IoType)

@@ -81,7 +81,7 @@ def test_the_properties_are_those_of_the_jvm(in_memory: InMemory) -> None:
 def test_a_fresh_table_lists_nothing_and_takes_commits(fresh: FakeTable) -> None:
     ours = fresh.metadata_table()
     assert ours.listing(fresh.timeline) == {}
-    partition = "city=sf" if fresh.config.is_partitioned else ""
+    partition = "city=sf" if fresh.config.partition_fields else ""
     changes = FileChanges(added={partition: {"a.parquet": 5}})
     instant_time = fresh.clock.next_time(fresh.timeline)
     ours.commit(instant_time, changes, data_timeline=fresh.timeline, clock=fresh.clock)

@@ -16,11 +16,11 @@ from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files_partition import FileChanges
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
-from hoodie.metadata.services.compaction import DELTA_COMMITS_MAX
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable
+from tests.support.metadata_limits import DELTA_COMMITS_MAX
 from tests.unit.metadata.conftest import InMemory
 
 V8_AND_LATER = ["v8_cow", "v8_mor", "v9_cow", "v9_mor"]

@@ -8,12 +8,12 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.instants.archive import ArchivedInstant, ArchiveFileName
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import (
     Action,
     LayoutV2,
     TimelineArchive,
-    TimelineZone,
     archive_instants,
     create_completed,
     create_inflight,

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline import (
     Action,
     Instant,
     InstantClock,
     State,
     Timeline,
-    TimelineZone,
     instant_time_of_ms,
     parse_instant_time,
     to_instant_time,

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, Layout, LayoutV1, LayoutV2, State, TimelineZone, layout_for
+from hoodie.timeline import Action, Instant, Layout, LayoutV1, LayoutV2, State, layout_for
 
 T = "20261121123441258"
 C = "20261121123443000"
@@ -125,5 +126,5 @@ def test_layout_of_a_table_version() -> None:
     assert isinstance(layout_for(8), LayoutV2)
     assert isinstance(layout_for(9), LayoutV2)
     for version in (5, 7, 10):
-        with pytest.raises(UnsupportedError, match=f"table version {version}"):
+        with pytest.raises(UnsupportedError, match=f"table version .* found {version}"):
             layout_for(version)

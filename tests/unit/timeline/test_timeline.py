@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FaultStore, LocalStore, MemoryStore, Store
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineZone, layout_for, load_timeline, read_instant
+from hoodie.timeline import Action, Instant, State, Timeline, layout_for, load_timeline, read_instant
 
 METADATA = ".hoodie/metadata/.hoodie"
 V1, V2 = layout_for(6), layout_for(9)

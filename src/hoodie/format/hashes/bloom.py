@@ -21,7 +21,6 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hashes.murmur import chained_hashes
 
 FOOTER_KEY: Final = "org.apache.hudi.bloomfilter"
-OLD_FOOTER_KEY: Final = "com.uber.hoodie.bloomfilter"
 TYPE_FOOTER_KEY: Final = "hoodie_bloom_filter_type_code"
 MIN_KEY_FOOTER_KEY: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER_KEY: Final = "hoodie_max_record_key"

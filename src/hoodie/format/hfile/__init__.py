@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoodie.format.hfile.codec import Compression
 from hoodie.format.hfile.reader import HFileReader
-from hoodie.format.hfile.source import ByteSource, WindowSource
+from hoodie.format.hfile.source import ByteSource
 from hoodie.format.hfile.writer import hfile_to_bytes
 
-__all__ = ["ByteSource", "Compression", "HFileReader", "WindowSource", "hfile_to_bytes"]
+__all__ = ["ByteSource", "Compression", "HFileReader", "hfile_to_bytes"]

@@ -34,11 +34,6 @@ class BlockReader:
         """The block at the beginning of `view`, which stands at offset `start` of the file."""
         return read_block(view, start=start, magics=magics, codec=self.codec, path=self.path)
 
-    def read_one(self, start: int, size_bytes: int, magic: bytes) -> Block:
-        """The block that fills `size_bytes` from `start` on."""
-        view = read_exactly(self.source, start, size_bytes, path=self.path)
-        return self._fill(view, start, start + size_bytes, (magic,))
-
     def read(self, level: IndexLevel, magics: tuple[bytes, ...]) -> Iterator[Block]:
         """The blocks of an index level one after the other; each must be as long as the index says."""
         starts, ends = level.offsets.tolist(), (level.offsets + level.size_bytes).tolist()

@@ -19,11 +19,6 @@ MVCC_MAX = "MAX_MEMSTORE_TS_KEY"
 CREATED = "hfile.CREATE_TIME_TS"
 """Java's writers tell when they wrote a file; ours does not, so that the same entries give the same bytes."""
 SCHEMA = "schema"
-MIN_RECORD_KEY = "minRecordKey"
-MAX_RECORD_KEY = "maxRecordKey"
-BLOOM_TYPE = "bloomFilterTypeCode"
-
-BLOOM_META_BLOCK = "bloomFilter"
 
 
 def parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Read an HFile: all entries, or those of given keys, prefixes and ranges, as Arrow columns (format/metadata.md §1)."""
+"""Read an HFile: all entries, or those of given keys and ranges, as Arrow columns (format/metadata.md §1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX, META
+from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX
 from hoodie.format.hfile.blocks import BlockReader
 from hoodie.format.hfile.entries import Entries
 from hoodie.format.hfile.file_info import CREATED, LAST_KEY, parse_file_info
@@ -77,7 +77,8 @@ class HFileReader:
             limit=start,
             path=path,
         )
-        self._meta_index = parse_root_index(meta, trailer.meta_index_count, is_only_level=True, path=path)
+        # Nothing is read by it, but damage in it is found.
+        parse_root_index(meta, trailer.meta_index_count, is_only_level=True, path=path)
         wrong = trailer.check(
             file_info_start=info.start,
             file_info_end=info.end,
@@ -100,13 +101,6 @@ class HFileReader:
     def block_count(self) -> int:
         """Number of data blocks. Reads the inner levels of the index, if there are any."""
         return len(self._index.all())
-
-    def meta_block(self, name: str) -> bytes | None:
-        """Content of a meta block (`bloomFilter`), or None if the file has none of that name."""
-        for entry in self._meta_index:
-            if entry.key == name.encode():
-                return bytes(self._blocks.read_one(entry.offset, entry.size_bytes, META).payload)
-        return None
 
     def entries(self) -> Columns:
         """All keys and their values, ascending by key bytes. Memory: the columns twice."""
@@ -185,11 +179,6 @@ class HFileReader:
             return values
         found = found if places is None else found[places]
         return values.take(pa.array(found, mask=found < 0))
-
-    def get_prefix(self, prefix: bytes) -> Columns:
-        """Keys that start with `prefix`, and their values, ascending."""
-        bare = prefix.rstrip(b"\xff")
-        return self.get_range(prefix, bare[:-1] + bytes((bare[-1] + 1,)) if bare else None)
 
     def get_range(self, start: bytes = b"", stop: bytes | None = None) -> Columns:
         """Keys in `[start, stop)` and their values, ascending by key bytes; `stop=None` means to the end."""

@@ -1,4 +1,4 @@
-"""Where the bytes of an HFile come from: a buffer in memory, or ranges of something larger (an object, a log file).
+"""Where the bytes of an HFile come from: a buffer in memory, or ranges of something larger (an object).
 
 A reader asks for the trailer, the index and the data blocks that it needs, and for nothing else.
 """
@@ -37,26 +37,6 @@ class BufferSource:
     def read(self, offset: int, length: int) -> memoryview:
         """Bytes `[offset, offset + length)`."""
         return self._view[offset : offset + length]
-
-
-class WindowSource:
-    """Bytes `[start, start + size)` of another source: an HFile inside a log file, read where it lies."""
-
-    def __init__(self, outer: ByteSource, start: int, size: int) -> None:
-        if start < 0 or size < 0 or start + size > outer.size:
-            raise ValueError(f"[{start}, {start + size}) is no range of {outer.size} bytes")
-        self._outer = outer
-        self._start = start
-        self._size = size
-
-    @property
-    def size(self) -> int:
-        """Number of bytes."""
-        return self._size
-
-    def read(self, offset: int, length: int) -> bytes | memoryview:
-        """Bytes `[offset, offset + length)`, counted from the window's start."""
-        return self._outer.read(self._start + offset, length)
 
 
 def open_source(content: Any) -> ByteSource:

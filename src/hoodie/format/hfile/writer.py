@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.format.hfile import file_info as info
-from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, META, block_parts, block_to_bytes
+from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, block_parts, block_to_bytes
 from hoodie.format.hfile.codec import Compression
 from hoodie.format.hfile.entries import KEY_SUFFIX, entries_to_bytes, entry_bounds
 from hoodie.format.hfile.index import IndexEntry
@@ -34,15 +33,12 @@ def hfile_to_bytes(
     schema_json: str,
     codec: Compression = Compression.GZIP,
     file_info: Mapping[str, bytes] | None = None,
-    bloom: BloomFilter | None = None,
-    key_range: bool = False,
 ) -> bytes:
     """Encode keys (string or binary) and values (binary) as a whole HFile.
 
     Keys must ascend strictly by their UTF-8 bytes; an entry greater than 64 KiB gets a block of its own. Nulls are
-    not allowed. `file_info` adds pairs; `bloom` (over the same keys) becomes the meta block that Hudi's base files
-    have, and `key_range` the first and last key in the file info. The same input gives the same bytes, on machines
-    of one kind and with one version of the compression library.
+    not allowed. `file_info` adds pairs. The same input gives the same bytes, on machines of one kind and with one
+    version of the compression library.
 
     Memory: the file twice, and without a codec the entries once more.
 
@@ -61,22 +57,13 @@ def hfile_to_bytes(
         index.append(IndexEntry(position, size_bytes, _full_key(keys[first].as_py())))
         parts += block
         position += size_bytes
-    metas: list[IndexEntry] = []
     pairs = _pairs(keys, values, bounds, schema_json) | dict(file_info or {})
-    if key_range:
-        ends = (keys[0].as_py(), keys[-1].as_py()) if len(keys) else (b"", b"")
-        pairs |= {info.MIN_RECORD_KEY: ends[0], info.MAX_RECORD_KEY: ends[1]}
-    if bloom is not None:
-        pairs[info.BLOOM_TYPE] = bloom.filter_type.value.encode()
-        parts.append(block_to_bytes(META, bloom.to_base64().encode(), codec=codec))
-        metas.append(IndexEntry(position, len(parts[-1]), info.BLOOM_META_BLOCK.encode()))
-        position += len(parts[-1])
-    parts += _load_on_open(index, metas, pairs, codec=codec)
+    parts += _load_on_open(index, pairs, codec=codec)
     trailer = Trailer(
         load_on_open_offset=position,
         data_index_count=len(index),
         entry_count=len(keys),
-        meta_index_count=len(metas),
+        meta_index_count=0,
         codec=codec,
         file_info_offset=position + len(parts[-3]) + len(parts[-2]),
         index_bytes=int(bounds[-1]),
@@ -114,13 +101,11 @@ def _ranges(bounds: Int64Array, bytes_max: int) -> Iterator[tuple[int, int]]:
         first = stop
 
 
-def _load_on_open(
-    index: list[IndexEntry], metas: list[IndexEntry], pairs: Mapping[str, bytes], *, codec: Compression
-) -> list[bytes]:
-    """The three blocks that a reader wants at once: data index, meta index (even if empty), file info."""
+def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec: Compression) -> list[bytes]:
+    """The three blocks that a reader wants at once: data index, meta index (always empty), file info."""
     return [
         block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
-        block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in metas), codec=codec),
+        block_to_bytes(INDEX, b"", codec=codec),
         block_to_bytes(FILE_INFO, info.file_info_to_bytes(pairs), codec=codec),
     ]
 

@@ -49,7 +49,7 @@ _BRANCHES: Mapping[str, tuple[int, Any, pa.DataType]] = {
     "TimeMicrosWrapper": (10, {"type": "long", "logicalType": "time-micros"}, pa.time64("us")),
     "TimestampMicrosWrapper": (11, {"type": "long", "logicalType": "timestamp-micros"}, pa.timestamp("us", tz="UTC")),
 }
-_BRANCH_OF_INDEX = {index: (name, arrow) for name, (index, _, arrow) in _BRANCHES.items()}
+
 _ARRAY_BRANCH = "ArrayWrapper"
 
 

@@ -100,18 +100,6 @@ _BLOCK_TYPES = frozenset(BlockType)
 _HEADER_KEYS = frozenset(HeaderKey)
 
 
-def rollback_block(*, instant_time: str, target_instant_time: str) -> LogBlock:
-    """Make the command that takes back the earlier blocks of an instant (table version 6)."""
-    return LogBlock(
-        block_type=BlockType.COMMAND,
-        headers={
-            HeaderKey.INSTANT_TIME: instant_time,
-            HeaderKey.TARGET_INSTANT_TIME: target_instant_time,
-            HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
-        },
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPlace:
     """A block whose content was not read: where it lies in its file, and its headers. Otherwise as `LogBlock`."""

@@ -47,7 +47,7 @@ class BaseFileFormat(StrEnum):
         return self.value.lower()
 
 
-class TimelineTimezone(StrEnum):
+class TimelineZone(StrEnum):
     """Zone in which instant times are written; LOCAL is the zone of the writer. On disk: do not change."""
 
     LOCAL = "LOCAL"
@@ -94,7 +94,7 @@ class TableConfig:
     merge_strategy_id: str | None
     payload_class: str | None
     legacy_payload_class: str | None
-    timezone: TimelineTimezone
+    timezone: TimelineZone
     timeline_path: str
     """Relative to `.hoodie`; ignored on version 6."""
     history_path: str
@@ -166,7 +166,7 @@ class TableConfig:
             merge_strategy_id=merge_strategy_id(raw),
             payload_class=raw.get(keys.PAYLOAD_CLASS) or None,
             legacy_payload_class=raw.get(keys.LEGACY_PAYLOAD_CLASS) or None,
-            timezone=values.choice(keys.TIMEZONE, TimelineTimezone, TimelineTimezone.LOCAL),
+            timezone=values.choice(keys.TIMEZONE, TimelineZone, TimelineZone.LOCAL),
             timeline_path=raw.get(keys.TIMELINE_PATH) or "timeline",
             history_path=raw.get(keys.HISTORY_PATH) or "history",
             archive_folder=raw.get(keys.ARCHIVE_FOLDER) or "archived",
@@ -188,11 +188,6 @@ class TableConfig:
     def partial_update_mode(self) -> PartialUpdateMode | None:
         """How single fields are taken over from the losing record; None: not at all."""
         return self.merge_rule.partial_update_mode
-
-    @property
-    def is_partitioned(self) -> bool:
-        """Whether data files lie below partition folders."""
-        return bool(self.partition_fields)
 
     @property
     def has_metadata_table(self) -> bool:

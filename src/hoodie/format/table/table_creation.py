@@ -13,7 +13,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.merge_config import METADATA_PAYLOAD_CLASS, PAYLOAD_STRATEGY_ID, MergeMode, merge_properties
 from hoodie.format.table.properties import table_checksum
-from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineTimezone
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineZone
 from hoodie.format.table.versions import TableVersion
 
 _HIVE = "org.apache.hudi.hive."
@@ -52,7 +52,7 @@ class NewTable:
     is_cdc_enabled: bool = False
     cdc_logging_mode: str | None = None
     create_schema: str | None = None
-    timezone: TimelineTimezone = TimelineTimezone.LOCAL
+    timezone: TimelineZone = TimelineZone.LOCAL
     archive_folder: str = "history"
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -78,19 +78,24 @@ class TableVersion(IntEnum):
         return self is not TableVersion.SIX
 
     @property
-    def has_clustering_action(self) -> bool:
-        """Whether pending clustering is a `clustering` instant (`replacecommit` otherwise)."""
+    def names_single_complex_key(self) -> bool:
+        """Whether a COMPLEX key of one field is always `field:value`; else the writer's release decides."""
+        return self is TableVersion.NINE
+
+    @property
+    def is_written(self) -> bool:
+        """Whether this release creates tables of this version, and writes to them."""
+        return self is TableVersion.NINE
+
+    @property
+    def can_be_rolled_back(self) -> bool:
+        """Whether this release takes back failed writes: in version 6 a log file may hold blocks of other writes."""
         return self is not TableVersion.SIX
 
     @property
-    def prefixes_single_complex_key(self) -> bool | None:
-        """Whether a COMPLEX key of one field is `field:value`; None where it depends on the writer's release."""
-        return True if self is TableVersion.NINE else None
-
-    @property
-    def index_version(self) -> str:
-        """Version of column and partition statistics in the index definitions."""
-        return "V1" if self is TableVersion.SIX else "V2"
+    def has_known_metadata_table(self) -> bool:
+        """Whether this release reads and writes its metadata table."""
+        return self is not TableVersion.SIX
 
 
 _KNOWN = frozenset(int(version) for version in TableVersion)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index.buckets import RecordIndexState, list_buckets
@@ -117,7 +117,7 @@ class IndexView:
 
     def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
         """When the instants completed that built the index; one that nobody knows counts as just now."""
-        parsed = [_base_of(info) or LogFileName.parse(info.name) for info in infos.values()]
+        parsed = [parse_data_file(path) for path in infos]
         times = {found.instant_time for found in parsed if found is not None}
         initial = {time for time in times if fills_a_partition(time)}
         known = {time: timeline.completion_time_of(time) for time in initial}
@@ -133,7 +133,7 @@ class IndexView:
     ) -> None:
         """Refuse slices of which files may be gone: each must have its base file, or begin where the index began."""
         was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
-        of_all = {found.file_id for info in infos.values() if (found := _base_of(info) or LogFileName.parse(info.name))}
+        of_all = {found.file_id for path in infos if (found := parse_data_file(path))}
         is_whole = all(_begins(bucket.file_slice) for bucket in state.buckets)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
         if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.buckets):

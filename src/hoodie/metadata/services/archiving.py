@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.services.limits import ServiceLimits
@@ -43,7 +43,9 @@ def archive_if_due(context: ServiceContext) -> bool:
         return False
     folder = context.folder
     files = [info for partition in context.kinds for info in folder.store.list(partition_folder(partition))]
-    to_archive = instants_to_archive(context, commits, {time for info in files if (time := _instant_of(info))})
+    to_archive = instants_to_archive(
+        context, commits, {time for info in files if (time := instant_of_data_file(info.path))}
+    )
     if not to_archive:
         return False
     beside = [
@@ -117,12 +119,6 @@ def _delete_orphans(context: ServiceContext, files: Sequence[FileInfo], archived
     start = next(instant.requested_time for instant in commits if instant not in gone)
     known = {instant.requested_time for instant in context.metadata_timeline}
     for info in files:
-        time = _instant_of(info)
+        time = instant_of_data_file(info.path)
         if time is not None and commits[0].requested_time < time < start and time not in known:
             context.folder.store.delete(info.path)
-
-
-def _instant_of(info: FileInfo) -> str | None:
-    """Requested time of the instant that wrote a base or log file."""
-    parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-    return None if parsed is None else parsed.instant_time

@@ -19,12 +19,9 @@ from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.slice_reader import SliceReader, believed, slices_of
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
-
-DELTA_COMMITS_MAX = ServiceLimits().delta_commits_to_compact
 
 
 @dataclass(frozen=True, slots=True)

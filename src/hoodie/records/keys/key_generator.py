@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, UnsupportedError
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.java_text import java_text
 from hoodie.records.keys.partition_path import component_texts, join_components, partition_component
 from hoodie.records.keys.record_keys import column_of, record_keys
@@ -30,7 +31,6 @@ _WRAPPERS: Final = frozenset(
         KeyGeneratorType.SPARK_SQL_MERGE_INTO,
     }
 )
-_FIRST_VERSION_WITH_ONE_ENCODING: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def key_generator_for(
     hive_style: bool = False,
     url_encode: bool = False,
     slash_separated_dates: bool = False,
-    table_version: int = 9,
+    table_version: TableVersion = TableVersion.NINE,
     timestamp_options: Mapping[str, str] | None = None,
     bare_single_complex_key: bool | None = None,
 ) -> KeyGenerator:
@@ -200,16 +200,16 @@ def _field_types(kind: KeyGeneratorType, partitions: tuple[str, ...], given: Seq
     return types
 
 
-def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], table_version: int, bare: bool | None) -> bool:
+def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVersion, bare: bool | None) -> bool:
     if len(keys) != 1:
         return True
     if kind not in (KeyGeneratorType.COMPLEX, KeyGeneratorType.GLOBAL_DELETE):
         return False
-    if kind == KeyGeneratorType.GLOBAL_DELETE or table_version >= _FIRST_VERSION_WITH_ONE_ENCODING:
+    if kind == KeyGeneratorType.GLOBAL_DELETE or version.names_single_complex_key:
         return True
     if bare is None:
         raise InvalidConfigError(
-            f"tables of version {table_version} with COMPLEX keys of one field hold keys as `v` or as `{keys[0]}:v`, "
+            f"tables of version {version} with COMPLEX keys of one field hold keys as `v` or as `{keys[0]}:v`, "
             f"by the release that wrote them: look at _hoodie_record_key, then set {_NEW_ENCODING}=true for `v`, "
             f"false for `{keys[0]}:v`"
         )

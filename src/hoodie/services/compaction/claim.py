@@ -21,7 +21,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.coordination import Claim, Coordinator
 from hoodie.timeline import (
@@ -240,9 +240,5 @@ def _idle_ms(view: TableView, instant: Instant) -> int:
 
 
 def _files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
-    found = []
-    for info in view.store.list(partition_path):
-        name = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-        if name is not None and name.instant_time == instant_time:
-            found.append(join_path(partition_path, info.name))
-    return found
+    names = (info.name for info in view.store.list(partition_path))
+    return [join_path(partition_path, name) for name in names if instant_of_data_file(name) == instant_time]

@@ -18,6 +18,7 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
 from hoodie.engine import TaskContext
 from hoodie.files.compaction_operation import operation_of
+from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.logs.log_records import EntryReader
 from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
@@ -29,9 +30,8 @@ from hoodie.format.filenames import IoType, LogFileName, write_token
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan, CompactionStrategy
 from hoodie.format.log.data_block import DataFormat, data_block
-from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
-from hoodie.records.change import KIND, RECORD_KEY
+from hoodie.format.log.log_block import HeaderKey, LogBlock
+from hoodie.records.change import KIND
 from hoodie.records.merging.fold import EntryKind, LogFold
 from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
@@ -190,29 +190,14 @@ class CompactLogs:
                 )
             )
         if deletes.num_rows:
-            keys = deletes[RECORD_KEY].combine_chunks()
-            paths = pa.repeat(pa.scalar(task.partition_path, pa.string()), len(keys))
-            own = {HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema, **headers}
-            found += [
-                LogBlock(block_type=BlockType.DELETE, headers=own, content=part.to_bytes())
-                for part in DeleteRecords(keys, paths, self._ordering(deletes)).unmixed()
-            ]
+            found += delete_blocks(
+                deletes,
+                np.asarray(deletes[KIND].combine_chunks()) != EntryKind.DELETE,
+                partition_path=task.partition_path,
+                ordering_columns=self.read.merger.ordering_columns,
+                headers={HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema, **headers},
+            )
         return found
-
-    def _ordering(self, deletes: pa.Table) -> pa.Array:
-        """Ordering values of deletes; null where none counts."""
-        fields = self.read.merger.ordering_columns
-        in_order = np.asarray(deletes[KIND].combine_chunks()) != EntryKind.DELETE
-        if not fields or not in_order.any():
-            return pa.nulls(deletes.num_rows, pa.int32())
-        columns = [deletes[name].combine_chunks() for name in fields]
-        ordering = (
-            columns[0]
-            if len(fields) == 1
-            else pa.StructArray.from_arrays(columns, [f"f{n}" for n in range(len(fields))])
-        )
-        places = pa.array(np.arange(deletes.num_rows), mask=~in_order)
-        return ordering.take(places)
 
 
 def _split(entries: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -21,14 +21,16 @@ from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.log.data_block import log_schema
+from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.services.context import EngineFor
+from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.claim import ClaimedPlan, RunState, claim_plan, pending_plans, runner_of
 from hoodie.services.compaction.coordination import Coordinator, TableCoordinator
 from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.services.compaction.schedule import check_compactable, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
 from hoodie.view.table_view import TableState, TableView
@@ -48,6 +50,10 @@ class CompactionCall:
     properties: Mapping[str, str] = field(default_factory=dict)
     coordinator: Coordinator = field(default_factory=TableCoordinator)
 
+    def __post_init__(self) -> None:
+        """Raises: InvalidConfigError for an unknown option, or a value that does not parse."""
+        check_call_options(self.properties)
+
 
 def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
     """Carry out the pending (log) compaction of that instant, by default the oldest that nobody carries out.
@@ -57,6 +63,7 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
 
     Raises:
         UnsupportedError: a table that this release does not compact.
+        InvalidConfigError: a table property among the options.
         InstantNotFoundError: no compaction of that instant is pending.
         CommitConflictError: another compactor carries it out, or took it over.
     """
@@ -141,6 +148,7 @@ def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> Ser
 
 def _checked(call: CompactionCall) -> TableView:
     view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     check_compactable(view)
     check_no_exclusive_service(view)
     return view

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from hoodie import config as options
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import finish_update
+from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
@@ -38,13 +39,13 @@ def schedule_compaction(
 
     Raises:
         UnsupportedError: the table is not merge-on-read, or of a kind that this release does not write.
-        InvalidConfigError: no such strategy; extra metadata that is no text.
+        InvalidConfigError: no such strategy; an unknown option; a table property; extra metadata that is no text.
         LockTimeoutError: another writer held the table's lock too long.
     """
     extra = dict(extra_metadata or {})
-    if not all(isinstance(text, str) for pair in extra.items() for text in pair):
-        raise InvalidConfigError(f"extra_metadata are texts, got {extra}; write e.g. 'true' and '1024'")
+    check_texts("extra_metadata", extra)
     view = TableView.load(state)
+    check_call_options(properties or {}, view.config)
     check_compactable(view)
     effective = {**view.config.raw, **(properties or {})}
     chosen = strategy_named(strategy or options.COMPACTION_STRATEGY.get(effective))
@@ -72,7 +73,7 @@ def check_compactable(view: TableView) -> None:
     config, where = view.config, view.store.uri("")
     if config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"{where} is a copy-on-write table: it has no log files, and nothing to compact")
-    if config.version.value != 9:
+    if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades "
             "a table unasked: compact it with its own engine, or let Hudi 1.1 or later upgrade it to 9"

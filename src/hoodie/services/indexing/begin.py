@@ -88,7 +88,7 @@ def check_buildable(view: TableView) -> None:
     Raises: UnsupportedError.
     """
     config, where = view.config, view.store.uri("")
-    if config.version.value < 8:
+    if not config.version.has_known_metadata_table:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}: this release writes metadata tables of versions 8 and "
             "9 only, and never upgrades a table unasked; build the index with JVM Hudi, or let Hudi 1.1 or later "

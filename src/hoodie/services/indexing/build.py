@@ -22,10 +22,11 @@ from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.record.build_plan import IndexBuild
 from hoodie.metadata.services.context import EngineFor, local_engine
+from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.begin import begin_build
 from hoodie.services.indexing.files import IndexFiles
 from hoodie.services.indexing.switch import SwitchOn, cancel, is_switched_on
-from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, State, TableLock
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.timeline.owner import Owner

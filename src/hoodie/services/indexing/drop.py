@@ -10,8 +10,9 @@ from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.initialise import drop_partitions
 from hoodie.metadata.record_index.buckets import list_buckets
 from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
-from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.services.result import ServiceResult
 from hoodie.timeline import TableLock, is_live
 from hoodie.view.table_view import TableState, TableView
 
@@ -30,7 +31,7 @@ def drop_record_index(state: TableState) -> ServiceResult:
     with TableLock(state.store), times.phase("drop"):
         leftovers = Leftovers.find(state.store)
         view = TableView.load(state)
-        if view.config.version.value < 8:
+        if not view.config.version.has_known_metadata_table:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
                 "index with JVM Hudi"

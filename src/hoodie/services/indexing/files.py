@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.record_location import RecordLocation
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record.bucket_files import WrittenBucket, count_entries, write_base_files, write_bucket_logs
 from hoodie.index.record.build_plan import IndexBuild
 from hoodie.index.record.differences import FileGroupChange, changes_between, stage_changes
@@ -21,7 +22,7 @@ from hoodie.metadata.record_index.partition import FILE_ID_PREFIX
 from hoodie.metadata.services.context import EngineFor
 from hoodie.services.indexing.sizing import rows_of_slices
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineZone, parse_instant_time
+from hoodie.timeline import Action, Instant, State, Timeline, parse_instant_time
 from hoodie.view.table_view import TableState, TableView
 
 _EXAMPLES_MAX = 5
@@ -140,8 +141,7 @@ class IndexFiles:
         """Base and log files of this build, by path."""
         own: dict[str, FileInfo] = {}
         for path, info in list_buckets(self._state.store).items():
-            parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
-            if parsed is not None and parsed.instant_time == self.build.build_time:
+            if instant_of_data_file(path) == self.build.build_time:
                 own[path] = info
         return own
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import config as options
-from hoodie.config import Option
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import open_parquet
@@ -23,14 +22,6 @@ BUCKETS_MAX = 10_000
 _FILES_PER_TASK = 64
 _FOOTER_BYTES = 64 * 1024
 
-GROWTH_FACTOR = Option(
-    "hoodie.metadata.record.index.growth.factor",
-    2.0,
-    float,
-    "0.14",
-    "By how much a table is expected to grow while its record index keeps its number of buckets.",
-)
-
 
 def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None = None) -> int:
     """The number of buckets for so many keys: as asked for, else for a million keys each, after growth.
@@ -45,7 +36,7 @@ def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None 
             raise InvalidConfigError(f"buckets={asked!r}: expected a number from 1 to {BUCKETS_MAX:,}")
         return asked
     least, most = options.RECORD_INDEX_BUCKETS_MIN.get(properties), options.RECORD_INDEX_BUCKETS_MAX.get(properties)
-    wanted = math.ceil(rows * GROWTH_FACTOR.get(properties) / KEYS_PER_BUCKET)
+    wanted = math.ceil(rows * options.RECORD_INDEX_GROWTH_FACTOR.get(properties) / KEYS_PER_BUCKET)
     return min(max(wanted, least), most, BUCKETS_MAX)
 
 

@@ -15,7 +15,7 @@ from hoodie import config as options
 from hoodie.commit.pending import PendingInstant
 from hoodie.errors import CommitConflictError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
+from hoodie.format.filenames import PARTITION_METADATA_NAME, instant_of_data_file
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
@@ -135,7 +135,7 @@ def cancel(view: TableView, build: IndexBuild) -> None:
 
 def files_of(view: TableView, build: IndexBuild) -> list[str]:
     """Paths of the base and log files that a build wrote."""
-    return [path for path in list_buckets(view.store) if _instant_of(path) == build.build_time]
+    return [path for path in list_buckets(view.store) if instant_of_data_file(path) == build.build_time]
 
 
 def on_properties(config: TableConfig) -> dict[str, str | None]:
@@ -215,7 +215,7 @@ def _check_no_pending_service(folder: MetadataFolder) -> None:
 def _delete_others(view: TableView, build: IndexBuild) -> None:
     """Delete the files of the buckets before, also what writers prepared for them that are still at work."""
     for path in list_buckets(view.store):
-        instant_time = _instant_of(path)
+        instant_time = instant_of_data_file(path)
         if instant_time is not None and instant_time != build.build_time:
             view.store.delete(path)
 
@@ -226,9 +226,3 @@ def _ensure_partition(view: TableView, build: IndexBuild) -> None:
     if view.store.head(path) is None:
         metadata = PartitionMetadata(commit_time=build.build_time, partition_depth=1)
         view.store.create(path, metadata.to_bytes(datetime.now(UTC)))
-
-
-def _instant_of(path: str) -> str | None:
-    name = path.rpartition("/")[2]
-    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-    return None if parsed is None else parsed.instant_time

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hoodie.commit.rollback import roll_back
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
+from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.rollback import roll_back_compaction
-from hoodie.services.result import PhaseTimes, ServiceResult
+from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, Instant, TableLock
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.table_view import TableState, TableView

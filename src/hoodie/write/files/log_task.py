@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import deleted_keys, read_file_slice
@@ -25,8 +26,7 @@ from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.filenames import IoType, LogFileName
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.log.data_block import data_block
-from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.log.log_block import HeaderKey
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
@@ -123,11 +123,13 @@ class _Append:
             return
         gone = pa.concat_tables(self._deletes).combine_chunks()
         self.deleted += gone.num_rows
-        keys = gone[RECORD_KEY].combine_chunks()
-        # Not the path of the row: it may be that of another partition, to which the record moves.
-        paths = pa.repeat(pa.scalar(self.file_slice.partition_path, pa.string()), len(keys))
-        for part in DeleteRecords(keys, paths, self._ordering(gone)).unmixed():
-            block = LogBlock(block_type=BlockType.DELETE, headers=self._headers, content=part.to_bytes())
+        for block in delete_blocks(
+            gone,
+            np.asarray(gone[KIND].combine_chunks()) == Kind.DELETE_IN_ORDER,
+            partition_path=self.file_slice.partition_path,
+            ordering_columns=self.context.merger.ordering_columns,
+            headers=self._headers,
+        ):
             self._open().write(block)
 
     def stats(self) -> Iterator[WriteStat]:
@@ -244,15 +246,3 @@ class _Append:
             self._deleted_before = deleted_keys(self.store, self.file_slice, self.options.read)
         found = np.asarray(pc.is_in(rows[RECORD_KEY].combine_chunks(), value_set=self._deleted_before))
         return found if found.any() else None
-
-    def _ordering(self, gone: pa.Table) -> pa.Array:
-        """Ordering values of the deletes; null for those that win whatever the stored one is."""
-        fields = self.context.merger.ordering_columns
-        in_order = pc.equal(gone[KIND], int(Kind.DELETE_IN_ORDER)).combine_chunks()
-        if not fields or not pc.any(in_order).as_py():
-            return pa.nulls(gone.num_rows, pa.int32())
-        columns = [gone[name].combine_chunks() for name in fields]
-        if len(columns) == 1:
-            return pc.if_else(in_order, columns[0], pa.scalar(None, columns[0].type))
-        names = [f"f{number}" for number in range(len(columns))]
-        return pa.StructArray.from_arrays(columns, names, mask=pc.invert(in_order))

@@ -11,9 +11,10 @@ from hoodie.files.logs import log_scan
 from hoodie.files.logs.log_scan import ScanRule, merge_order, scan_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, rollback_block
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline
+from tests.support.rollback_block import rollback_block
 
 
 def block(instant_time: str, *, content: bytes = b"rows", replaces: str = "", filler: str = "") -> bytes:

@@ -36,9 +36,8 @@ def read_everything(data: bytes) -> None:
     reader = HFileReader(data, path="damaged.hfile")
     reader.entries()
     reader.get_many(KEYS[::500])
-    reader.get_prefix(b"key-1")
+    reader.get_range(b"key-1", b"key-2")
     reader.get_range(b"key-0100", b"key-0200")
-    reader.meta_block("bloomFilter")
 
 
 def expect_no_other_error(data: bytes) -> None:
@@ -129,16 +128,16 @@ def test_a_gzip_member_with_a_wrong_checksum_is_refused() -> None:
         read_everything(bytes(data))
 
 
-def content_of(data: bytes) -> tuple[list[bytes], list[bytes], dict[str, bytes], bytes | None]:
+def content_of(data: bytes) -> tuple[list[bytes], list[bytes], dict[str, bytes]]:
     reader = HFileReader(data, path="damaged.hfile")
     keys, values = reader.entries()
-    return keys.to_pylist(), values.to_pylist(), dict(reader.file_info), reader.meta_block("bloomFilter")
+    return keys.to_pylist(), values.to_pylist(), dict(reader.file_info)
 
 
 SMALL_KEYS = pa.array([f"key-{number:02d}" for number in range(4)])
 SMALL_VALUES = pa.array([b"value-%d" % number for number in range(4)])
 SMALL = {
-    "gzip": hfile_to_bytes(SMALL_KEYS, SMALL_VALUES, schema_json='{"a":1}', key_range=True),
+    "gzip": hfile_to_bytes(SMALL_KEYS, SMALL_VALUES, schema_json='{"a":1}'),
     "crc32c": (GOLDEN / "hbase-generated.hfile").read_bytes(),
     "none": hfile_to_bytes(SMALL_KEYS, SMALL_VALUES, schema_json='{"a":1}', codec=Compression.NONE),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import random
 from pathlib import Path
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes, varint_to_bytes
 
@@ -68,7 +66,7 @@ def test_an_empty_file_is_a_file(codec: Compression) -> None:
     reader = written({}, codec)
     assert (len(reader), reader.block_count, rows_in(reader)) == (0, 0, [])
     assert reader.get_many(pa.array(["a"])).to_pylist() == [None]
-    assert reader.get_prefix(b"a")[0].to_pylist() == []
+    assert reader.get_range(b"a")[0].to_pylist() == []
 
 
 def test_look_ups_find_what_is_there_and_nothing_else() -> None:
@@ -87,14 +85,6 @@ def test_look_ups_of_every_key_cross_all_blocks() -> None:
     reader = written(rows)
     keys, values = reader.entries()
     assert reader.get_many(keys).equals(values)
-
-
-def test_prefixes_reach_over_blocks() -> None:
-    rows = {f"p{number % 4}-{number:05d}".encode(): bytes(80) for number in range(6000)}
-    reader = written(rows)
-    for prefix in (b"p0", b"p2-0", b"p3-05999", b"p", b"", b"x", b"o"):
-        expected = [key for key in sorted(rows) if key.startswith(prefix)]
-        assert reader.get_prefix(prefix)[0].to_pylist() == expected
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -150,12 +140,11 @@ def test_look_ups_among_rows_whose_words_are_all_alike() -> None:
     start=st.binary(max_size=3),
     stop=st.none() | st.binary(max_size=3),
 )
-def test_ranges_and_prefixes(rows: set[bytes], start: bytes, stop: bytes | None) -> None:
+def test_ranges(rows: set[bytes], start: bytes, stop: bytes | None) -> None:
     reader = written({row: row[::-1] for row in rows})
     inside = [row for row in sorted(rows) if start <= row and (stop is None or row < stop)]
     keys, values = reader.get_range(start, stop)
     assert (keys.to_pylist(), values.to_pylist()) == (inside, [row[::-1] for row in inside])
-    assert reader.get_prefix(start)[0].to_pylist() == [row for row in sorted(rows) if row.startswith(start)]
 
 
 def test_ranges_over_blocks() -> None:
@@ -165,7 +154,7 @@ def test_ranges_over_blocks() -> None:
         expected = [b"%07d" % number for number in range(start, stop)]
         assert reader.get_range(b"%07d" % start, b"%07d" % stop)[0].to_pylist() == expected
     assert len(reader.get_range()[0]) == 3000
-    assert reader.get_prefix(b"\xff\xff")[0].to_pylist() == []
+    assert reader.get_range(b"\xff\xff")[0].to_pylist() == []
 
 
 def test_one_key() -> None:
@@ -184,24 +173,6 @@ def test_file_info_holds_the_schema_and_what_is_added() -> None:
     info = HFileReader(data, path="f").file_info
     assert (info["schema"], info["more"], info["hfile.LASTKEY"]) == (b'{"x":1}', b"m", b"\x00\x01b")
     assert (info["KEY_VALUE_VERSION"], info["MAX_MEMSTORE_TS_KEY"]) == (b"\0\0\0\1", bytes(8))
-
-
-def test_bloom_filter_and_key_range_of_a_base_file() -> None:
-    keys, values = pa.array(["a", "b", "é"]), pa.array([b"1", b"2", b"3"])
-    bloom = BloomFilter.build(keys, entries=100, false_positive_rate=1e-3)
-    for codec in CODECS:
-        data = hfile_to_bytes(keys, values, schema_json="{}", codec=codec, bloom=bloom, key_range=True)
-        reader = HFileReader(data, path="f")
-        info = reader.file_info
-        stored = reader.meta_block("bloomFilter")
-        assert stored is not None
-        parsed = BloomFilter.parse(stored, info["bloomFilterTypeCode"].decode())
-        assert parsed.may_contain(pa.array(["a", "é", "x"])).tolist() == [True, True, False]
-        assert (info["minRecordKey"], info["maxRecordKey"]) == (b"a", "é".encode())
-        assert len(rows_in(reader)) == 3
-    empty = hfile_to_bytes(keys[:0], values[:0], schema_json="{}", key_range=True)
-    info = HFileReader(empty, path="f").file_info
-    assert (info["minRecordKey"], info["maxRecordKey"]) == (b"", b"")
 
 
 def test_the_same_entries_give_the_same_bytes() -> None:
@@ -323,16 +294,8 @@ def test_repeated_keys_give_one_of_their_values() -> None:
     reader = reader_of("hudi_1_0_hbase_2_4_9_16KB_GZ_200_20_non_unique.hfile")
     keys, _ = reader.entries()
     assert (len(keys), len(set(keys.to_pylist()))) == (4200, 200)
-    assert reader.get_prefix(b"hudi-key-000000007")[0].to_pylist() == [b"hudi-key-000000007"] * 21
+    assert reader.get_range(b"hudi-key-000000007", b"hudi-key-000000008")[0].to_pylist() == [b"hudi-key-000000007"] * 21
     assert reader.get_many(keys).null_count == 0
-
-
-def test_the_bloom_filter_of_a_base_file_is_a_meta_block() -> None:
-    reader = reader_of("hudi_0_10_hbase_1_2_3_complex.hfile")
-    bloom = reader.meta_block("bloomFilter")
-    assert bloom is not None
-    assert base64.b64decode(bloom)[:4] == b"\xff\xff\xff\xff"
-    assert reader.meta_block("other") is None
 
 
 @given(st.integers(0, 2**31 - 1))

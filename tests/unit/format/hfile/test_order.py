@@ -67,8 +67,8 @@ def test_every_key_of_a_file_by_java_is_found(monkeypatch: pytest.MonkeyPatch, s
     chooser = random.Random(seed)
     for wanted in [*([text] for text in chooser.sample(texts, 40)), chooser.sample(texts, 500), ["absent", "a\uff21"]]:
         assert reader.get_many(pa.array(wanted)).to_pylist() == [number_of.get(text) for text in wanted]
-    for start in ("a", "\uff21", "\U0001f600", "zz"):
-        found = reader.get_prefix(start.encode())[0].to_pylist()
+    for start, stop in (("a", "b"), ("\uff21", "\uff22"), ("\U0001f600", "\U0001f601"), ("zz", "z{")):
+        found = reader.get_range(start.encode(), stop.encode())[0].to_pylist()
         assert found == sorted(text.encode() for text in texts if text.startswith(start))
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile import Compression, HFileReader, WindowSource, hfile_to_bytes
+from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.payloads import Payloads
 from hoodie.format.hfile.source import BufferSource
 
@@ -79,13 +79,13 @@ def test_absent_keys_before_all_others_read_nothing(content: bytes) -> None:
     assert source.requests == []
 
 
-def test_prefixes_and_ranges_read_only_their_blocks(content: bytes) -> None:
+def test_ranges_read_only_their_blocks(content: bytes) -> None:
     source = CountingSource(content)
     reader = HFileReader(source, path="big")
     opened = source.bytes_read
     prefix = KEYS[COUNT // 3].as_py()[:7].encode()
     expected = [key.encode() for key in KEYS.to_pylist() if key.encode().startswith(prefix)]
-    assert reader.get_prefix(prefix)[0].to_pylist() == expected
+    assert reader.get_range(prefix, prefix + b"g")[0].to_pylist() == expected
     start, stop = (KEYS[place].as_py().encode() for place in (700, 720))
     keys, values = reader.get_range(start, stop)
     assert (keys.equals(KEYS[700:720].cast(pa.binary())), values.equals(VALUES[700:720])) == (True, True)
@@ -109,15 +109,6 @@ def test_inner_levels_of_an_index_are_read_when_they_are_needed() -> None:
     assert reader.get(key) == b"hudi-value-000004711"
     assert source.bytes_read - opened < 10_000
     assert len(reader.get_range(key[:-2], key)[0]) == 11
-
-
-def test_an_hfile_inside_another_file_is_read_where_it_lies(content: bytes) -> None:
-    outer = CountingSource(b"#HUDI#" + bytes(90) + content + b"footer")
-    reader = HFileReader(WindowSource(outer, 96, len(content)), path="log")
-    assert reader.get(KEYS[1234].as_py().encode()) == VALUES[1234].as_py()
-    assert outer.bytes_read < len(content) // 2 + 200_000
-    with pytest.raises(ValueError, match="no range"):
-        WindowSource(outer, 96, outer.size)
 
 
 def test_buffers_are_not_copied(tmp_path: Path, content: bytes) -> None:

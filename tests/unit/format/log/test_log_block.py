@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.log import log_block
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks, rollback_block
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from tests.support.rollback_block import rollback_block
 
 INSTANT = "20261121123616628"
 HEADERS = {HeaderKey.INSTANT_TIME: INSTANT, HeaderKey.SCHEMA: '"string"'}

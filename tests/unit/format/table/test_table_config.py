@@ -14,7 +14,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.properties import parse_properties, properties_to_bytes, table_checksum
-from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineTimezone
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineZone
 from hoodie.format.table.versions import TableVersion
 
 _NOW = datetime(2026, 11, 21, 12, 36, 20, 595118, tzinfo=UTC)
@@ -40,7 +40,6 @@ def test_a_v9_table_of_the_reference(golden_tables: Path) -> None:
     assert config.ordering_fields == ("ts",)
     assert config.key_generator is KeyGeneratorType.SIMPLE
     assert config.is_hive_style
-    assert config.is_partitioned
     assert not config.is_url_encoded
     assert not config.drops_partition_columns
     assert config.populates_meta_fields
@@ -48,7 +47,7 @@ def test_a_v9_table_of_the_reference(golden_tables: Path) -> None:
     assert config.merge_mode is config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING
     assert config.merge_strategy_id is None
     assert config.payload_class is None
-    assert config.timezone is TimelineTimezone.LOCAL
+    assert config.timezone is TimelineZone.LOCAL
     assert (config.timeline_path, config.history_path, config.archive_folder) == ("timeline", "history", "history")
     assert config.metadata_partitions == ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
     assert config.metadata_partitions_inflight == ()

@@ -16,14 +16,15 @@ def test_what_differs() -> None:
         "commit_metadata_is_avro",
         "stores_merge_mode",
         "stores_partition_field_types",
-        "has_clustering_action",
+        "can_be_rolled_back",
+        "has_known_metadata_table",
     ):
         assert [getattr(version, predicate) for version in (six, eight, nine)] == [False, True, True]
     assert [version.stores_payload_class for version in (six, eight, nine)] == [True, True, False]
+    assert [version.is_written for version in (six, eight, nine)] == [False, False, True]
+    assert [version.names_single_complex_key for version in (six, eight, nine)] == [False, False, True]
     assert [version.log_name_has_base_instant for version in (six, eight, nine)] == [True, False, False]
     assert [version.validates_log_blocks for version in (six, eight, nine)] == [True, False, False]
-    assert [version.prefixes_single_complex_key for version in (six, eight, nine)] == [None, None, True]
-    assert [version.index_version for version in (six, eight, nine)] == ["V1", "V2", "V2"]
 
 
 @pytest.mark.parametrize("number", [6, 8, 9])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
 
 GOLDEN: Final = Path(__file__).parents[3] / "golden" / "keys"
@@ -48,7 +49,7 @@ def generator(case: dict[str, Any]) -> KeyGenerator:
         hive_style=case.get("hive", False),
         url_encode=case.get("encode", False),
         slash_separated_dates="slash.separated" in json.dumps(case["options"]),
-        table_version=case.get("version", 9),
+        table_version=TableVersion(case.get("version", 9)),
         timestamp_options={
             key.removeprefix(_TIME_PREFIX): value
             for key, value in case["options"].items()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HoodieError, InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
 from tests.unit.records.keys.golden_cases import cases, generator, rows, values
 
@@ -192,8 +193,8 @@ def test_types_without_text_are_refused_by_name(kind: pa.DataType) -> None:
         ({"kind": "CUSTOM"}, "SIMPLE or TIMESTAMP"),
         ({"kind": "CUSTOM", "partition_field_types": ["DAY"]}, "SIMPLE or TIMESTAMP"),
         ({"kind": "TIMESTAMP"}, "timestamp.type"),
-        ({"kind": "COMPLEX", "table_version": 8}, "new.encoding"),
-        ({"kind": "COMPLEX", "table_version": 6}, "new.encoding"),
+        ({"kind": "COMPLEX", "table_version": TableVersion.EIGHT}, "new.encoding"),
+        ({"kind": "COMPLEX", "table_version": TableVersion.SIX}, "new.encoding"),
     ],
 )
 def test_contradictions_are_refused(options: dict[str, Any], message: str) -> None:
@@ -203,8 +204,8 @@ def test_contradictions_are_refused(options: dict[str, Any], message: str) -> No
 
 def test_old_complex_keys_of_one_field_come_both_ways() -> None:
     batch = pa.RecordBatch.from_pydict({"k": ["a"], "p": ["x"]})
-    bare = simple(kind="COMPLEX", table_version=6, bare_single_complex_key=True)
-    named = simple(kind="COMPLEX", table_version=8, bare_single_complex_key=False)
+    bare = simple(kind="COMPLEX", table_version=TableVersion.SIX, bare_single_complex_key=True)
+    named = simple(kind="COMPLEX", table_version=TableVersion.EIGHT, bare_single_complex_key=False)
     assert bare.record_keys(batch).to_pylist() == ["a"]
     assert named.record_keys(batch).to_pylist() == ["k:a"]
 

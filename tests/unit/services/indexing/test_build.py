@@ -11,7 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, RecordKeyError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
@@ -106,6 +106,9 @@ def test_another_index_type_that_is_stored_stays(tmp_path: Path) -> None:
 def test_sizes() -> None:
     assert bucket_count(1_000_000_000, {}) == 2000
     assert bucket_count(100_000_000_000, {}) == 10_000
+    assert bucket_count(20_000_000, {"hoodie.metadata.record.index.growth.factor": "1.5"}) == 30
+    with pytest.raises(InvalidConfigError, match=r"growth\.factor='0'"):
+        bucket_count(20_000_000, {"hoodie.metadata.record.index.growth.factor": "0"})
     assert bucket_count(0, {"hoodie.metadata.record.index.min.filegroup.count": "3"}) == 3
     assert bucket_count(5_000_000, {"hoodie.metadata.record.index.max.filegroup.count": "6"}) == 6
     for wrong in (0, 10_001, True):

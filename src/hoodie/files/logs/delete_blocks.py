@@ -1,0 +1,47 @@
+"""Delete blocks of a log file, made of entries that delete.
+
+On-disk format: docs/format/table.md §4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.records.change import RECORD_KEY
+
+
+def delete_blocks(
+    deletes: pa.Table,
+    in_order: npt.NDArray[np.bool_],
+    *,
+    partition_path: str,
+    ordering_columns: Sequence[str],
+    headers: Mapping[HeaderKey, str],
+) -> list[LogBlock]:
+    """The blocks that delete the keys of a table: one without ordering values, one with them, as far as needed.
+
+    `in_order` tells the rows whose ordering value counts; the others win over every record. The partition path is that
+    of the file group: a row's own may be that of another partition, to which the record moves.
+    """
+    keys = deletes[RECORD_KEY].combine_chunks()
+    paths = pa.repeat(pa.scalar(partition_path, pa.string()), len(keys))
+    records = DeleteRecords(keys, paths, _ordering(deletes, in_order, ordering_columns))
+    return [
+        LogBlock(block_type=BlockType.DELETE, headers=headers, content=part.to_bytes()) for part in records.unmixed()
+    ]
+
+
+def _ordering(deletes: pa.Table, in_order: npt.NDArray[np.bool_], ordering_columns: Sequence[str]) -> pa.Array:
+    """Ordering values, with several columns as structs; null where none counts."""
+    if not ordering_columns or not in_order.any():
+        return pa.nulls(deletes.num_rows, pa.int32())
+    columns = [deletes[name].combine_chunks() for name in ordering_columns]
+    names = [f"f{number}" for number in range(len(columns))]
+    ordering = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)
+    return ordering.take(pa.array(np.arange(deletes.num_rows), mask=~in_order))

@@ -1,0 +1,51 @@
+"""Check the options of one call (`properties=` of a write or a table service) before it touches anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hoodie.config import PYTHON_MERGER_KEY, check_options
+from hoodie.errors import InvalidConfigError
+from hoodie.format.table import table_keys
+from hoodie.format.table.table_config import TableConfig
+
+_TABLE_KEYS: Final = frozenset(
+    value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str)
+)
+
+
+def check_call_options(properties: Mapping[str, str], config: TableConfig | None = None) -> None:
+    """Refuse options that are unknown or do not parse, and table properties that are not what `config` stores.
+
+    Without a `config` nothing is known of the table, and every table property passes.
+
+    Raises: InvalidConfigError.
+    """
+    check_texts("properties", properties)
+    times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
+    if config is not None:
+        _check_stored(properties, config.raw, times)
+    check_options(properties, also_known=(*_TABLE_KEYS, *times))
+
+
+def check_texts(name: str, given: Mapping[str, str]) -> None:
+    """Refuse keys and values that are no texts, which is all that the timeline stores; `name` is the argument's.
+
+    Raises: InvalidConfigError.
+    """
+    wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
+    if wrong:
+        raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
+
+
+def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:
+    fixed = [key for key in properties if key in _TABLE_KEYS or key == PYTHON_MERGER_KEY]
+    contradicting = [key for key in fixed if stored.get(key) != properties[key]]
+    contradicting += [key for key in times if stored.get(key, properties[key]) != properties[key]]
+    if contradicting:
+        key = contradicting[0]
+        raise InvalidConfigError(
+            f"{key} is fixed when the table is created: it is {stored.get(key)!r}, this call asks for "
+            f"{properties[key]!r}; leave it out"
+        )
