@@ -17,6 +17,7 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _INSTANTS = "format/ reads and writes what other engines' services leave in a timeline"
 _DOUBLES = "a double for tests"
 ALLOWED = {
+    "hoodie.commit.steps.watching": "tests interleave writers by it",
     "hoodie.format.hashes.bloom.BloomFilter.may_contain": "tests read by it the filters that base files carry",
     "hoodie.format.hashes.key_hashes.register": "goes with the option hoodie.python.record.index.hash",
     "hoodie.format.instants.service_metadata.RestoreMetadata": _INSTANTS,
