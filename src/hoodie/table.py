@@ -411,8 +411,9 @@ class Table:
 
         Raises: SchemaMismatchError for keys that do not fit; RecordKeyError for null keys.
         """
-        found = self._keys(keys)
-        return self._result(plan_lookup(self.view(), spark_room().to_arrow(found) if is_spark(found) else _held(found)))
+        view = self.view()
+        found = self._keys(keys, view)
+        return self._result(plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else _held(found)))
 
     def filter_exists(self, data: Any) -> Any:
         """The rows of `data` whose key the table does not hold yet; a DataFrame for a DataFrame, else Arrow.
@@ -438,10 +439,11 @@ class Table:
         >>> t.record_locations(["b", "c"])["partition_path"].to_pylist()
         ['city=nyc', None]
         """
-        found = self._keys(keys)
+        view = self.view()
+        found = self._keys(keys, view)
         if is_spark(found):
-            return spark_room().record_locations(self.view(), found, as_of=as_of)
-        return record_locations(self.view(), _held(found), as_of=as_of)
+            return spark_room().record_locations(view, found, as_of=as_of)
+        return record_locations(view, _held(found), as_of=as_of)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -461,7 +463,7 @@ class Table:
     def _compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
         return CompactionCall(
             state=self._state,
-            engine_for=engine_by_size(self._state.store, self._engine, properties),
+            engine_for=engine_by_size(self._state, self._engine, properties),
             properties=properties or {},
             coordinator=coordinator_of(coordinator),
         )
@@ -476,10 +478,10 @@ class Table:
         session = self._session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
-    def _keys(self, keys: Any) -> Any:
-        """Keys in any form as data with key columns; data with columns as it is."""
+    def _keys(self, keys: Any, view: TableView | None = None) -> Any:
+        """Keys in any form as data with key columns; data with columns as it is. `view`: if the caller has one."""
         values = None if is_spark(keys) else key_array(keys)
-        return keys if values is None else key_columns(self.view()).table_of(values)
+        return keys if values is None else key_columns(view or self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         if is_spark(data) and self._state.store.spec.is_private:
