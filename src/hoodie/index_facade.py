@@ -105,7 +105,7 @@ class TableIndex:
 
     def _engine_for(self) -> EngineFor:
         """Threads of this process for small work, the session for the rest."""
-        return engine_by_size(self._state.store, self._engine)
+        return engine_by_size(self._state, self._engine)
 
 
 def _only_record(name: Any) -> None:

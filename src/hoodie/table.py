@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.conditional import assigned, plan_matching_keys, plan_update
 from hoodie.engine import ArrowDataset, Engine, LocalEngine
 from hoodie.engine.selection import (
     active_session,
@@ -32,6 +31,7 @@ from hoodie.read.lookup import filter_exists, key_columns, plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, When, plan_scan
 from hoodie.read.stream import count_rows, first_rows
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.condition import Condition
 from hoodie.services.compaction.compactor import Compactor
 from hoodie.services.compaction.coordination import Coordinator, coordinator_of
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
@@ -45,6 +45,7 @@ from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
 from hoodie.view.table_view import TableState, TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
+from hoodie.write.conditional import assigned, plan_matching_keys, plan_update
 from hoodie.write.create import CreateOptions, check_same_table, create_table
 from hoodie.write.delete_partitions import delete_partitions
 from hoodie.write.indexed import delete, insert, update, upsert
@@ -238,7 +239,7 @@ class Table:
         The matching keys are held in memory, unless Spark reads them. Where several rows have one key, which inserts
         can bring about, all of them go as soon as one matches.
         """
-        plan = plan_matching_keys(self.view(), where)
+        plan = plan_matching_keys(self.view(), Condition.parse(where))
         call, dataset = self._call(self._result(plan), extra_metadata, properties)
         return delete(dataclasses.replace(call, baseline=plan.view), dataset)
 
@@ -279,7 +280,7 @@ class Table:
         about, all of them are updated as soon as one matches. A merge-on-read table that goes by commit time and has no
         record index logs the changed columns only.
         """
-        plan = plan_update(self.view(), assignments, where, properties or {})
+        plan = plan_update(self.view(), assignments, Condition.parse_optional(where), properties or {})
         session = self._session()
         changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
         call, dataset = self._call(changed, extra_metadata, properties)
@@ -346,7 +347,7 @@ class Table:
 
         Raises: InvalidConfigError if there is no Spark session.
         """
-        plan = plan_scan(self.view(), columns=columns, where=where, as_of=as_of, kind=view)
+        plan = plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of, kind=view)
         return spark_room().read_scan(self._needed_session(), plan)
 
     def to_arrow(
@@ -364,7 +365,9 @@ class Table:
             as_of: the table as of this instant (inclusive), datetime or ISO date.
             view: `snapshot`, or `read_optimized` to leave log files out.
         """
-        return read_table(plan_scan(self.view(), columns=columns, where=where, as_of=as_of, kind=view))
+        return read_table(
+            plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of, kind=view)
+        )
 
     def head(
         self,
@@ -375,7 +378,9 @@ class Table:
         as_of: When | None = None,
     ) -> pa.Table:
         """Some rows, in no certain order, as a pyarrow Table; reads no further than it must. See `to_arrow`."""
-        return first_rows(plan_scan(self.view(), columns=columns, where=where, as_of=as_of), limit)
+        return first_rows(
+            plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of), limit
+        )
 
     def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
         """How many rows there are, or match, counted in this process.
@@ -389,7 +394,9 @@ class Table:
         >>> t.count(), t.count("x > 1")
         (2, 1)
         """
-        return count_rows(plan_scan(self.view(), columns=[RECORD_KEY], where=where, as_of=as_of))
+        return count_rows(
+            plan_scan(self.view(), columns=[RECORD_KEY], where=Condition.parse_optional(where), as_of=as_of)
+        )
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
         """Rows changed by commits that completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
@@ -404,8 +411,9 @@ class Table:
 
         Raises: SchemaMismatchError for keys that do not fit; RecordKeyError for null keys.
         """
-        found = self._keys(keys)
-        return self._result(plan_lookup(self.view(), spark_room().to_arrow(found) if is_spark(found) else _held(found)))
+        view = self.view()
+        found = self._keys(keys, view)
+        return self._result(plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else _held(found)))
 
     def filter_exists(self, data: Any) -> Any:
         """The rows of `data` whose key the table does not hold yet; a DataFrame for a DataFrame, else Arrow.
@@ -431,10 +439,11 @@ class Table:
         >>> t.record_locations(["b", "c"])["partition_path"].to_pylist()
         ['city=nyc', None]
         """
-        found = self._keys(keys)
+        view = self.view()
+        found = self._keys(keys, view)
         if is_spark(found):
-            return spark_room().record_locations(self.view(), found, as_of=as_of)
-        return record_locations(self.view(), _held(found), as_of=as_of)
+            return spark_room().record_locations(view, found, as_of=as_of)
+        return record_locations(view, _held(found), as_of=as_of)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -454,7 +463,7 @@ class Table:
     def _compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
         return CompactionCall(
             state=self._state,
-            engine_for=engine_by_size(self._state.store, self._engine, properties),
+            engine_for=engine_by_size(self._state, self._engine, properties),
             properties=properties or {},
             coordinator=coordinator_of(coordinator),
         )
@@ -469,10 +478,10 @@ class Table:
         session = self._session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
-    def _keys(self, keys: Any) -> Any:
-        """Keys in any form as data with key columns; data with columns as it is."""
+    def _keys(self, keys: Any, view: TableView | None = None) -> Any:
+        """Keys in any form as data with key columns; data with columns as it is. `view`: if the caller has one."""
         values = None if is_spark(keys) else key_array(keys)
-        return keys if values is None else key_columns(self.view()).table_of(values)
+        return keys if values is None else key_columns(view or self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         if is_spark(data) and self._state.store.spec.is_private:

@@ -12,7 +12,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.records.expression import evaluate, to_filter, to_projection, to_scan_filter
+from hoodie.records.condition import Condition
+from hoodie.records.expression import evaluate, to_projection
 from tests.contract.expression_cases import (
     CONDITIONS,
     DIVISIONS_BY_ZERO,
@@ -125,9 +126,9 @@ def test_projections_have_the_value_and_type_of_spark(
 
 @pytest.mark.parametrize("text", [*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE])
 def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str, text: str) -> None:
-    exact = to_filter(text, SCHEMA)
+    exact = Condition.parse(text).row_filter(SCHEMA)
     fragment = next(iter(ds.dataset(parquet_file).get_fragments()))
-    scanner = fragment.scanner(schema=SCHEMA, filter=to_scan_filter(text, SCHEMA))
+    scanner = fragment.scanner(schema=SCHEMA, filter=Condition.parse(text).row_group_filter(SCHEMA))
     found = [number for batch in scanner.to_batches() for number in batch.filter(exact).column("id").to_pylist()]
     assert found == TABLE.filter(exact).column("id").to_pylist()
     expected = [number for number, kept in enumerate(evaluate(exact, TABLE).to_pylist()) if kept]

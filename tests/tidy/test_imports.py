@@ -26,7 +26,7 @@ LINES = (
     ("commit",),
     ("read", "services"),
     ("write",),
-    ("conditional", "index_facade"),
+    ("index_facade",),
     ("table",),
     ("spark",),
     (PUBLIC,),

@@ -37,27 +37,58 @@ def create_table_config(store: Store, config: TableConfig) -> None:
         raise TableExistsError(f"{store.uri('')} holds a Hudi table already; open it, or pass exist_ok=True") from error
 
 
-def read_table_config(store: Store) -> TableConfig:
-    """The table's properties; while a JVM writer replaces them, its backup is the truth.
+class TablePropertiesReader:
+    """Reads the properties of one table any number of times; equal bytes are not parsed again. Threads can share it."""
 
-    Raises: TableNotFoundError if there are none; CorruptFileError if neither file is whole.
-    """
-    for attempt in range(_ATTEMPTS):
-        for path in (PROPERTIES, BACKUP):
-            with contextlib.suppress(FileNotFoundError):
-                data = store.read(path)
-                try:
-                    return TableConfig.parse(data, path=store.uri(path))
-                except CorruptFileError:
-                    if path == BACKUP or store.head(BACKUP) is None:
-                        raise
-        if not store.folders(".hoodie"):
-            break
-        if attempt < _ATTEMPTS - 1:
-            time.sleep(_WAIT_SECONDS)
-    raise TableNotFoundError(
-        f"{store.uri('')} is no Hudi table: expected {PROPERTIES} in it, found none; create one with hoodie.create(...)"
-    )
+    def __init__(self, store: Store) -> None:
+        """Nothing is read yet."""
+        self._store = store
+        self._last: tuple[bytes, TableConfig] | None = None
+
+    def read(self) -> TableConfig:
+        """The properties as they are now, usually with one read. While a JVM writer replaces them, its backup counts.
+
+        Raises: TableNotFoundError if there are none; CorruptFileError if neither file is whole.
+        """
+        store = self._store
+        for attempt in range(_ATTEMPTS):
+            for path in (PROPERTIES, BACKUP):
+                with contextlib.suppress(FileNotFoundError):
+                    data = store.read(path)
+                    try:
+                        return self._parsed(data, path)
+                    except CorruptFileError:
+                        if path == BACKUP or store.head(BACKUP) is None:
+                            raise
+            if not store.folders(".hoodie"):
+                break
+            if attempt < _ATTEMPTS - 1:
+                time.sleep(_WAIT_SECONDS)
+        raise TableNotFoundError(
+            f"{store.uri('')} is no Hudi table: expected {PROPERTIES} in it, found none; create one with "
+            "hoodie.create(...)"
+        )
+
+    def last_read(self) -> TableConfig:
+        """The properties as `read` returned them last; they are read if they never were.
+
+        Raises: as `read`.
+        """
+        last = self._last
+        return self.read() if last is None else last[1]
+
+    def _parsed(self, data: bytes, path: str) -> TableConfig:
+        last = self._last
+        if last is not None and last[0] == data:
+            return last[1]
+        config = TableConfig.parse(data, path=self._store.uri(path))
+        self._last = (data, config)
+        return config
+
+
+def read_table_config(store: Store) -> TableConfig:
+    """Read a table's properties once. Raises: as `TablePropertiesReader.read`."""
+    return TablePropertiesReader(store).read()
 
 
 def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:

@@ -12,7 +12,7 @@ from hoodie.view.table_view import TableView
 
 
 def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
-    """Settle an incremental read of the commits that completed in `(since, until]`.
+    """Plan an incremental read of the commits that completed in `(since, until]`.
 
     Times compare with completion times; a text that is the requested time of an instant stands for that instant, so
     that the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row

@@ -1,4 +1,4 @@
-"""Which file groups hold given record keys, by the record index: so that a read opens no other file."""
+"""The file groups that hold given record keys, by the record index, so that a read opens no other file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from hoodie.index import GLOBAL_INDEXES, index_of_view
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.condition import Condition
 from hoodie.records.keys.key_columns import KeyColumns
-from hoodie.records.keys.key_condition import KeysOf, wanted_keys
+from hoodie.records.keys.key_condition import KeysOf
 from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
 
-_KEYS_MAX = 100_000
-"""Keys above which a read does not ask the index: they lie nearly everywhere, and a scan is cheaper."""
+_LOOKED_UP_KEYS_MAX = 100_000
+"""With more keys a read does not ask the index: nearly every file group holds some of them, and a scan is cheaper."""
 
-_FEW_KEYS_MAX = 1000
+FILTERED_KEYS_MAX = 1_000
+"""With more keys a read does not filter rows or row groups by them: the filter costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class KeyHolders:
 
     groups: frozenset[tuple[str, str]]
     few_keys: pa.Table | None = None
-    """The keys, if they are few and no other text stands for the same record: worth a filter of row groups."""
+    """The keys, at most `FILTERED_KEYS_MAX`, if each record has one text as its key; None otherwise."""
 
     @property
     def partitions(self) -> set[str]:
@@ -45,10 +47,10 @@ class KeyHolders:
 
 
 def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
-    """The record index, if reads may believe it: None where the table has none or finds records in another way.
+    """The record index, if reads can use it: None if the table has none, or finds records in another way.
 
-    None too if it no longer tells its state as of that requested time; reads then look into the data files. Where
-    inserts brought about several rows of one key, the index knows the newest.
+    Also None if the index no longer has its state as of that requested time; reads then look into the data files. If
+    inserts wrote several rows with one key, the index has the location of the newest.
     """
     if _index_name(view) != "record":
         return None
@@ -58,14 +60,14 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
         return None
 
 
-def names_by_path(view: TableView) -> bool:
-    """Whether the partition path is part of what names a record: keys are unique in a partition only."""
+def is_unique_by_partition(view: TableView) -> bool:
+    """Whether record keys are unique in a partition only: two partitions can hold different records of one key."""
     name = _index_name(view)
     return name not in GLOBAL_INDEXES and not name.startswith("global")
 
 
 def _index_name(view: TableView) -> str:
-    """Our name of the table's index, or the stored one where this release does not know it: reads do without it."""
+    """Our name of the table's index; the stored one if this release does not know it, and reads do not use it."""
     try:
         return index_of_view(view)
     except (InvalidConfigError, UnsupportedError):
@@ -73,8 +75,8 @@ def _index_name(view: TableView) -> str:
 
 
 def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:
-    """The file groups that hold these record keys; None where the index cannot tell, or a scan is cheaper."""
-    if len(keys) > _KEYS_MAX:
+    """The file groups that hold these record keys; None if there is no index to ask, or a scan is cheaper."""
+    if len(keys) > _LOOKED_UP_KEYS_MAX:
         return None
     state = index_for_reads(view, as_of=as_of)
     if state is None:
@@ -83,34 +85,34 @@ def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = Non
 
 
 def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> FoundLocations | None:
-    """Locations of record keys by the record index, without those in file groups that are gone; None if it cannot."""
+    """Locations of record keys by the record index, without those in removed file groups; None without an index."""
     state = index_for_reads(view, as_of=as_of)
     if state is None:
         return None
     found = look_up(LocalEngine(), view.store, state, keys)
     partitions = {path for path, _ in found.groups}
     current = {(part.partition_path, part.file_id) for part in view.slices(partitions, as_of=as_of)}
-    return existing(found, frozenset(current))
+    return only_in(found, frozenset(current))
 
 
-def existing(found: FoundLocations, current: frozenset[tuple[str, str]]) -> FoundLocations:
-    """What was found, without entries that name other file groups than `current`."""
+def only_in(found: FoundLocations, current: frozenset[tuple[str, str]]) -> FoundLocations:
+    """The locations in these file groups (partition path and file id); keys with other locations count as unknown."""
     is_gone = [(place.partition_path, place.file_id) not in current for place in found.locations]
     if not any(is_gone):
         return found
-    # The last one stands for -1.
+    # The last one is for the code -1.
     return replace(found, codes=np.where(np.array([*is_gone, True])[found.codes], -1, found.codes))
 
 
-def holders_where(view: TableView, where: str, schema: pa.Schema, *, as_of: str | None = None) -> KeyHolders | None:
-    """The file groups that hold the record keys to which a condition limits a read; None if it does not, and as above.
+def holders_where(
+    view: TableView, where: Condition, schema: pa.Schema, *, as_of: str | None = None
+) -> KeyHolders | None:
+    """The file groups that hold the record keys to which a condition limits a read.
 
-    `schema` is the table's with meta columns.
-
-    Raises: InvalidConfigError for text that is no expression.
+    None if the condition does not limit the keys, and as for `holders_of`. `schema` is the table's with meta columns.
     """
-    wanted = wanted_keys(where, schema, _telling_columns(view, schema))
-    if wanted is None or len(wanted.keys) > _KEYS_MAX:
+    wanted = where.wanted_keys(schema, _key_columns(view, schema))
+    if wanted is None or len(wanted.keys) > _LOOKED_UP_KEYS_MAX:
         return None
     keys = pa.array(sorted(wanted.keys), pa.string())
     state = index_for_reads(view, as_of=as_of)
@@ -119,12 +121,12 @@ def holders_where(view: TableView, where: str, schema: pa.Schema, *, as_of: str 
     found = look_up(LocalEngine(), view.store, state, keys)
     if not wanted.is_certain and (found.codes < 0).any():
         return None
-    is_worth_it = wanted.is_certain and len(keys) <= _FEW_KEYS_MAX
-    return KeyHolders(found.groups, pa.table({RECORD_KEY: keys}) if is_worth_it else None)
+    is_filtered = wanted.is_certain and len(keys) <= FILTERED_KEYS_MAX
+    return KeyHolders(found.groups, pa.table({RECORD_KEY: keys}) if is_filtered else None)
 
 
-def _telling_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:
-    """Columns that tell a row's record key on their own, and how: the meta column, and the only key column."""
+def _key_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:
+    """Columns that determine the record key on their own, and how: the meta column, and the only key column."""
     columns: dict[str, KeysOf] = {RECORD_KEY: lambda values: values}
     fields = view.config.record_key_fields
     if len(fields) == 1 and fields[0] in schema.names:

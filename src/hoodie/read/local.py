@@ -16,7 +16,6 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.expression import to_filter, to_scan_filter
 from hoodie.storage import Store
 
 
@@ -103,8 +102,8 @@ class SliceScan:
         return cls(
             schema=pa.schema([plan.schema.field(name) for name in needed]),
             columns=plan.columns,
-            exact=None if where is None else to_filter(where, plan.schema),
-            coarse=None if where is None else to_scan_filter(where, plan.schema),
+            exact=None if where is None else where.row_filter(plan.schema),
+            coarse=None if where is None else where.row_group_filter(plan.schema),
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if plan.keys is None else KeySet.of(plan.keys),
             merge=plan.slice_read(needed) if plan.merged else None,
@@ -112,9 +111,9 @@ class SliceScan:
 
     @classmethod
     def roughly(cls, plan: ScanPlan, *, keys: pa.Table | None = None) -> SliceScan:
-        """A scan of all needed columns, and of at least the rows that match: the caller decides which do.
+        """A scan of all needed columns, and of at least the rows that match: the caller applies the exact condition.
 
-        Not all conditions have an Arrow form; what of them has thins the rows out. `keys` as `ScanPlan.keys`.
+        Only the parts of the condition that have an Arrow form filter rows here. `keys` as `ScanPlan.keys`.
 
         Raises: as `ScanPlan.slice_read` where slices have log files.
         """
@@ -123,7 +122,7 @@ class SliceScan:
         except UnsupportedError:
             needed = tuple(plan.schema.names)
         try:
-            coarse = None if plan.where is None else to_scan_filter(plan.where, plan.schema)
+            coarse = None if plan.where is None else plan.where.row_group_filter(plan.schema)
         except (UnsupportedError, SchemaMismatchError):
             coarse = None
         return cls(
@@ -174,8 +173,8 @@ class SliceScan:
                 import pyarrow.dataset as ds
 
                 fragment = ds.ParquetFileFormat().make_fragment(source)
-                told = {group.id for group in fragment.subset(self.coarse).row_groups}
-                groups = sorted(told) if groups is None else [group for group in groups if group in told]
+                matching = {group.id for group in fragment.subset(self.coarse).row_groups}
+                groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
             yield from stored_rows(parquet, self.schema, where=store.uri(file.path), row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:

@@ -14,7 +14,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations
-from hoodie.read.key_holders import locate, names_by_path
+from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import KeySet, SliceScan
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_keys
@@ -45,7 +45,7 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
-    if PARTITION_PATH in wanted.column_names and not names_by_path(view):
+    if PARTITION_PATH in wanted.column_names and not is_unique_by_partition(view):
         wanted = wanted.select([RECORD_KEY])
     record_keys = wanted[RECORD_KEY].combine_chunks()
     found = locate(view, record_keys, as_of=instant_time)

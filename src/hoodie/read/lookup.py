@@ -19,7 +19,7 @@ from hoodie.view.table_view import TableView
 
 
 def key_columns(view: TableView) -> KeyColumns:
-    """How rows name records of this table.
+    """How record keys and partition paths are made of the columns of this table.
 
     Raises: UnsupportedError for a key generator that only the JVM has.
     """
@@ -27,7 +27,7 @@ def key_columns(view: TableView) -> KeyColumns:
 
 
 def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Record keys of rows, and partition paths where the columns tell; rows stay in order.
+    """Record keys of rows, and partition paths if the columns determine them; rows stay in order.
 
     Takes the table's key columns in types that fit the table's, or `_hoodie_record_key` (and `_hoodie_partition_path`).
     Other columns are not looked at.
@@ -44,14 +44,14 @@ def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
-    """Settle the read of the rows with these keys; file groups and partitions known to hold none of them are not read.
+    """Plan the read of the rows with these keys; file groups and partitions that hold none of them are not read.
 
     Raises: as `key_table` and `check_readable`.
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not partition_tells(view.config):
-        # Rows stay in their first partition there: what the key columns say of the partition may be news to it.
+        # Rows stay in their first partition there: the key columns can name another one.
         wanted = wanted.select([RECORD_KEY])
     return plan_keys(view, wanted)
 

@@ -1,4 +1,4 @@
-"""Which files a read touches: slices as of an instant, pruned by what the condition says of partitions and keys."""
+"""The plan of a read: its file slices as of an instant, pruned by the partitions and keys that the condition allows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_tells
-from hoodie.read.key_holders import KeyHolders, holders_of, holders_where
+from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.expression import columns_of, to_filter, to_scan_filter
+from hoodie.records.condition import Condition
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
-from hoodie.records.pruning import prune_partitions
 from hoodie.timeline import to_instant_time
 from hoodie.view.rules import slice_read, table_key_generator
 from hoodie.view.table_view import TableView
@@ -29,55 +28,53 @@ When = str | datetime | date
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
 COMMIT_TIME = "_hoodie_commit_time"
-_KEYS_IN_FILTER = 1000
-"""Keys above which a filter of row groups costs more than it spares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """A read that is settled: these file slices, these columns, this condition.
+    """A planned read: these file slices, these columns, this condition.
 
-    `schema` is the table's with meta columns; `columns` the ones to return, in order; `where` a Spark SQL condition.
-    `as_of`: requested time (inclusive) of the newest commit whose rows count. `instants`: only rows that one of these
-    commits wrote; None for all rows. `keys`: only rows with these record keys (and partition paths, if it has that
-    column); None for all.
+    `schema` is the table's with meta columns. `columns` are those to return, in order. `as_of` is the requested time
+    (inclusive) of the newest commit whose rows are read. `instants`: only rows that one of these commits wrote; None
+    for all rows. `keys`: only rows with these record keys (and partition paths, if it has that column); None for all.
     """
 
     view: TableView
     schema: pa.Schema
     slices: tuple[FileSlice, ...]
     columns: tuple[str, ...]
-    where: str | None
+    where: Condition | None
     as_of: str | None = None
     instants: frozenset[str] | None = None
     keys: pa.Table | None = None
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
-        """Base files that hold all rows of their slice: nothing was logged since."""
+        """Base files of slices without log files: they hold all rows of their slice."""
         return tuple(found.base_file for found in self.slices if found.base_file is not None and not found.log_files)
 
     @property
     def merged(self) -> tuple[FileSlice, ...]:
-        """Slices whose rows come of merging log files."""
+        """Slices with log files, whose rows have to be merged."""
         return tuple(found for found in self.slices if found.log_files)
 
     def needed_columns(self) -> tuple[str, ...]:
-        """The columns to return, then those that decide which rows are.
+        """The columns to return, then those that decide which rows match.
 
-        Raises: UnsupportedError for a condition that only Spark knows.
+        Raises: UnsupportedError for a condition that only Spark can evaluate.
         """
         names = list(self.columns)
-        names += sorted(columns_of(self.where, self.schema), key=self.schema.names.index) if self.where else []
+        if self.where is not None:
+            names += sorted(self.where.columns(self.schema), key=self.schema.names.index)
         names += [COMMIT_TIME] if self.instants is not None else []
         names += self.keys.column_names if self.keys is not None else []
         return tuple(dict.fromkeys(names))
 
     def slice_read(self, columns: Sequence[str]) -> SliceRead:
-        """How the slices with log files are read, with these columns, which are those of the condition at least.
+        """How the slices with log files are read; `columns` include those of the condition.
 
-        Raises: UnsupportedError for a table that merges as only the JVM can, or whose rows have no stored keys;
-        InvalidConfigError if it merges with a function that this program has not registered.
+        Raises: UnsupportedError for a table with a merge rule that only the JVM has, or whose rows have no stored keys;
+        InvalidConfigError if its merge function is not registered in this program.
         """
         config = self.view.config
         if not config.populates_meta_fields:
@@ -96,22 +93,22 @@ class ScanPlan:
         )
 
     def _base_filter(self) -> tuple[pc.Expression | None, bool]:
-        """What base rows must meet for the scan to need them, and whether all rows of a key agree about it."""
+        """A filter of base rows for row groups, and whether all rows of one key meet it or none does."""
         on_keys = None
-        if self.keys is not None and self.keys.num_rows <= _KEYS_IN_FILTER:
+        if self.keys is not None and self.keys.num_rows <= FILTERED_KEYS_MAX:
             on_keys = pc.field(RECORD_KEY).isin(pc.unique(self.keys[RECORD_KEY]))
         try:
-            coarse = None if self.where is None else to_scan_filter(self.where, self.schema)
+            coarse = None if self.where is None else self.where.row_group_filter(self.schema)
         except (UnsupportedError, SchemaMismatchError):
             coarse = None
         if coarse is None or self.where is None:
             return on_keys, on_keys is not None
         config = self.view.config
         same = {RECORD_KEY, *config.record_key_fields}
-        # Of several values, null and empty text among them, one partition has the rows.
+        # Several values, null and empty text among them, share the default partition.
         if partition_tells(config) and not any(DEFAULT_PARTITION in found.partition_path for found in self.merged):
             same.update(config.partition_fields)
-        if columns_of(self.where, self.schema) <= same:
+        if self.where.columns(self.schema) <= same:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)
 
@@ -121,7 +118,7 @@ class ScanPlan:
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def with_columns(self, columns: str | Sequence[str] | None) -> ScanPlan:
-        """The same scan with these columns, or all of them.
+        """The same scan with these columns, or with all.
 
         Raises: SchemaMismatchError for unknown ones.
         """
@@ -132,17 +129,17 @@ def plan_scan(
     view: TableView,
     *,
     columns: str | Sequence[str] | None = None,
-    where: str | None = None,
+    where: Condition | None = None,
     as_of: When | None = None,
     kind: str = SNAPSHOT,
 ) -> ScanPlan:
-    """Settle a snapshot, read-optimised or time-travel read.
+    """Plan a snapshot, read-optimised or time-travel read.
 
-    `as_of` (inclusive) compares with requested times. Partitions are pruned here, and file groups that do not hold the
-    record keys which the condition names, if the table has a record index; row groups and rows later.
+    `as_of` (inclusive) compares with requested times. Partitions are pruned here. So are file groups that do not hold
+    the record keys that the condition names, if the table has a record index. Row groups and rows are filtered later.
 
-    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for a condition that does not parse, or no
-    columns; UnsupportedError as `check_readable`.
+    Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
+    `check_readable`.
     """
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
@@ -153,7 +150,7 @@ def plan_scan(
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     slices = _slices(view, holders, kind, instant_time)
     if where is not None:
-        slices = _prune(view, slices, where, schema)
+        slices = _in_partitions_where(view, slices, where, schema)
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
     return ScanPlan(
         view=view, schema=schema, slices=tuple(slices), columns=wanted, where=where, as_of=instant_time, keys=keys
@@ -161,7 +158,7 @@ def plan_scan(
 
 
 def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> ScanPlan:
-    """Settle the read of the rows with these keys, as `ScanPlan.keys` has them; `as_of` is a requested time.
+    """Plan the read of the rows with these keys, as in `ScanPlan.keys`; `as_of` is a requested time.
 
     Raises: as `plan_scan`.
     """
@@ -184,7 +181,7 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
 
 
 def _slices(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[FileSlice]:
-    """The newest slices: of all file groups, or of those that hold some keys; read-optimised without log files."""
+    """The latest slices of all file groups, or of `holders`; for a read-optimised read without log files."""
     if holders is None:
         slices = view.slices(as_of=as_of)
     else:
@@ -207,46 +204,48 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
     return wanted
 
 
-def _prune(view: TableView, slices: list[FileSlice], where: str, schema: pa.Schema) -> list[FileSlice]:
-    """Drop the slices of partitions in which the condition cannot hold; keep all where the paths do not tell.
+def _in_partitions_where(
+    view: TableView, slices: list[FileSlice], where: Condition, schema: pa.Schema
+) -> list[FileSlice]:
+    """The slices of partitions in which the condition can hold; all slices if the paths do not determine that.
 
-    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row, and knows types that
-    we do not compare; unknown columns are refused by name. Nothing is pruned either where rows stay in their first
-    partition when their partition columns change: the path says nothing of them.
+    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row, and can compare more
+    types. Unknown columns are refused by name. Nothing is pruned either if a row stays in its first partition when its
+    partition columns change: the path and the columns of a row can then differ.
     """
     fields = [name for name in view.config.partition_fields if name in schema.names]
     try:
-        told = columns_of(where, schema) & set(fields)
+        named = where.columns(schema) & set(fields)
     except UnsupportedError:
         return slices
-    if not told or not slices or not partition_tells(view.config):
+    if not named or not slices or not partition_tells(view.config):
         return slices
     try:
-        to_filter(where, schema)
+        where.row_filter(schema)
     except (UnsupportedError, SchemaMismatchError):
         return slices
     paths = sorted({found.partition_path for found in slices})
     values, unknown = _partition_values(table_key_generator(view.config), paths, fields, schema)
-    kept = prune_partitions(where, schema, values, unknown=unknown)
-    alive = {path for path, keep in zip(paths, kept.to_pylist(), strict=True) if keep}
-    return [found for found in slices if found.partition_path in alive]
+    can_match = where.partitions_to_read(schema, values, unknown=unknown)
+    kept = {path for path, keep in zip(paths, can_match.to_pylist(), strict=True) if keep}
+    return [found for found in slices if found.partition_path in kept]
 
 
 def _partition_values(
     keys: KeyGenerator, paths: list[str], fields: list[str], schema: pa.Schema
 ) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
-    """Typed partition values by path, and which of them the path does not tell."""
+    """Typed partition values, one row per path, and masks of those that the path does not determine."""
     texts = [keys.partition_values(path) for path in paths]
     columns: dict[str, pa.Array] = {}
     unknown: dict[str, pa.BooleanArray] = {}
     for name in fields:
-        told = [None if found is None else found.get(name) for found in texts]
-        columns[name], unknown[name] = _typed(pa.array(told, pa.string()), schema.field(name).type)
+        parts = [None if found is None else found.get(name) for found in texts]
+        columns[name], unknown[name] = _typed(pa.array(parts, pa.string()), schema.field(name).type)
     return pa.table(columns), unknown
 
 
 def _typed(texts: pa.StringArray, data_type: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
-    """Texts as values of a type, where that is certain: strings, integers, booleans and dates."""
+    """Texts cast to strings, integers, booleans or dates, and which are null; for other types all are unknown."""
     certain = (
         pa.types.is_string(data_type)
         or pa.types.is_integer(data_type)

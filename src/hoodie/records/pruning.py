@@ -1,4 +1,4 @@
-"""What a condition says about partitions and keys before any file is opened: conditions and values in, masks out."""
+"""The partitions in which a condition can hold, by the values of their partition fields; no file is opened."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.columns import column_refs, resolve_name
-from hoodie.records.sql.parse import operands, parse_expression, weaken
+from hoodie.records.sql.parse import operands, weaken
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
 
 
-def prune_partitions(
-    where: str, schema: pa.Schema, values: pa.Table, *, unknown: Mapping[str, pa.BooleanArray] | None = None
+def partitions_to_read(
+    condition: exp.Expression,
+    schema: pa.Schema,
+    values: pa.Table,
+    *,
+    unknown: Mapping[str, pa.BooleanArray] | None = None,
 ) -> pa.BooleanArray:
-    """Mark the partitions that may hold rows matching `where`: one flag per row of `values`, in order.
+    """Mark the partitions that can hold rows matching the condition: one flag per row of `values`, in order.
 
     `values` has one row per partition and one column per partition field, typed as in `schema`; a nested field's column
-    has the dotted name. `unknown` marks, per column, the rows
-    whose value could not be read from the path: a conjunct that refers to such a value keeps the partition. A null in
-    `values` is not unknown: it is SQL's NULL.
+    has the dotted name. `unknown` marks, per column, the rows whose value could not be read from the path: a conjunct
+    that refers to such a value keeps the partition. A null in `values` is not unknown: it is SQL's NULL.
 
-    Raises: as `to_filter`; SchemaMismatchError too for values of another type than the schema's.
+    Raises: as `Condition.row_filter`; SchemaMismatchError too for values of another type than the schema's.
     """
     flat = _partition_schema(values.column_names, schema)
     _check_types(values, flat)
     masks = unknown or {}
     kept = pa.repeat(True, values.num_rows)
-    for part, condition in _told(where, schema, flat):
+    for part, on_partitions in _conjuncts_on_partitions(condition, schema, flat):
         unclear = [masks[column.name] for column in column_refs(part, schema) if column.name in masks]
-        kept = pc.and_(kept, reduce(pc.or_, unclear, _definitely(condition, values)))
+        kept = pc.and_(kept, reduce(pc.or_, unclear, _is_true(on_partitions, values)))
     return kept
 
 
-def _conjuncts(where: str, schema: pa.Schema) -> list[exp.Expression]:
-    tree = parse_expression(where)
+def _conjuncts_on_partitions(
+    condition: exp.Expression, schema: pa.Schema, flat: pa.Schema
+) -> list[tuple[exp.Expression, pc.Expression]]:
+    """The conjuncts that limit the partitions, each with its Arrow form over the partition fields `flat`."""
     # All of it is checked even where a part is used: a misspelt column must not widen the result silently.
-    Translator(schema).condition(tree)
-    return operands(tree, exp.And)
-
-
-def _told(where: str, schema: pa.Schema, flat: pa.Schema) -> list[tuple[exp.Expression, pc.Expression]]:
-    """List the conjuncts that say something about partitions, each with what it says."""
+    Translator(schema).condition(condition)
     translator = Translator(flat, flat=True)
 
     def leaf(node: exp.Expression) -> pc.Expression | None:
         decided = all(column.name in flat.names for column in column_refs(node, schema))
         return translator.condition(node) if decided else None
 
-    parts = [(part, weaken(part, leaf)) for part in _conjuncts(where, schema)]
-    return [(part, condition) for part, condition in parts if condition is not None]
+    parts = [(part, weaken(part, leaf)) for part in operands(condition, exp.And)]
+    return [(part, limit) for part, limit in parts if limit is not None]
 
 
-def _definitely(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:
+def _is_true(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:
     found = evaluate(condition, values).combine_chunks()
     return pc.fill_null(found, False)
 

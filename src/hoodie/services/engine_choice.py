@@ -1,4 +1,4 @@
-"""Which engine does a service's work: threads of this process while it is little, the caller's engine for more."""
+"""The engine of a service's work: threads of this process for small work, the caller's engine for large work."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from collections.abc import Callable, Mapping
 
 from hoodie import config as options
 from hoodie.engine import Engine, LocalEngine
-from hoodie.files.table_properties import read_table_config
 from hoodie.metadata.services.context import EngineFor
-from hoodie.storage import Store
+from hoodie.view.table_view import TableState
 
 
-def engine_by_size(store: Store, large: Callable[[], Engine], properties: Mapping[str, str] | None = None) -> EngineFor:
-    """The choice by `hoodie.python.local.bytes.max`, of `properties` or as the table stores it."""
-    engine = large()
-    most = options.LOCAL_BYTES_MAX.get(properties or {}, read_table_config(store).raw)
+def engine_by_size(
+    state: TableState, large: Callable[[], Engine], properties: Mapping[str, str] | None = None
+) -> EngineFor:
+    """The choice by `hoodie.python.local.bytes.max`, of `properties` or of the table as the service loaded it last.
+
+    Raises: InvalidConfigError for a wrong value in `properties`.
+    """
+    engine, given = large(), properties or {}
+    # Raises for a wrong value of the caller now, and not when the work has begun.
+    options.LOCAL_BYTES_MAX.get(given)
 
     def engine_for(work_bytes: int) -> Engine:
-        return LocalEngine() if work_bytes <= most else engine
+        bytes_max = options.LOCAL_BYTES_MAX.get(given, state.last_config().raw)
+        return LocalEngine() if work_bytes <= bytes_max else engine
 
     return engine_for

@@ -20,7 +20,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.slice_groups import balanced
-from hoodie.records.expression import to_filter
+from hoodie.records.condition import Condition
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
@@ -67,7 +67,7 @@ class TableOptions:
 
     store: StoreSpec
     as_of: str | None
-    where: str | None
+    where: Condition | None
     columns: tuple[str, ...] | None
     view: str
 
@@ -82,14 +82,15 @@ class TableOptions:
             raise InvalidConfigError(f"{what}: load(path) takes the options {', '.join(_OPTIONS)} and {_STORAGE}<name>")
         names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
         store = open_store(found["path"], storage).spec
-        return cls(store, found.get("as_of"), found.get("where"), names, found.get("view", SNAPSHOT))
+        where = Condition.parse_optional(found.get("where") or None)
+        return cls(store, found.get("as_of"), where, names, found.get("view", SNAPSHOT))
 
-    def plan(self, columns: Sequence[str] | None = None, also: Sequence[str] = ()) -> ScanPlan:
+    def plan(self, columns: Sequence[str] | None = None, also: Sequence[Condition] = ()) -> ScanPlan:
         """The scan as of now; `also` are further conditions. Raises: as `plan_scan`."""
-        wheres = [f"({condition})" for condition in (self.where, *also) if condition]
+        where = Condition.all_of([*([] if self.where is None else [self.where]), *also])
         view = TableView.load(TableState(open_store(self.store)))
         chosen = self.columns if columns is None else columns
-        return plan_scan(view, columns=chosen, where=" AND ".join(wheres) or None, as_of=self.as_of, kind=self.view)
+        return plan_scan(view, columns=chosen, where=where, as_of=self.as_of, kind=self.view)
 
 
 class TableSource(DataSource):
@@ -127,24 +128,26 @@ class TableReader(DataSourceReader):
     def __init__(self, options: TableOptions, schema: Any) -> None:
         self._options = options
         self._schema = arrow_schema_of(schema)
-        self._conditions: list[str] = []
+        self._conditions: list[Condition] = []
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Take the filters that are plain comparisons; Spark evaluates the others (and asks from 4.1 on only)."""
         for condition in filters:
             text = sql_of(condition)
-            if text is None or not self._can_evaluate(text):
+            parsed = None if text is None else self._with_arrow_form(text)
+            if parsed is None:
                 yield condition
             else:
-                self._conditions.append(text)
+                self._conditions.append(parsed)
 
-    def _can_evaluate(self, text: str) -> bool:
-        """Whether the scan's own translation knows the condition."""
+    def _with_arrow_form(self, text: str) -> Condition | None:
+        """The parsed condition; None if it has no Arrow form, so that Spark has to evaluate it."""
         try:
-            to_filter(text, self._schema)
+            condition = Condition.parse(text)
+            condition.row_filter(self._schema)
         except HoodieError:
-            return False
-        return True
+            return None
+        return condition
 
     def partitions(self) -> Sequence[Any]:
         """File slices in groups of about 64 MiB, one Spark partition each; partitions of the table are pruned."""

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from hoodie.conditional import UpdatePlan
 from hoodie.read.lookup import key_columns
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
@@ -18,6 +17,7 @@ from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, BucketLookUp, with_w
 from hoodie.spark.scan import read_scan
 from hoodie.spark.tasks import guarded
 from hoodie.view.table_view import TableView
+from hoodie.write.conditional import UpdatePlan
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:

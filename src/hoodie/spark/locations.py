@@ -13,7 +13,7 @@ from hoodie.engine import LocalEngine
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.read.key_holders import existing, index_for_reads, names_by_path
+from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
 from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import When, plan_scan
@@ -68,7 +68,7 @@ class BucketLookUp:
     def locate(self, keys: pa.Array) -> FoundLocations:
         """Locations of keys; runs in a worker, which keeps parsed files for its next batches."""
         found = look_up(LocalEngine(threads=1), open_store(self.store), self.state, keys.cast(pa.string()))
-        return existing(found, self.current)
+        return only_in(found, self.current)
 
 
 def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bool) -> Any:
@@ -97,7 +97,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     check_readable(view, by_meta_columns=True)
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     columns = key_columns(view)
-    by_path = names_by_path(view) and columns.tells_paths(frame.columns)
+    by_path = is_unique_by_partition(view) and columns.tells_paths(frame.columns)
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)
     index = BucketLookUp.of(view, as_of=instant_time)
     if index is None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.files.slices import BaseFile
+from hoodie.read.key_holders import FILTERED_KEYS_MAX
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
@@ -22,8 +23,7 @@ from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.types import spark_schema_of
 
 _GLOB_CHARACTERS = set("\\{}[]*?")
-_KEYS_IN_CONDITION = 1000
-_KEYS_IN_BROADCAST = 100_000
+_BROADCAST_KEYS_MAX = 100_000
 
 
 def read_scan(session: Any, plan: ScanPlan) -> Any:
@@ -36,7 +36,7 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
     if plan.instants is not None:
         frame = frame.where(F.col(COMMIT_TIME).isin(sorted(plan.instants)))
     if plan.where is not None:
-        frame = frame.where(plan.where)
+        frame = frame.where(plan.where.text)
     if plan.keys is not None:
         frame = _with_keys(session, frame, plan.keys)
     return frame if list(plan.columns) == frame.columns else frame.select(*map(_quoted, plan.columns))
@@ -47,7 +47,7 @@ def _rows(session: Any, plan: ScanPlan) -> Any:
     today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
     parts = _file_parts(session, plan, today)
     if plan.merged:
-        few_keys = plan.keys is not None and plan.keys.num_rows <= _KEYS_IN_CONDITION
+        few_keys = plan.keys is not None and plan.keys.num_rows <= FILTERED_KEYS_MAX
         scan = SliceScan.roughly(plan, keys=plan.keys if few_keys else None)
         parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
         schema = type(today)([today[name] for name in scan.columns])
@@ -96,11 +96,11 @@ def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
     if keys.num_rows == 0:
         return frame.limit(0)
     distinct = keys.group_by(keys.column_names).aggregate([])
-    if keys.num_rows <= _KEYS_IN_CONDITION:
+    if keys.num_rows <= FILTERED_KEYS_MAX:
         frame = frame.where(F.col(RECORD_KEY).isin(distinct[RECORD_KEY].unique().to_pylist()))
         if PARTITION_PATH not in keys.column_names:
             return frame
     wanted = from_arrow(session, distinct)
-    if distinct.num_rows <= _KEYS_IN_BROADCAST:
+    if distinct.num_rows <= _BROADCAST_KEYS_MAX:
         wanted = F.broadcast(wanted)
     return frame.join(wanted, keys.column_names, "left_semi").select(*(_quoted(n) for n in frame.columns))

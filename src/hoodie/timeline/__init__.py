@@ -7,7 +7,8 @@ from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
 from hoodie.timeline.lock import TableLock, delete_dead_claims
 from hoodie.timeline.owner import forget_all
-from hoodie.timeline.timeline import Timeline, load_timeline, read_instant
+from hoodie.timeline.reader import TimelineReader, load_timeline
+from hoodie.timeline.timeline import Timeline, read_instant
 from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
 from hoodie.timeline.zone import instant_time_of_ms, parse_instant_time, to_instant_time
 
@@ -24,6 +25,7 @@ __all__ = [
     "TableLock",
     "Timeline",
     "TimelineArchive",
+    "TimelineReader",
     "archive_instants",
     "create_completed",
     "create_inflight",

@@ -1,4 +1,4 @@
-"""The active timeline of a table: its instants, each in its highest state, in one listing.
+"""The active timeline of a table: its instants, each in its highest state.
 
 On-disk format: docs/format/table.md §2.1 and §5.1.
 """
@@ -103,23 +103,6 @@ class Timeline:
         """Completion time of the instant; None if it is not completed, or archived and not among `archived`."""
         instant = self.get(requested_time)
         return self.archived.get(requested_time) if instant is None else instant.completion_time
-
-
-def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
-    """Load the active timeline with one listing; no file is read. An absent folder is an empty timeline."""
-    instants = layout.instant_folder(folder)
-    if not layout.names_completion_time:
-        parsed = map(layout.parse, store.list(instants))
-        return Timeline.of(instant for instant in parsed if instant is not None)
-    found: list[Instant] = []
-    for name in store.names(instants):
-        instant = layout.parse_name(name)
-        if instant is not None and instant.is_completed and instant.completion_time is None:
-            info = store.head(f"{instants}/{name}")
-            instant = None if info is None else layout.parse(info)
-        if instant is not None:
-            found.append(instant)
-    return Timeline.of(found)
 
 
 def read_instant(

@@ -1,7 +1,7 @@
-"""The table as its timeline shows it now: configuration, instants, schema, file slices.
+"""The table as of an instant: properties, timeline, schema, file slices.
 
-A view is loaded with one listing of the timeline and never changes; what it reads of completed instants, which do not
-change either, is shared between the views of one table.
+A view is loaded with one read of the properties and one listing of the timeline, and never changes. The views of one
+table share what they read of completed instants, which do not change either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hoodie.config import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
-from hoodie.files.table_properties import KEEP_FOLDER, read_table_config
+from hoodie.files.table_properties import KEEP_FOLDER, TablePropertiesReader
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
@@ -29,7 +29,7 @@ from hoodie.metadata.record_index.index_view import IndexView
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, load_timeline, read_instant
+from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, TimelineReader, layout_for, read_instant
 from hoodie.view.commit_cache import CommitCache, CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import slice_read
@@ -37,9 +37,9 @@ from hoodie.view.rules import slice_read
 
 @dataclass(slots=True)
 class TableState:
-    """What outlives one view of a table in this process: its store, its clock, and what was read of completed instants.
+    """What the views of one table share in this process: its store, its clock, and everything that is read once.
 
-    Threads share it.
+    Threads share it too.
     """
 
     store: Store
@@ -47,7 +47,33 @@ class TableState:
     metadata_table: MetadataTable | None = None
     clock: InstantClock | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Guards the metadata table's object, which keeps what it parsed."""
+    """Held by whoever uses or replaces `metadata_table`."""
+    _properties: TablePropertiesReader = field(init=False)
+    _timeline: TimelineReader | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._properties = TablePropertiesReader(self.store)
+
+    def read_config(self) -> TableConfig:
+        """Read the properties; equal bytes are not parsed again.
+
+        Raises: TableNotFoundError, CorruptFileError.
+        """
+        return self._properties.read()
+
+    def last_config(self) -> TableConfig:
+        """The properties as the last view has them; they are read if there was none.
+
+        Raises: as `read_config`.
+        """
+        return self._properties.last_read()
+
+    def load_timeline(self, layout: Layout) -> Timeline:
+        """List the active timeline; instants whose files are known are not parsed again."""
+        reader = self._timeline
+        if reader is None or reader.layout != layout:
+            reader = self._timeline = TimelineReader(self.store, layout)
+        return reader.load()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +88,31 @@ class TableSchema:
 class TableView:
     """One state of a table.
 
-    `timeline` holds the instants that count. `later` are completed instants that do not, in a view of the past.
+    `timeline` holds the instants of this state. In a view of the past `completed_later` are the instants that completed
+    afterwards, which `timeline` leaves out.
     """
 
     state: TableState
     config: TableConfig
     layout: Layout
     timeline: Timeline
-    later: tuple[Instant, ...] = ()
+    completed_later: tuple[Instant, ...] = ()
 
     @classmethod
     def load(cls, state: TableState) -> TableView:
-        """Read the properties and list the timeline.
+        """The table as it is now: one read of the properties and one listing of the timeline.
+
+        Only what changed since the last view of the same `state` is parsed.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
-        config = read_table_config(state.store)
-        zone = config.timezone
-        layout = layout_for(config.version, config.timeline_path, zone=zone)
-        return cls(state, config, layout, load_timeline(state.store, layout))
+        config = state.read_config()
+        layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+        return cls(state, config, layout, state.load_timeline(layout))
+
+    def refreshed(self) -> TableView:
+        """The same table as it is now, also if this view is one of the past. Costs and raises: as `load`."""
+        return TableView.load(self.state)
 
     @property
     def store(self) -> Store:
@@ -101,10 +133,11 @@ class TableView:
             return instant.is_completed and (instant.completion_time or instant.requested_time) > completion_time
 
         later = tuple(filter(is_later, self.timeline.instants))
-        return replace(self, timeline=self.timeline.filter(lambda instant: not is_later(instant)), later=later)
+        timeline = self.timeline.filter(lambda instant: not is_later(instant))
+        return replace(self, timeline=timeline, completed_later=later)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
-        """What a completed write instant did; read once."""
+        """The metadata of a completed write instant; recent ones are kept and not read again."""
         known = self.state.commits.get(instant.requested_time)
         if known is None:
             content = read_instant(self.store, self.layout, instant)
@@ -113,7 +146,7 @@ class TableView:
         return known
 
     def commit_facts(self, instant: Instant) -> CommitFacts:
-        """The schema, and the replaced file ids, of a completed write instant; remembered for all of them."""
+        """The schema, and the replaced file ids, of a completed write instant; read once."""
         return self.state.commits.facts(instant.requested_time) or CommitFacts.of(self.commit_metadata(instant))
 
     def _path_of(self, instant: Instant) -> str:
@@ -142,13 +175,13 @@ class TableView:
         Raises: InvalidConfigError if neither exists.
         """
         text = None
-        for instant in (*reversed(self.later), *reversed(self.completed_writes())):
+        for instant in (*reversed(self.completed_later), *reversed(self.completed_writes())):
             if not instant.action.writes_data:
                 continue
             facts = self.commit_facts(instant)
             if facts.schema and facts.changes_schema:
                 text = facts.schema
-                if instant not in self.later and (as_of is None or instant.requested_time <= as_of):
+                if instant not in self.completed_later and (as_of is None or instant.requested_time <= as_of):
                     break
         if text:
             return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
@@ -161,7 +194,7 @@ class TableView:
         )
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
-        """Files by partition path, from the metadata table if the table has one we read, else from storage."""
+        """Files by partition path, from the metadata table if the table has one that can be read, else from storage."""
         if self.config.version.has_known_metadata_table and self.config.has_metadata_table:
             with self.state.lock:
                 if self.state.metadata_table is None:
@@ -202,14 +235,14 @@ class TableView:
             return None
         if self.has_partitioned_index():
             return None
-        later = frozenset(instant.requested_time for instant in self.later)
+        later = frozenset(instant.requested_time for instant in self.completed_later)
         return IndexView(MetadataFolder(self.store, self.config), self._whole_timeline(), later)
 
     def _whole_timeline(self) -> Timeline:
-        """All instants: what decides which files exist."""
-        if not self.later:
+        """All instants, those completed later too: they determine which files exist."""
+        if not self.completed_later:
             return self.timeline
-        return replace(self.timeline, instants=Timeline.of((*self.timeline, *self.later)).instants)
+        return replace(self.timeline, instants=Timeline.of((*self.timeline, *self.completed_later)).instants)
 
     def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
         """Latest committed file slices, of all or some partitions, now or as of a requested time (inclusive).
@@ -218,8 +251,8 @@ class TableView:
         """
         if as_of is not None:
             self._check_not_cleaned(as_of)
-        elif any(instant.action.writes_data for instant in self.later):
-            first = min(instant.requested_time for instant in self.later if instant.action.writes_data)
+        elif any(instant.action.writes_data for instant in self.completed_later):
+            first = min(instant.requested_time for instant in self.completed_later if instant.action.writes_data)
             before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
             self._check_not_cleaned(max(before, default=""))
         listing = self.listing(partitions)
@@ -235,7 +268,7 @@ class TableView:
         return replace(read, timeline=self._whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
-        """File ids that completed replace commits took away, by partition path."""
+        """File ids that completed replace commits replaced, by partition path."""
         gone: dict[str, set[str]] = {}
         for instant in self.timeline.completed().instants:
             if instant.action is Action.REPLACE_COMMIT and (as_of is None or instant.requested_time <= as_of):
@@ -244,7 +277,7 @@ class TableView:
         return gone
 
     def _check_not_cleaned(self, as_of: str) -> None:
-        cleans = (found for found in (*self.timeline, *self.later) if found.action is Action.CLEAN)
+        cleans = (found for found in (*self.timeline, *self.completed_later) if found.action is Action.CLEAN)
         earliest = max((self._clean_bound(found) for found in cleans if found.is_completed), default="")
         if as_of < earliest:
             raise UnsupportedError(
@@ -253,10 +286,10 @@ class TableView:
             )
 
     def _clean_bound(self, clean: Instant) -> str:
-        """Requested time before which the clean left no whole snapshot; read once.
+        """Requested time of the oldest snapshot that the clean left whole; read once.
 
-        A clean that kept so many versions of each file names no instant to retain: before the last commit that it saw,
-        any file may have lost the version that counted.
+        A clean that keeps a number of versions of each file names no instant to retain. Before the last commit that it
+        saw, any file can have lost the version of that time.
         """
         known = self.state.commits.clean_bounds.get(clean.requested_time)
         if known is None:

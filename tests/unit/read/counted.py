@@ -1,4 +1,4 @@
-"""A table on a store that counts: which data files does a call open?"""
+"""A table on a store that counts: which data files does a call open, and how often does it load the table's view?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import hoodie
+from hoodie.files.table_properties import PROPERTIES
 from hoodie.storage import FaultStore, open_store
 
 CITIES = 8
@@ -47,6 +48,12 @@ class Counted:
         paths = {call.path for call in self._store.calls if call.path.endswith(".parquet")}
         self._store.calls.clear()
         return sorted(paths)
+
+    def view_loads(self) -> tuple[int, int]:
+        """Reads of the table's properties, and listings of its timeline, since the last call."""
+        calls = [(call.operation, call.path) for call in self._store.calls]
+        self._store.calls.clear()
+        return calls.count(("read", PROPERTIES)), calls.count(("names", ".hoodie/timeline"))
 
     def partitions(self) -> list[str]:
         """Partition paths of those files."""

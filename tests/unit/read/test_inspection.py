@@ -11,6 +11,7 @@ import pytest
 import hoodie
 from hoodie.read.plan import plan_scan
 from hoodie.read.stream import count_rows, first_rows, stream
+from hoodie.records.condition import Condition
 
 ROWS = pa.table({"id": ["a", "b", "c"], "x": [1, None, 3], "p": ["m", "n", "m"]})
 GOLDEN = [f"{version}_{kind}" for version in ("v6", "v8", "v9") for kind in ("cow", "mor")]
@@ -115,7 +116,7 @@ def test_merge_on_read_tables_tell_of_their_logs(golden_tables: Path, name: str)
 def test_streamed_scans_count_and_stop(table: hoodie.Table) -> None:
     plan = plan_scan(table.view(), columns=["id"])
     assert count_rows(plan) == 2
-    assert count_rows(plan_scan(table.view(), columns=["id"], where="x IS NULL")) == 1
+    assert count_rows(plan_scan(table.view(), columns=["id"], where=Condition.parse("x IS NULL"))) == 1
     assert sorted(stream(plan).read_all()["id"].to_pylist()) == ["a", "b"]
     assert first_rows(plan, 1).num_rows == 1
     assert first_rows(plan, 0).num_rows == 0

@@ -13,6 +13,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.table import table_keys as keys
 from hoodie.read.plan import plan_scan
+from hoodie.records.condition import Condition
 from hoodie.timeline import Action, create_completed, create_inflight, create_requested
 
 TIMELINE = Path(".hoodie") / "timeline"
@@ -195,12 +196,12 @@ def test_an_orc_file_in_a_table_of_several_formats_is_refused(table: hoodie.Tabl
 
 def test_conditions_are_planned_for_whoever_runs_them(table: hoodie.Table) -> None:
     table.upsert(rows("a"))
-    assert len(plan_scan(table.view(), where="p AND true").files) == 1
+    assert len(plan_scan(table.view(), where=Condition.parse("p AND true")).files) == 1
     with pytest.raises(SchemaMismatchError, match="'p'"):
         table.to_arrow(where="p AND true")
     for where in ("q = 1", "p = 'x' AND q = 1"):
         with pytest.raises(SchemaMismatchError, match="'q'"):
-            plan_scan(table.view(), where=where)
+            plan_scan(table.view(), where=Condition.parse(where))
 
 
 def test_columns_are_at_least_one(table: hoodie.Table) -> None:

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.expression import columns_of, evaluate, to_filter, to_projection, to_scan_filter
+from hoodie.records.condition import Condition
+from hoodie.records.expression import columns_of, evaluate, to_projection
 
 NAN = float("nan")
 TABLE = pa.table(
@@ -35,7 +36,7 @@ SCHEMA = TABLE.schema
 
 
 def rows(where: str) -> list[int]:
-    found: list[int] = TABLE.filter(to_filter(where, SCHEMA)).column("id").to_pylist()
+    found: list[int] = TABLE.filter(Condition.parse(where).row_filter(SCHEMA)).column("id").to_pylist()
     return found
 
 
@@ -89,7 +90,7 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(where: str, expected: l
 )
 def test_what_has_no_faithful_form_is_refused_by_name(text: str, piece: str) -> None:
     with pytest.raises(UnsupportedError, match=piece.replace("(", r"\(")):
-        to_filter(text, SCHEMA)
+        Condition.parse(text).row_filter(SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +111,18 @@ def test_what_has_no_faithful_form_is_refused_by_name(text: str, piece: str) -> 
 )
 def test_names_and_types_that_do_not_fit_are_named(text: str, reason: str) -> None:
     with pytest.raises(SchemaMismatchError, match=reason):
-        to_filter(text, SCHEMA)
+        Condition.parse(text).row_filter(SCHEMA)
 
 
 @pytest.mark.parametrize("text", ["", "id =", "id = 1; id = 2", "SELECT 1", "id = 'x", "id = 1 city"])
 def test_text_that_is_no_expression_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfigError, match="expression"):
-        to_filter(text, SCHEMA)
+        Condition.parse(text).row_filter(SCHEMA)
 
 
 def test_an_ambiguous_name_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="ambiguous"):
-        to_filter("a = 1", pa.schema([("a", pa.int32()), ("A", pa.int32())]))
+        Condition.parse("a = 1").row_filter(pa.schema([("a", pa.int32()), ("A", pa.int32())]))
 
 
 @pytest.mark.parametrize(
@@ -163,12 +164,12 @@ def test_like_a_prefix_is_a_range_that_holds_what_starts_with_it(prefix: str, te
     table = pa.table({"s": pa.array(given_texts, pa.string())})
     escaped = "".join(rf"\{one}" if one in "%_\\" else one for one in prefix)
     pattern = escaped.replace("\\", "\\\\").replace("'", "\\'")
-    kept = table.filter(to_filter(f"s LIKE '{pattern}%'", table.schema)).column("s").to_pylist()
+    kept = table.filter(Condition.parse(f"s LIKE '{pattern}%'").row_filter(table.schema)).column("s").to_pylist()
     assert kept == [text for text in given_texts if text.startswith(prefix)]
 
 
 def test_expressions_travel_to_workers() -> None:
-    expression = to_filter("fare > 2 AND city IN ('SF', 'sf')", SCHEMA)
+    expression = Condition.parse("fare > 2 AND city IN ('SF', 'sf')").row_filter(SCHEMA)
     assert TABLE.filter(pickle.loads(pickle.dumps(expression))).column("id").to_pylist() == [3]
 
 
@@ -202,21 +203,21 @@ def test_a_scan_filter_prunes_row_groups(tmp_path: Path, where: str, groups: lis
     )
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
     fragment = next(iter(ds.dataset(tmp_path / "t.parquet").get_fragments()))
-    scan = to_scan_filter(where, table.schema)
+    scan = Condition.parse(where).row_group_filter(table.schema)
     kept = fragment.split_by_row_group(filter=scan) if scan is not None else fragment.split_by_row_group()
     assert [group.id for one in kept for group in one.row_groups] == groups
 
 
 def test_arrow_still_takes_a_group_of_one_number_and_nan_for_constant(tmp_path: Path) -> None:
-    """The reason for `to_scan_filter`: once this fails, Arrow is mended and the exact filter may go to the scanner."""
+    """The reason for `row_group_filter`: once this fails, the scanner can take the exact filter."""
     table = pa.table({"f": [5.0, NAN]})
     pq.write_table(table, tmp_path / "t.parquet")
-    kept = ds.dataset(tmp_path / "t.parquet").to_table(filter=to_filter("f > 7", table.schema))
+    kept = ds.dataset(tmp_path / "t.parquet").to_table(filter=Condition.parse("f > 7").row_filter(table.schema))
     assert kept.num_rows == 0
-    assert table.filter(to_filter("f > 7", table.schema)).num_rows == 1
-    assert to_scan_filter("f > 7", table.schema) is None
+    assert table.filter(Condition.parse("f > 7").row_filter(table.schema)).num_rows == 1
+    assert Condition.parse("f > 7").row_group_filter(table.schema) is None
 
 
 def test_a_scan_filter_checks_what_it_leaves_out() -> None:
     with pytest.raises(SchemaMismatchError, match="no column"):
-        to_scan_filter("fare > 1 OR fares > 2", SCHEMA)
+        Condition.parse("fare > 1 OR fares > 2").row_group_filter(SCHEMA)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.records.expression import to_filter
-from hoodie.records.pruning import prune_partitions
+from hoodie.records.condition import Condition
 
 SCHEMA = pa.schema(
     [
@@ -52,33 +51,34 @@ VALUES = pa.table(
     ],
 )
 def test_a_partition_goes_only_if_the_condition_cannot_hold_there(where: str, expected: list[bool]) -> None:
-    assert prune_partitions(where, SCHEMA, VALUES).to_pylist() == expected
+    assert Condition.parse(where).partitions_to_read(SCHEMA, VALUES).to_pylist() == expected
 
 
 def test_an_unknown_value_keeps_its_partition_unless_another_column_rules_it_out() -> None:
     unknown = {"city": pa.array([False, True, True, True])}
-    assert prune_partitions("city = 'sf'", SCHEMA, VALUES, unknown=unknown).to_pylist() == [True, True, True, True]
-    where = "city = 'sf' AND day = '2024-01-02'"
-    assert prune_partitions(where, SCHEMA, VALUES, unknown=unknown).to_pylist() == [False, True, False, False]
+    by_city = Condition.parse("city = 'sf'")
+    assert by_city.partitions_to_read(SCHEMA, VALUES, unknown=unknown).to_pylist() == [True, True, True, True]
+    by_both = Condition.parse("city = 'sf' AND day = '2024-01-02'")
+    assert by_both.partitions_to_read(SCHEMA, VALUES, unknown=unknown).to_pylist() == [False, True, False, False]
 
 
 def test_no_partition_gives_no_flags() -> None:
-    assert len(prune_partitions("city = 'sf'", SCHEMA, VALUES.slice(0, 0))) == 0
+    assert len(Condition.parse("city = 'sf'").partitions_to_read(SCHEMA, VALUES.slice(0, 0))) == 0
 
 
 def test_a_nested_partition_field_is_a_column_with_a_dotted_name() -> None:
     values = pa.table({"rider.Zone": pa.array([1, 2], pa.int32())})
-    assert prune_partitions("rider.zone = 2 AND id > 5", SCHEMA, values).to_pylist() == [False, True]
+    assert Condition.parse("rider.zone = 2 AND id > 5").partitions_to_read(SCHEMA, values).to_pylist() == [False, True]
 
 
 def test_values_of_another_type_are_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="partition values of 'day': expected date32"):
-        prune_partitions("day > '2024'", SCHEMA, pa.table({"day": ["2024-01-01"]}))
+        Condition.parse("day > '2024'").partitions_to_read(SCHEMA, pa.table({"day": ["2024-01-01"]}))
 
 
 def test_a_misspelt_column_is_refused_even_outside_the_partition_fields() -> None:
     with pytest.raises(SchemaMismatchError, match="no column 'idd'"):
-        prune_partitions("city = 'sf' AND idd = 1", SCHEMA, VALUES)
+        Condition.parse("city = 'sf' AND idd = 1").partitions_to_read(SCHEMA, VALUES)
 
 
 @given(
@@ -97,5 +97,5 @@ def test_no_partition_with_a_matching_row_is_dropped(where: str) -> None:
     options = [None, 0, 1, 2]
     rows = pa.table({"p": [p for p in options for _ in options], "x": options * len(options)}, schema=schema)
     partitions = pa.table({"p": pa.array(options, pa.int32())})
-    kept = partitions.filter(prune_partitions(where, schema, partitions)).column("p").to_pylist()
-    assert set(rows.filter(to_filter(where, schema)).column("p").to_pylist()) <= set(kept)
+    kept = partitions.filter(Condition.parse(where).partitions_to_read(schema, partitions)).column("p").to_pylist()
+    assert set(rows.filter(Condition.parse(where).row_filter(schema)).column("p").to_pylist()) <= set(kept)

@@ -1,8 +1,8 @@
-"""Which values of a key column a condition leaves: what a look-up in an index can use of a `where`."""
+"""The record keys that a condition allows: what a look-up in an index can use of a `where`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from sqlglot import exp
 from hoodie.errors import HoodieError
 from hoodie.records.sql.columns import is_column, resolve
 from hoodie.records.sql.compare import equal_scalars
-from hoodie.records.sql.parse import operands, parse_expression, without_parens
+from hoodie.records.sql.parse import operands, without_parens
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import Value
 
@@ -27,35 +27,29 @@ class WantedKeys:
     is_certain: bool
 
 
-def wanted_keys(where: str, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
-    """Say which record keys rows matching `where` can have; None if the condition does not tell.
+def wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
+    """The record keys that rows matching the condition `node` can have; None if the condition does not limit them.
 
-    `columns` maps the top-level columns that tell the key on their own to how their values become keys. Only `=`,
-    `<=>` and `IN` with literals count, joined by AND and OR; everything else is for the scan to decide.
-
-    Raises: InvalidConfigError for text that is no expression.
+    `columns` maps each top-level column that determines the key on its own to the function that makes keys of its
+    values. Only `=`, `<=>` and `IN` with literals count, joined by AND and OR; the scan decides everything else.
     """
-    return _wanted(parse_expression(where), schema, columns)
-
-
-def _wanted(node: exp.Expression, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
     node = without_parens(node)
     if isinstance(node, exp.And | exp.Or):
         kind = exp.And if isinstance(node, exp.And) else exp.Or
-        parts = [_wanted(part, schema, columns) for part in operands(node, kind)]
-        told = [part for part in parts if part is not None]
-        if not told or (kind is exp.Or and len(told) < len(parts)):
+        parts = [wanted_keys(part, schema, columns) for part in operands(node, kind)]
+        limits = [part for part in parts if part is not None]
+        if not limits or (kind is exp.Or and len(limits) < len(parts)):
             return None
         joined = frozenset.intersection if kind is exp.And else frozenset.union
-        return WantedKeys(joined(*(part.keys for part in told)), all(part.is_certain for part in told))
+        return WantedKeys(joined(*(part.keys for part in limits)), all(part.is_certain for part in limits))
     try:
         return _leaf(node, schema, columns)
     except HoodieError:
-        # Not ours to refuse: the engine that runs the condition does so, or knows better.
+        # The engine that runs the condition refuses it, or knows types that are not compared here.
         return None
 
 
-def _leaf(node: exp.Expression, schema: pa.Schema, columns: dict[str, KeysOf]) -> WantedKeys | None:
+def _leaf(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
     if isinstance(node, exp.EQ | exp.NullSafeEQ):
         sides = [without_parens(node.this), without_parens(node.expression)]
         tested, options = (sides[0], sides[1:]) if is_column(sides[0]) else (sides[1], sides[:1])

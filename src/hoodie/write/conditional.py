@@ -1,7 +1,7 @@
-"""Delete and update by condition: a read whose rows a write changes.
+"""Delete and update by condition: plan the read of the rows that a write then changes.
 
-Both name the rows by their keys. In a table where several rows have one key, all of them are deleted or updated as soon
-as one of them matches.
+The write finds the rows by their keys. If several rows have one key, all of them are deleted or updated as soon as one
+of them matches.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from hoodie.metadata.record_index import partition as record_index
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from hoodie.records.condition import Condition
 from hoodie.records.expression import columns_of, evaluate, to_projection
 from hoodie.view.table_view import TableView
 
 
-def plan_matching_keys(view: TableView, where: str) -> ScanPlan:
-    """Settle the read of the keys of all rows that match a condition."""
+def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
+    """Plan the read of the keys of all rows that match a condition."""
     return plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
 
 
@@ -34,8 +35,8 @@ def plan_matching_keys(view: TableView, where: str) -> ScanPlan:
 class UpdatePlan:
     """The read of the rows that an update changes, and the columns that it writes, in their order.
 
-    `changed`: the only columns that are written besides those that name the record and order its versions, where the
-    table logs parts of rows; None where it takes whole rows.
+    `changed`: the columns that the update sets, if the write logs these and the key and ordering columns only; None if
+    it writes whole rows.
     """
 
     scan: ScanPlan
@@ -44,9 +45,9 @@ class UpdatePlan:
 
 
 def plan_update(
-    view: TableView, assignments: Mapping[str, str], where: str | None, properties: Mapping[str, str]
+    view: TableView, assignments: Mapping[str, str], where: Condition | None, properties: Mapping[str, str]
 ) -> UpdatePlan:
-    """Settle an update; `properties` are those of the call.
+    """Plan an update; `properties` are those of the call.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for columns that make the key or the partition.
     """
@@ -61,7 +62,7 @@ def plan_update(
             "the rows and insert them anew"
         )
     names = tuple(without_meta_fields(schema).names)
-    if not _takes_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
+    if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
@@ -70,12 +71,12 @@ def plan_update(
     return UpdatePlan(plan_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
 
-def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
-    """Whether the table logs just the columns that change: not if a merge function, or a delete, needs whole rows.
+def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
+    """Whether the table logs only the columns that change: not if a merge function, or a delete, needs whole rows.
 
-    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`; with a record index it cannot
-    delete from a file slice that has some. Where ordering values decide, a logged row that lost, before or after, fills
-    the fields that a part does not bring, and shows again what was outdated. `asked`: `config.PARTIAL_UPDATES`.
+    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`. With a record index it cannot
+    delete from a file slice that has some. If ordering values decide, an outdated logged row fills the fields that a
+    part leaves out, so that outdated values come back. `asked`: `config.PARTIAL_UPDATES`.
     """
     is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
     deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
@@ -87,7 +88,7 @@ def _takes_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[st
 
 
 def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:
-    """What is written, and what the expressions look at; all columns if one of them is beyond this process."""
+    """The columns written and those in the expressions; all columns if only Spark can evaluate one of them."""
     try:
         return frozenset(written).union(*(columns_of(expression, schema) for expression in assignments.values()))
     except (InvalidConfigError, UnsupportedError):
@@ -95,7 +96,7 @@ def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], sche
 
 
 def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
-    """The rows to write with the assignments made, in this process. Memory: all of them, twice where they change."""
+    """The rows to write, with the assignments evaluated in this process. Memory: all of them, changed columns twice."""
     rows = read_table(plan.scan)
     changed = {
         name: evaluate(to_projection(expression, rows.schema, as_type=rows.schema.field(name).type), rows)

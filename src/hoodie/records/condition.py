@@ -1,0 +1,139 @@
+"""A condition in Spark SQL, parsed once: what a read asks of it.
+
+**Filters.** Evaluate `Condition.row_filter` on batches or tables (`batch.filter(expression)`). Do not hand it to a
+dataset scanner when columns are float or double: Parquet statistics leave NaN out, and Arrow takes a row group whose
+minimum equals its maximum for constant, so it drops or keeps NaN rows wrongly. Hand the scanner
+`Condition.row_group_filter`, which prunes row groups safely, then filter its batches exactly:
+
+    scan, exact = condition.row_group_filter(schema), condition.row_filter(schema)
+    for batch in fragment.scanner(schema=schema, filter=scan).to_batches():
+        yield batch.filter(exact)
+
+Literals are cast to the column's type wherever that is exact, so that most conditions compare bare columns. A condition
+that has to cast a column prunes nothing and is no part of the row-group filter: Arrow would cast the statistics too,
+and raises when, for example, a long among them has no equal double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from hoodie.records.keys.key_condition import KeysOf, WantedKeys, wanted_keys
+from hoodie.records.pruning import partitions_to_read
+from hoodie.records.sql.columns import column_refs, is_column
+from hoodie.records.sql.parse import parse_expression, weaken, without_parens
+from hoodie.records.sql.translate import Translator
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A parsed condition. Picklable: the text is pickled, and parsed again by the process that loads it.
+
+    `text` is the Spark SQL. `tree` is its syntax tree; it is never changed.
+    """
+
+    text: str
+    tree: exp.Expression = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Parse one Spark SQL condition.
+
+        Raises: InvalidConfigError for text that is no expression.
+        """
+        return cls(text, parse_expression(text))
+
+    @classmethod
+    def parse_optional(cls, text: str | None) -> Condition | None:
+        """As `parse`; None for None."""
+        return None if text is None else cls.parse(text)
+
+    @classmethod
+    def all_of(cls, conditions: Iterable[Condition]) -> Condition | None:
+        """The condition that holds where all of these hold; None if there are none. Parses nothing."""
+        parts = list(conditions)
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        text = " AND ".join(f"({part.text})" for part in parts)
+        tree = exp.and_(*(part.tree for part in parts))
+        assert isinstance(tree, exp.Expression)
+        return cls(text, tree)
+
+    def __reduce__(self) -> tuple[Callable[[str], Condition], tuple[str]]:
+        return Condition.parse, (self.text,)
+
+    def columns(self, schema: pa.Schema) -> frozenset[str]:
+        """The top-level columns that the condition reads, spelled as in the schema.
+
+        Raises: SchemaMismatchError for an unknown column; UnsupportedError for a name that has no Arrow form.
+        """
+        return frozenset(column.path[0] for column in column_refs(self.tree, schema))
+
+    def row_filter(self, schema: pa.Schema) -> pc.Expression:
+        """The exact condition in Arrow: true, false or null for each row; only rows with true match.
+
+        Raises: UnsupportedError naming the part that has no Arrow form; SchemaMismatchError for an unknown column (with
+        the nearest names), or types that do not fit.
+        """
+        return Translator(schema).condition(self.tree)
+
+    def row_group_filter(self, schema: pa.Schema) -> pc.Expression | None:
+        """A filter for a dataset scanner: it prunes row groups, and keeps at least the rows that match.
+
+        None if no part of the condition can be used. The module's text shows the exact filter to apply afterwards.
+
+        Raises: as `row_filter`.
+        """
+        translator = Translator(schema)
+        translator.condition(self.tree)
+        return weaken(self.tree, lambda leaf: _row_group_leaf(leaf, translator))
+
+    def wanted_keys(self, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
+        """The record keys that matching rows can have; see `records.keys.key_condition`."""
+        return wanted_keys(self.tree, schema, columns)
+
+    def partitions_to_read(
+        self, schema: pa.Schema, values: pa.Table, *, unknown: Mapping[str, pa.BooleanArray] | None = None
+    ) -> pa.BooleanArray:
+        """Mark the partitions that can hold matching rows; see `records.pruning`."""
+        return partitions_to_read(self.tree, schema, values, unknown=unknown)
+
+
+def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expression | None:
+    floats = [column for column in column_refs(leaf, translator.schema) if pa.types.is_floating(column.type)]
+    if not floats:
+        return _without_casts(translator.condition(leaf))
+    for node_type, left, right in _upper_bounds(leaf):
+        bound = translator.value(right)
+        is_number = (
+            bound.is_literal and bound.family in ("integer", "decimal", "float") and bound.literal == bound.literal
+        )
+        if is_number and is_column(without_parens(left)):
+            return _without_casts(translator.condition(node_type(this=left.copy(), expression=right.copy())))
+    return None
+
+
+def _without_casts(expression: pc.Expression) -> pc.Expression | None:
+    """The expression if it casts nothing, else None: Arrow casts statistics with checks, which raise.
+
+    Arrow shows its expressions as text only. Text that merely looks like a cast costs a pruning, never a row.
+    """
+    return None if "cast(" in str(expression) else expression
+
+
+def _upper_bounds(leaf: exp.Expression) -> list[tuple[type[exp.Expression], exp.Expression, exp.Expression]]:
+    """Comparisons that follow from the leaf and that no NaN meets: statistics without NaN decide them correctly."""
+    if isinstance(leaf, exp.EQ):
+        return [(exp.EQ, leaf.this, leaf.expression), (exp.EQ, leaf.expression, leaf.this)]
+    if isinstance(leaf, (exp.LT, exp.LTE)):
+        return [(type(leaf), leaf.this, leaf.expression)]
+    if isinstance(leaf, (exp.GT, exp.GTE)):
+        return [(exp.LT if isinstance(leaf, exp.GT) else exp.LTE, leaf.expression, leaf.this)]
+    if isinstance(leaf, exp.Between):
+        return [(exp.LTE, leaf.this, leaf.args["high"])]
+    return []

@@ -1,0 +1,90 @@
+"""Views of one table share what they read: the next one costs two requests, and parses what is new."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.engine import LocalEngine
+from hoodie.errors import InvalidConfigError, TableNotFoundError
+from hoodie.files.table_properties import PROPERTIES, update_table_config
+from hoodie.services.engine_choice import engine_by_size
+from hoodie.storage import FaultStore, open_store
+from hoodie.view.table_view import TableState, TableView
+
+ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hoodie.Table:
+    """A table with one commit."""
+    made = hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False)
+    made.upsert(ROWS)
+    return made
+
+
+def test_a_refreshed_view_costs_two_requests(table: hoodie.Table) -> None:
+    store = FaultStore(open_store(table.path), count_reads=True)
+    view = TableView.load(TableState(store))
+    store.calls.clear()
+    again = view.refreshed()
+    assert [(call.operation, call.path) for call in store.calls] == [
+        ("read", PROPERTIES),
+        ("names", ".hoodie/timeline"),
+    ]
+    assert again.config is view.config
+    assert again.timeline is view.timeline
+
+
+def test_a_refreshed_view_sees_the_next_commit(table: hoodie.Table) -> None:
+    view = table.view()
+    second = table.upsert(ROWS).instant
+    again = view.refreshed()
+    latest = again.timeline.latest()
+    assert latest is not None
+    assert latest.requested_time == second
+    assert view.timeline.get(second) is None
+    assert again.timeline.get(view.timeline.instants[0].requested_time) is view.timeline.instants[0]
+
+
+def test_a_refreshed_view_of_the_past_is_one_of_now(table: hoodie.Table) -> None:
+    first = table.view().timeline.instants[0]
+    table.upsert(ROWS)
+    past = table.view().as_completed_by(str(first.completion_time))
+    assert [len(past.timeline), len(past.completed_later)] == [1, 1]
+    assert [len(past.refreshed().timeline), len(past.refreshed().completed_later)] == [2, 0]
+
+
+def test_changed_properties_are_parsed_again(table: hoodie.Table) -> None:
+    view = table.view()
+    update_table_config(view.store, {"hoodie.table.name": "other"})
+    assert view.refreshed().config.name == "other"
+    update_table_config(view.store, {"hoodie.timeline.path": "elsewhere"})
+    assert len(view.refreshed().timeline) == 0
+
+
+def test_a_table_that_is_gone_is_not_found(table: hoodie.Table, tmp_path: Path) -> None:
+    view = table.view()
+    shutil.rmtree(tmp_path / "t")
+    with pytest.raises(TableNotFoundError):
+        view.refreshed()
+
+
+def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: hoodie.Table) -> None:
+    store = FaultStore(open_store(table.path), count_reads=True)
+    state, large = TableState(store), LocalEngine()
+    engine_for = engine_by_size(state, lambda: large)
+    TableView.load(state)
+    store.calls.clear()
+    assert engine_for(1 << 50) is large
+    assert engine_for(0) is not large
+    assert store.calls == []
+    update_table_config(store, {"hoodie.python.local.bytes.max": "1"})
+    TableView.load(state)
+    assert engine_for(2) is large
+    with pytest.raises(InvalidConfigError, match=r"bytes\.max='much'"):
+        engine_by_size(state, lambda: large, {"hoodie.python.local.bytes.max": "much"})
