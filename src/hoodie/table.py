@@ -44,7 +44,8 @@ from hoodie.services.recovery.pending_rollback import roll_back_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.conditional import assigned, plan_matching_keys, plan_update
 from hoodie.write.create import CreateOptions, check_same_table, create_table

@@ -35,7 +35,8 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.lock import TableLock
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 @dataclass(slots=True)
