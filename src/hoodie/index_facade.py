@@ -18,7 +18,8 @@ from hoodie.services.indexing.drop import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.index_compare import check_comparable, compare_batch
 from hoodie.write.setup import WriteCall
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 from hoodie.engine import ArrowDataset, Engine, LocalEngine
 from hoodie.engine.selection import (
     active_session,
-    arrow_source,
+    arrow_schema,
     engine_and_dataset,
     is_spark,
     key_array,
     spark_room,
+    table_in_memory,
 )
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
@@ -43,7 +44,8 @@ from hoodie.services.recovery.pending_rollback import roll_back_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store, open_store
 from hoodie.timeline import Timeline
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.conditional import assigned, plan_matching_keys, plan_update
 from hoodie.write.create import CreateOptions, check_same_table, create_table
@@ -118,7 +120,7 @@ def create(
     if exist_ok and table_exists(store):
         check_same_table(read_table_config(store), wanted)
     else:
-        create_table(store, _arrow_schema(schema), wanted)
+        create_table(store, arrow_schema(schema), wanted)
     return Table(store, spark=spark)
 
 
@@ -347,7 +349,7 @@ class Table:
 
         Raises: InvalidConfigError if there is no Spark session.
         """
-        plan = plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of, kind=view)
+        plan = self._scan(columns, where, as_of, view)
         return spark_room().read_scan(self._needed_session(), plan)
 
     def to_arrow(
@@ -365,9 +367,7 @@ class Table:
             as_of: the table as of this instant (inclusive), datetime or ISO date.
             view: `snapshot`, or `read_optimized` to leave log files out.
         """
-        return read_table(
-            plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of, kind=view)
-        )
+        return read_table(self._scan(columns, where, as_of, view))
 
     def head(
         self,
@@ -378,9 +378,7 @@ class Table:
         as_of: When | None = None,
     ) -> pa.Table:
         """Some rows, in no certain order, as a pyarrow Table; reads no further than it must. See `to_arrow`."""
-        return first_rows(
-            plan_scan(self.view(), columns=columns, where=Condition.parse_optional(where), as_of=as_of), limit
-        )
+        return first_rows(self._scan(columns, where, as_of), limit)
 
     def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
         """How many rows there are, or match, counted in this process.
@@ -394,9 +392,7 @@ class Table:
         >>> t.count(), t.count("x > 1")
         (2, 1)
         """
-        return count_rows(
-            plan_scan(self.view(), columns=[RECORD_KEY], where=Condition.parse_optional(where), as_of=as_of)
-        )
+        return count_rows(self._scan(RECORD_KEY, where, as_of))
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
         """Rows changed by commits that completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
@@ -413,7 +409,9 @@ class Table:
         """
         view = self.view()
         found = self._keys(keys, view)
-        return self._result(plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else _held(found)))
+        return self._result(
+            plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found))
+        )
 
     def filter_exists(self, data: Any) -> Any:
         """The rows of `data` whose key the table does not hold yet; a DataFrame for a DataFrame, else Arrow.
@@ -424,7 +422,7 @@ class Table:
         is_global = index_of_view(view) in GLOBAL_INDEXES
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
-        return filter_exists(view, _held(data), is_global=is_global)
+        return filter_exists(view, table_in_memory(data), is_global=is_global)
 
     def record_locations(self, keys: Any, as_of: When | None = None) -> Any:
         """Where the records with these keys lie: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
@@ -443,7 +441,7 @@ class Table:
         found = self._keys(keys, view)
         if is_spark(found):
             return spark_room().record_locations(view, found, as_of=as_of)
-        return record_locations(view, _held(found), as_of=as_of)
+        return record_locations(view, table_in_memory(found), as_of=as_of)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -478,6 +476,12 @@ class Table:
         session = self._session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
+    def _scan(
+        self, columns: str | Sequence[str] | None, where: str | None, as_of: When | None, kind: str = SNAPSHOT
+    ) -> ScanPlan:
+        condition = Condition.parse_optional(where)
+        return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
+
     def _keys(self, keys: Any, view: TableView | None = None) -> Any:
         """Keys in any form as data with key columns; data with columns as it is. `view`: if the caller has one."""
         values = None if is_spark(keys) else key_array(keys)
@@ -491,18 +495,3 @@ class Table:
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}
         )
         return call, dataset
-
-
-def _held(data: Any) -> pa.Table:
-    """In-process data as a table in memory."""
-    source = arrow_source(data)
-    return source if isinstance(source, pa.Table) else source.read_all()
-
-
-def _arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema of whatever the caller calls a schema."""
-    if isinstance(schema, pa.Schema):
-        return schema
-    if is_spark(schema):
-        return spark_room().arrow_schema_of(getattr(schema, "schema", schema))
-    return arrow_source(schema).schema

@@ -11,7 +11,7 @@ from hoodie.services.compaction.rollback import roll_back_compaction
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
 from hoodie.view.listing import list_from_storage
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from tests.crash.tables import Death, copy_of, deaths, run_until
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 

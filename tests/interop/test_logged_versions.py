@@ -30,7 +30,7 @@ from hoodie.format.table import table_keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.fold import EntryKind
 from hoodie.timeline import Action
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from hoodie.write.write_instant import write_instant
 from tests.interop.judges import Jvm
 from tests.support.record_versions import (

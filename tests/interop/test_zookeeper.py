@@ -16,7 +16,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.services.compaction.run import CompactionCall, compact
 from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from tests.support.compactor_processes import (
     CITIES,
     instants_of,

@@ -19,7 +19,7 @@ SECONDS_MAX = 60.0
 _STUCK = """
 import sys, time
 from hoodie.engine import LocalEngine
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from hoodie.services.compaction.run import CompactionCall, compact
 from hoodie.services.compaction.coordination import coordinator_of
 from hoodie.storage import open_store

@@ -12,7 +12,8 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.timeline import Action, TableLock
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)

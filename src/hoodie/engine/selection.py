@@ -68,6 +68,24 @@ def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
     )
 
 
+def table_in_memory(data: object) -> pa.Table:
+    """The caller's in-process data as a table. Memory: all of it. Raises: as `arrow_source`."""
+    source = arrow_source(data)
+    return source if isinstance(source, pa.Table) else source.read_all()
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """The Arrow schema of a pyarrow Schema, a Spark StructType or DataFrame, or in-process data.
+
+    Raises: as `arrow_source`.
+    """
+    if isinstance(schema, pa.Schema):
+        return schema
+    if is_spark(schema):
+        return spark_room().arrow_schema_of(getattr(schema, "schema", schema))
+    return arrow_source(schema).schema
+
+
 def key_array(keys: object) -> pa.Array | None:
     """Bare key values as an Arrow array, in the order given; None for data with columns.
 

@@ -1,4 +1,4 @@
-"""Incremental reads: the rows that commits in a span of time wrote, in the state they have at its end."""
+"""Incremental reads: the rows that the commits of a time span wrote, in their state at its end."""
 
 from __future__ import annotations
 

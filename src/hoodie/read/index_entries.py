@@ -1,4 +1,4 @@
-"""The record index as a table of its own: its entries as of an instant, and those that changed between two."""
+"""The record index as an Arrow table: its entries as of an instant, and those that changed between two instants."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
 
     Memory: one bucket's keys and values, a few times.
 
-    Raises: UnsupportedError for a table without a record index, or one that no longer tells its state as of then.
+    Raises: UnsupportedError for a table without a record index, or if the index no longer has its state as of then.
     """
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     state = _index_of(view).state(as_of=instant_time)
@@ -63,7 +63,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
 
 
 def first_entries(view: TableView, limit: int | None, *, as_of: When | None = None) -> pa.Table:
-    """All entries, or the first so many of `stream_entries`; reads no further than it must."""
+    """All entries, or the first so many of `stream_entries`; reads no further than needed."""
     reader = stream_entries(view, as_of=as_of)
     if limit is None:
         return reader.read_all()
@@ -81,8 +81,8 @@ def entry_changes(view: TableView, since: When | None, until: When | None = None
     Times are as for `Table.changes`. A key that several commits changed has a row for each; an update in place changes
     nothing in the index. Reads the log files of those commits alone. Memory: the changes.
 
-    Raises: UnsupportedError for a table without a record index; if `since` lies in the archived timeline; and if the
-    entries went into the index when it was built, or were folded into base files and cleaned.
+    Raises: UnsupportedError for a table without a record index, if `since` lies in the archived timeline, and if the
+    changes can no longer be read: they were part of an index build, or were compacted into base files and cleaned.
     """
     index = _index_of(view)
     instants = completed_between(view, since, until)

@@ -1,4 +1,4 @@
-"""What a table is made of: its files, file slices, partitions and column statistics, as Arrow tables."""
+"""The files, file slices, partitions, column statistics and index entries of a table, as Arrow tables."""
 
 from __future__ import annotations
 
@@ -67,25 +67,26 @@ STATISTICS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table's insides at one moment.
+    """Describes a table as of one view.
 
-    Row counts come from commit metadata: null for files of archived instants, and for log files of version 6, whose
-    names do not tell who wrote them. The rows of a log file are those it adds or changes, without deletes.
+    Row counts come from commit metadata. They are null for files of archived instants, and for log files of version 6,
+    whose names do not have the instant that wrote them. The rows of a log file are those it adds or changes, without
+    deletes.
     """
 
     view: TableView
 
     def files(self) -> pa.Table:
-        """Every base and log file that readers may see; `is_current` tells those of the latest slices.
+        """Every committed base and log file; `is_current` marks those of the latest slices.
 
         Sorted by partition path, file id and instant.
         """
         current = {path for found in self.view.slices() for path in found.paths}
-        rows_of = _RowCounts(self.view)
+        row_counts = _RowCounts(self.view)
         rows = []
         for partition_path, names in self.view.listing().items():
             for name, size_bytes in names.items():
-                row = self._file_row(partition_path, name, rows_of)
+                row = self._file_row(partition_path, name, row_counts)
                 if row is not None:
                     is_current = join_path(partition_path, name) in current
                     rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
@@ -94,25 +95,27 @@ class Inspection:
 
     def slices(self) -> pa.Table:
         """The latest file slice of every file group, sorted by partition path and file id."""
-        rows_of = _RowCounts(self.view)
-        return pa.Table.from_pylist([_slice_row(found, rows_of) for found in self.view.slices()], schema=SLICES_SCHEMA)
+        row_counts = _RowCounts(self.view)
+        return pa.Table.from_pylist(
+            [_slice_row(found, row_counts) for found in self.view.slices()], schema=SLICES_SCHEMA
+        )
 
     def partitions(self) -> pa.Table:
         """One row per partition that has files, by latest slices: file groups, rows of base files, bytes, log files.
 
         `latest_instant` is the newest one in the names of the files.
         """
-        rows_of = _RowCounts(self.view)
+        row_counts = _RowCounts(self.view)
         by_partition: dict[str, list[FileSlice]] = {}
         for found in self.view.slices():
             by_partition.setdefault(found.partition_path, []).append(found)
-        rows = [_partition_row(path, found, rows_of) for path, found in by_partition.items()]
+        rows = [_partition_row(path, found, row_counts) for path, found in by_partition.items()]
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
     def statistics(self) -> pa.Table:
         """Rows, nulls, least and greatest value (as text) and bytes on disk of every column of every current base file.
 
-        They come from the Parquet footers, one small read per file; a bound is null where a file has none.
+        They come from the Parquet footers, one small read per file. A bound that the footer does not have is null.
         """
         base_files = [found.base_file for found in self.view.slices() if found.base_file is not None]
         store = self.view.store
@@ -127,10 +130,10 @@ class Inspection:
     def index(self, as_of: When | None = None, *, limit: int | None = None) -> pa.Table:
         """The entries of the record index: key, partition_path, file_id, instant, bucket; by bucket and key.
 
-        As of an instant (inclusive) or now; `limit` takes the first ones. See `hoodie.read.index_entries`, where
-        `stream_entries` gives them without holding them.
+        As of an instant (inclusive) or now; `limit` takes the first ones. `hoodie.read.index_entries.stream_entries`
+        returns them as a stream.
 
-        Raises: UnsupportedError without a record index, or if it no longer tells its state as of then.
+        Raises: UnsupportedError without a record index, or if it no longer has its state as of then.
         """
         return first_entries(self.view, limit, as_of=as_of)
 
@@ -139,7 +142,7 @@ class Inspection:
 
         Columns: key, change (`put` or `delete`), partition_path, file_id, instant of the commit.
 
-        Raises: UnsupportedError without a record index, or if it no longer tells.
+        Raises: UnsupportedError without a record index, or if it no longer has these changes.
         """
         return entry_changes(self.view, since, until)
 
@@ -147,7 +150,7 @@ class Inspection:
         """The content of one instant, readable; see `hoodie.read.history.instant_content`."""
         return instant_content(self.view, requested_time)
 
-    def _file_row(self, partition_path: str, name: str, rows_of: _RowCounts) -> dict[str, Any] | None:
+    def _file_row(self, partition_path: str, name: str, row_counts: _RowCounts) -> dict[str, Any] | None:
         parsed = parse_data_file(name)
         if parsed is None or not self.view.timeline.contains_or_before_start(parsed.instant_time):
             return None
@@ -158,13 +161,13 @@ class Inspection:
             "kind": "base" if is_base else "log",
             "file_id": parsed.file_id,
             "instant": parsed.instant_time,
-            "rows": rows_of.get(parsed.instant_time, join_path(partition_path, name)),
+            "rows": row_counts.get(parsed.instant_time, join_path(partition_path, name)),
         }
 
 
 @dataclass(slots=True)
 class _RowCounts:
-    """Rows of base files, from the commits that wrote them."""
+    """Rows of base and log files, from the metadata of the commits that wrote them."""
 
     view: TableView
     _by_instant: dict[str, Mapping[str | None, int]] = field(default_factory=dict)
@@ -178,22 +181,22 @@ class _RowCounts:
         return self._by_instant[instant_time].get(path)
 
 
-def _slice_row(found: FileSlice, rows_of: _RowCounts) -> dict[str, Any]:
+def _slice_row(found: FileSlice, row_counts: _RowCounts) -> dict[str, Any]:
     base = found.base_file
     return {
         "partition_path": found.partition_path,
         "file_id": found.file_id,
         "base_instant": found.base_instant_time,
         "base_file": None if base is None else base.name,
-        "base_rows": None if base is None else rows_of.get(base.instant_time, base.path),
+        "base_rows": None if base is None else row_counts.get(base.instant_time, base.path),
         "base_size_bytes": 0 if base is None else base.size_bytes,
         "log_files": len(found.log_files),
         "log_size_bytes": sum(log.size_bytes for log in found.log_files),
     }
 
 
-def _partition_row(partition_path: str, slices: list[FileSlice], rows_of: _RowCounts) -> dict[str, Any]:
-    rows = [_slice_row(found, rows_of) for found in slices]
+def _partition_row(partition_path: str, slices: list[FileSlice], row_counts: _RowCounts) -> dict[str, Any]:
+    rows = [_slice_row(found, row_counts) for found in slices]
     counts = [row["base_rows"] for row in rows if row["base_file"] is not None]
     logs = [log for found in slices for log in found.log_files]
     return {
@@ -207,7 +210,7 @@ def _partition_row(partition_path: str, slices: list[FileSlice], rows_of: _RowCo
 
 
 def _column_rows(file: BaseFile, footer: Any) -> list[dict[str, Any]]:
-    """One row per leaf column, its row groups taken together."""
+    """One row per leaf column, over all row groups of the file."""
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
@@ -228,7 +231,7 @@ def _column_rows(file: BaseFile, footer: Any) -> list[dict[str, Any]]:
 
 
 def _bounds(statistics: list[Any]) -> dict[str, Any]:
-    """Nulls and bounds over all row groups; unknown as soon as one row group does not tell."""
+    """Nulls and bounds over all row groups; null if one row group does not have them."""
     has_nulls = all(found is not None and found.has_null_count for found in statistics)
     nulls = sum(found.null_count for found in statistics) if has_nulls else None
     filled = [found for found in statistics if found is None or found.num_values > 0]

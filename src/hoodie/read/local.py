@@ -1,4 +1,4 @@
-"""Run a scan in this process: file slices on threads, row groups pruned, rows filtered exactly, Arrow out."""
+"""Runs a scan in this process: file slices on threads, row groups pruned, rows filtered exactly, Arrow out."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def read_table(plan: ScanPlan) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Record keys, with partition paths or without, that many batches are asked for.
+    """Record keys, with partition paths or without, by which batches are filtered.
 
-    `values` are the distinct texts that name a record (key, or path and key), `record_keys` the keys alone.
+    `values` are the distinct texts that identify a record (key, or path and key), `record_keys` the keys alone.
     """
 
     values: pa.StringArray
@@ -49,7 +49,7 @@ class KeySet:
         return cls(pc.unique(_path_and_key(keys)) if with_paths else record_keys, record_keys, with_paths)
 
     def texts(self, rows: pa.Table) -> pa.ChunkedArray:
-        """What names the record of each row, as in `values`."""
+        """The text that identifies the record of each row, as in `values`."""
         return _path_and_key(rows) if self.with_paths else rows[RECORD_KEY]
 
     def holds(self, rows: pa.Table) -> pa.ChunkedArray:
@@ -136,8 +136,8 @@ class SliceScan:
         )
 
     @property
-    def looks_at_rows(self) -> bool:
-        """Whether it takes more than the number of a slice's rows to tell how many come out."""
+    def filters_rows(self) -> bool:
+        """Whether rows are filtered, so that the number of rows in a file is not the number of rows returned."""
         return self.exact is not None or self.instants is not None or self.keys is not None
 
     def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:

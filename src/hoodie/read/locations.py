@@ -1,4 +1,4 @@
-"""Where records lie (RFC-08's getRecordLocations): by the record index, or by the key columns of the file slices."""
+"""Record locations (RFC-08's getRecordLocations): by the record index, or by the key columns of the file slices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa
 
 
 def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -> pa.Table:
-    """Look into the key column of every file slice that may hold one of the keys."""
+    """Read the key column of every file slice that can hold one of the keys."""
     plan = plan_keys(view, wanted, as_of=as_of).with_columns(wanted.column_names)
     scan = SliceScan.of(plan)
     keys = KeySet.of(wanted)

@@ -1,4 +1,4 @@
-"""Which tables reads can do justice to: others are refused, since their rows would come out wrong in silence."""
+"""Refuses tables that this release would read wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices brought together for one task: few tasks for many small slices, a task of its own for a large one."""
+"""Groups file slices into tasks: several small slices share a task, a large one has its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hoodie.files.slices import FileSlice
 
 
 def balanced(slices: Sequence[FileSlice], group_bytes: int) -> list[tuple[FileSlice, ...]]:
-    """The slices in groups that are about as large as each other, and as so many bytes of files.
+    """The slices in groups of similar size, each of about `group_bytes` of files.
 
-    The largest come first, each into the group that is the smallest so far.
+    Each slice, the largest first, goes into the group that is the smallest so far.
     """
     count = -(-sum(found.size_bytes for found in slices) // group_bytes)
     groups: list[list[FileSlice]] = [[] for _ in range(min(max(count, 1), len(slices)))]

@@ -1,4 +1,4 @@
-"""Scans that need not be held: rows as a stream, the first few of them, or just their number."""
+"""Scans in bounded memory: rows as a stream, the first rows, or the number of rows."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
 
 
 def count_rows(plan: ScanPlan) -> int:
-    """How many rows the scan has: from Parquet footers alone where no row has to be looked at or merged."""
+    """Count the rows of the scan: from Parquet footers alone if no row has to be filtered or merged."""
     scan = SliceScan.of(plan)
     store = plan.view.store
 
     def count(found: FileSlice, context: TaskContext) -> int:
-        if scan.looks_at_rows or found.log_files:
+        if scan.filters_rows or found.log_files:
             return sum(batch.num_rows for batch in scan.batches(store, found))
         assert found.base_file is not None
         with open_parquet(store, found.base_file.path) as parquet:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hoodie import config as options
 from hoodie.engine import Engine, LocalEngine
 from hoodie.metadata.services.context import EngineFor
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 
 
 def engine_by_size(

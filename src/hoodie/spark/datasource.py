@@ -24,7 +24,8 @@ from hoodie.records.condition import Condition
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition

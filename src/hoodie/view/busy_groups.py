@@ -1,4 +1,4 @@
-"""File groups that a pending table service works on: which others must leave alone, or treat with care.
+"""File groups in the plan of a pending table service, which other writes and plans have to take into account.
 
 docs/format/table.md §9.2, §9.3.
 """
@@ -15,7 +15,7 @@ FileGroup = tuple[str, str]
 
 
 def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
-    """File groups that a pending clustering will replace: an update of one would be lost with it."""
+    """File groups that a pending clustering will replace: an update of such a group would be lost."""
     groups: set[FileGroup] = set()
     for instant in view.timeline.pending().instants:
         if instant.action is not Action.CLUSTERING:
@@ -43,7 +43,7 @@ def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
 def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
     """The plan of a pending compaction or log compaction.
 
-    None if its scheduler died before the plan was on disk, or if the instant just went.
+    None if its scheduler died before it stored the plan, or if the instant was removed meanwhile.
 
     Raises: CorruptFileError if it does not parse.
     """

@@ -1,4 +1,4 @@
-"""What was read of completed instants, which never change: bounded, so that a long-lived handle stays small."""
+"""A bounded cache of the metadata of completed instants, which never change."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 
-_KEPT = 64
-"""Commits whose whole metadata is kept: a write stat for every file each of them wrote."""
+_COMMITS_KEPT = 64
+"""Commits whose whole metadata is kept; it has a write stat for every file that the commit wrote."""
 
 _NO_SCHEMA_CHANGE = frozenset(
     {
@@ -28,10 +28,10 @@ _NO_SCHEMA_CHANGE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """The small part of a commit's metadata that every view asks for.
+    """The small part of a commit's metadata that every view needs.
 
-    `schema` is the Avro text as stored; `changes_schema` tells whether the operation is one that may set the table's
-    (docs/format/table.md §3.7). `replaced` are the file ids it took away, by partition path.
+    `schema` is the Avro text as stored. `changes_schema`: whether the operation is one that can set the table's schema
+    (docs/format/table.md §3.7). `replaced` are the file ids that the commit replaced, by partition path.
     """
 
     schema: str | None
@@ -50,10 +50,10 @@ class CommitFacts:
 
 
 class CommitCache:
-    """Metadata of the commits asked for last, and the facts of all that were read. Threads share it.
+    """Metadata of the commits used last, and the facts of all commits that were read. Threads can share it.
 
-    Memory: the metadata of 64 commits; per commit that was read, its facts. `file_schemas` are the stored schemas of
-    files whose commits are archived, by instant.
+    Memory: the metadata of 64 commits; the facts of every commit that was read. `clean_bounds` are requested times by
+    clean instant. `file_schemas` are the stored schemas of files whose commits are archived, by instant.
     """
 
     def __init__(self) -> None:
@@ -68,16 +68,16 @@ class CommitCache:
         with self._lock:
             self._recent[instant_time] = metadata
             self._recent.move_to_end(instant_time)
-            if len(self._recent) > _KEPT:
+            if len(self._recent) > _COMMITS_KEPT:
                 self._recent.popitem(last=False)
             self._facts[instant_time] = CommitFacts.of(metadata)
 
     def __len__(self) -> int:
-        """How many commits are held as a whole."""
+        """Number of commits whose whole metadata is kept."""
         return len(self._recent)
 
     def get(self, instant_time: str) -> CommitMetadata | None:
-        """The metadata of a commit, if it is among the last ones asked for."""
+        """The metadata of a commit, if it is among those used last."""
         with self._lock:
             found = self._recent.get(instant_time)
             if found is not None:

@@ -13,20 +13,20 @@ _EXTENSIONS = frozenset(kind.extension for kind in BaseFileFormat)
 
 
 def list_from_storage(store: Store, config: TableConfig, timeline: Timeline) -> dict[str, dict[str, int]]:
-    """Partition path -> file name -> size in bytes of the base and log files that `timeline` believes.
+    """Partition path -> file name -> size in bytes of the committed base and log files.
 
     A folder is a partition if it holds `.hoodie_partition_metadata`; partitions do not nest. Files of instants that are
-    neither completed nor archived are left out, except log files on table version 6: their names tell the base
-    instant only, and readers check their blocks. Takes one or two listings for every folder of the table.
+    neither completed in `timeline` nor archived are left out. Log files of table version 6 are all listed: their names
+    have the base instant only, and readers check their blocks. Takes one or two listings for every folder of the table.
     """
     found: dict[str, dict[str, int]] = {}
     folders = [""]
-    is_believed = _belief(config, timeline)
+    is_committed = _committed_files(config, timeline)
     while folders:
         folder = folders.pop()
         infos = store.list(folder)
         if any(_is_partition_metadata(info.name) for info in infos):
-            found[folder] = {info.name: info.size_bytes for info in infos if is_believed(info)}
+            found[folder] = {info.name: info.size_bytes for info in infos if is_committed(info)}
         else:
             folders += [below for below in store.folders(folder) if below != HOODIE_FOLDER]
     return dict(sorted(found.items()))
@@ -38,20 +38,20 @@ def _is_partition_metadata(name: str) -> bool:
     )
 
 
-def _belief(config: TableConfig, timeline: Timeline) -> Callable[[FileInfo], bool]:
-    """Whether a file belongs into the listing; each instant is looked up once."""
+def _committed_files(config: TableConfig, timeline: Timeline) -> Callable[[FileInfo], bool]:
+    """A function that says whether a file belongs into the listing; it looks up each instant once."""
     known: dict[str, bool] = {}
 
-    def is_committed(instant_time: str) -> bool:
+    def is_of_committed(instant_time: str) -> bool:
         if instant_time not in known:
             known[instant_time] = timeline.contains_or_before_start(instant_time)
         return known[instant_time]
 
-    def is_believed(info: FileInfo) -> bool:
+    def is_committed(info: FileInfo) -> bool:
         base = BaseFileName.parse(info.name)
         if base is not None:
-            return base.extension in _EXTENSIONS and is_committed(base.instant_time)
+            return base.extension in _EXTENSIONS and is_of_committed(base.instant_time)
         log = LogFileName.parse(info.name)
-        return log is not None and (config.version.log_name_has_base_instant or is_committed(log.instant_time))
+        return log is not None and (config.version.log_name_has_base_instant or is_of_committed(log.instant_time))
 
-    return is_believed
+    return is_committed

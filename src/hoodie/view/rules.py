@@ -1,4 +1,4 @@
-"""How a table makes keys and merges records, as its properties say."""
+"""How a table makes keys, merges records and writes log blocks, by its properties."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hoodie.records.merging.mergers import registered_merger
 
 
 def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
-    """The key generator a table's properties ask for.
+    """The key generator of a table.
 
-    `properties` of a write supply `hoodie.keygen.timebased.*` where the table stores none: the JVM stores them with
-    the timestamp generator, but not with the custom one.
+    `properties` of a write supply `hoodie.keygen.timebased.*` if the table stores none: the JVM stores them with the
+    timestamp generator, but not with the custom one.
 
-    Raises: UnsupportedError for one that only the JVM has.
+    Raises: UnsupportedError for a key generator that only the JVM has.
     """
     prefix = keys.TIMEBASED_PREFIX
     given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
@@ -42,7 +42,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
 
 
 def table_merger(config: TableConfig) -> RecordMerger:
-    """The table's merge rule; a custom one by the function this program registered.
+    """The table's merge rule; a custom rule uses the function that this program registered.
 
     Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
     merger is not registered.
@@ -69,7 +69,7 @@ def table_merger(config: TableConfig) -> RecordMerger:
 def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | None = None) -> SliceRead:
     """How file slices of a table are read, all columns of `schema` (meta columns among them).
 
-    `merger`: the table's, if the caller has it. On copy-on-write tables nothing is merged, whatever the rule.
+    `merger`: the table's, if the caller has it. On copy-on-write tables nothing is merged, whatever the rule is.
 
     Raises: as `table_merger`, on merge-on-read tables.
     """
@@ -89,9 +89,9 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
 
 
 def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:
-    """Format of data blocks: what the properties say, by default Parquet.
+    """Format of data blocks: as in the properties, by default Parquet.
 
-    Avro where versions of a record are ordered by a text: from Parquet blocks JVM Hudi 1.2.0 takes the wrong ones.
+    The default is Avro if the ordering field is a text: from Parquet blocks JVM Hudi 1.2.0 takes the wrong versions.
     """
     by_text = any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields)
     if by_text and LOG_BLOCK_FORMAT.key not in properties:

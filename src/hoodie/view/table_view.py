@@ -6,9 +6,8 @@ table share what they read of completed instants, which do not change either.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -16,7 +15,7 @@ from hoodie.config import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
-from hoodie.files.table_properties import KEEP_FOLDER, TablePropertiesReader
+from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
@@ -29,51 +28,11 @@ from hoodie.metadata.record_index.index_view import IndexView
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, TimelineReader, layout_for, read_instant
-from hoodie.view.commit_cache import CommitCache, CommitFacts
+from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, read_instant
+from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import slice_read
-
-
-@dataclass(slots=True)
-class TableState:
-    """What the views of one table share in this process: its store, its clock, and everything that is read once.
-
-    Threads share it too.
-    """
-
-    store: Store
-    commits: CommitCache = field(default_factory=CommitCache)
-    metadata_table: MetadataTable | None = None
-    clock: InstantClock | None = None
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held by whoever uses or replaces `metadata_table`."""
-    _properties: TablePropertiesReader = field(init=False)
-    _timeline: TimelineReader | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        self._properties = TablePropertiesReader(self.store)
-
-    def read_config(self) -> TableConfig:
-        """Read the properties; equal bytes are not parsed again.
-
-        Raises: TableNotFoundError, CorruptFileError.
-        """
-        return self._properties.read()
-
-    def last_config(self) -> TableConfig:
-        """The properties as the last view has them; they are read if there was none.
-
-        Raises: as `read_config`.
-        """
-        return self._properties.last_read()
-
-    def load_timeline(self, layout: Layout) -> Timeline:
-        """List the active timeline; instants whose files are known are not parsed again."""
-        reader = self._timeline
-        if reader is None or reader.layout != layout:
-            reader = self._timeline = TimelineReader(self.store, layout)
-        return reader.load()
+from hoodie.view.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +81,12 @@ class TableView:
     @property
     def clock(self) -> InstantClock:
         """The table's clock; one for all views, so that its times only grow."""
-        if self.state.clock is None:
-            self.state.clock = InstantClock(self.layout.zone)
-        return self.state.clock
+        clock = self.state.clock
+        if clock is None:
+            # Two threads must not make two clocks: each would give the same times.
+            with self.state.lock:
+                clock = self.state.clock = self.state.clock or InstantClock(self.layout.zone)
+        return clock
 
     def as_completed_by(self, completion_time: str) -> TableView:
         """The table as it was at that time: without the instants that completed later, whenever they were requested."""

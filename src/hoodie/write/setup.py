@@ -29,7 +29,8 @@ from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format, slice_read, table_key_generator, table_merger
-from hoodie.view.table_view import TableSchema, TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation

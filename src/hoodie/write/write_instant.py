@@ -18,7 +18,8 @@ from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import Action, Instant
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 @dataclass(slots=True, kw_only=True)

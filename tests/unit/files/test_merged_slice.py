@@ -24,7 +24,8 @@ from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import table_merger
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from tests.support.logged_slices import SliceBuilder
 from tests.support.rollback_block import rollback_block
 

@@ -129,7 +129,7 @@ def test_deleted_partitions_say_nothing_of_the_schema(table: hoodie.Table) -> No
 
 
 def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: hoodie.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie.view.commit_cache._KEPT", 2)
+    monkeypatch.setattr("hoodie.view.commit_cache._COMMITS_KEPT", 2)
     for name in "abcd":
         table.upsert(rows(name))
     table.insert_overwrite_table(rows("e"))

@@ -14,7 +14,8 @@ from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.files.table_properties import PROPERTIES, update_table_config
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.storage import FaultStore, open_store
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 

@@ -17,7 +17,7 @@ from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from hoodie.write.write_instant import write_instant
 from tests.crash.tables import check_tidy
 from tests.support.steps import once_at

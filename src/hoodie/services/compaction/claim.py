@@ -34,7 +34,8 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.owner import Owner
 from hoodie.view.busy_groups import stored_plan
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _FOREIGN_IDLE_MS = 30 * 60_000
 """A compaction of the JVM has no heartbeat: one that announced no file for so long is taken for dead."""

@@ -37,7 +37,8 @@ from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, TableLock
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _LOG_BYTES_MAX = 64 * 1024 * 1024
 """Logs of a slice above this are for a compaction: folding them takes memory, and saves readers little."""

@@ -11,7 +11,8 @@ from hoodie.files.compaction_operation import LOG_BYTES, work_bytes
 from hoodie.services.compaction.claim import pending_plans, runner_of
 from hoodie.timeline import parse_instant_time
 from hoodie.view.busy_groups import stored_plan
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.services.compaction.claim import RunState, clear_files, pending_plans, runner_of
 from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files
 from hoodie.view.busy_groups import stored_plan
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 def roll_back_compaction(

@@ -33,7 +33,8 @@ from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
 Report = Callable[[ServiceResult], None]

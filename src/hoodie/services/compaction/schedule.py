@@ -20,7 +20,8 @@ from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.timeline import Action, TableLock
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 def schedule_compaction(

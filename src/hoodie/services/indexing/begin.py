@@ -29,7 +29,8 @@ from hoodie.services.indexing.switch import (
 )
 from hoodie.timeline import Action, TableLock, is_live
 from hoodie.view.listing import list_from_storage
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, State, TableLock
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.timeline.owner import Owner
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _ROUNDS_MAX = 5
 """Rounds without the lock that catch up with writers; the last one, under it, is to be short."""

@@ -14,7 +14,8 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import TableLock, is_live
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 
 def drop_record_index(state: TableState) -> ServiceResult:

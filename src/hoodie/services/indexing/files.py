@@ -23,7 +23,8 @@ from hoodie.metadata.services.context import EngineFor
 from hoodie.services.indexing.sizing import rows_of_slices
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, Timeline, parse_instant_time
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _EXAMPLES_MAX = 5
 

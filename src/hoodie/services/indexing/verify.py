@@ -19,7 +19,8 @@ from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.services.report import Finding, Report, few_of_each_kind
 from hoodie.timeline import TableLock
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _TRIES = 3
 

@@ -9,7 +9,8 @@ from hoodie.services.compaction.rollback import roll_back_compaction
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, Instant, TableLock
 from hoodie.timeline.heartbeat import is_live
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 OPERATION = "rollback"
 

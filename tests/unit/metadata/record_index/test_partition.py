@@ -19,7 +19,8 @@ from hoodie.metadata.record_index.partition import PARTITION, LookUp, RecordInde
 from hoodie.metadata.slice_reader import RowBlock, SliceContent, SliceReader, believed
 from hoodie.storage import LocalStore
 from hoodie.timeline import load_timeline
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 KEYS = st.sampled_from(["a", "b", "c", "dd", "é", "😀", "k-100", "k-101"])
 COMMITS = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.integers(0, 3)), max_size=6), max_size=5)

@@ -13,7 +13,7 @@ from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.result import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.table_view import TableState
+from hoodie.view.table_state import TableState
 from tests.support.merge_on_read import Rows, merged_rows, new_table, trips
 
 SECONDS_MAX = 30.0

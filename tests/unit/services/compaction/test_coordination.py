@@ -14,7 +14,8 @@ from hoodie.services.compaction.run import CompactionCall, compact, compact_all
 from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from tests.support.merge_on_read import Rows, merged_rows, new_table, trips
 
 ROWS: Rows = {"a": (2, "sf"), "c": (2, "nyc")}

@@ -30,7 +30,8 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.view.listing import list_from_storage
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import copy_of, run_until
 from tests.support.merge_on_read import SCHEMA, EngineThen, Rows, commit_times, merged_rows, new_table, trips

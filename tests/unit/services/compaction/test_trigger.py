@@ -8,7 +8,8 @@ from hoodie.services.compaction.trigger import Trigger, deltas_since_compaction,
 from hoodie.storage import FaultStore
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time
-from hoodie.view.table_view import TableState, TableView
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from tests.support.merge_on_read import new_table, trips
 
 

@@ -1,0 +1,51 @@
+"""What the views of one table share: its store, its clock, and what was read and parsed before."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from hoodie.files.table_properties import TablePropertiesReader
+from hoodie.format.table.table_config import TableConfig
+from hoodie.metadata.table import MetadataTable
+from hoodie.storage import Store
+from hoodie.timeline import InstantClock, Layout, Timeline, TimelineReader
+from hoodie.view.commit_cache import CommitCache
+
+
+@dataclass(slots=True)
+class TableState:
+    """What the views of one table share in this process. Threads can share it too."""
+
+    store: Store
+    commits: CommitCache = field(default_factory=CommitCache)
+    metadata_table: MetadataTable | None = None
+    clock: InstantClock | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held while `metadata_table` is used or replaced, and while the clock is made."""
+    _properties: TablePropertiesReader = field(init=False)
+    _timeline: TimelineReader | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._properties = TablePropertiesReader(self.store)
+
+    def read_config(self) -> TableConfig:
+        """Read the properties; equal bytes are not parsed again.
+
+        Raises: TableNotFoundError, CorruptFileError.
+        """
+        return self._properties.read()
+
+    def last_config(self) -> TableConfig:
+        """The properties as the last view has them; they are read if there was none.
+
+        Raises: as `read_config`.
+        """
+        return self._properties.last_read()
+
+    def load_timeline(self, layout: Layout) -> Timeline:
+        """List the active timeline; instants whose files are known are not parsed again."""
+        reader = self._timeline
+        if reader is None or reader.layout != layout:
+            reader = self._timeline = TimelineReader(self.store, layout)
+        return reader.load()
