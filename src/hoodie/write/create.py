@@ -13,7 +13,6 @@ from hoodie import config as options
 from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
-from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType
@@ -251,7 +250,6 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
     options.check_sizes(properties)
-    record_index_hash(options.RECORD_INDEX_HASH.get(properties))
 
 
 def _default_name(store: Store) -> str:

@@ -17,7 +17,6 @@ from hoodie.commit.transaction import Transaction, transaction
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
-from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve
@@ -225,7 +224,6 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
-    record_index_hash(options.RECORD_INDEX_HASH.get(effective))
     return effective
 
 
