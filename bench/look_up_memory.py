@@ -10,6 +10,7 @@ import pyarrow as pa
 import hoodie
 from bench.memory import peak_memory
 from hoodie.engine import LocalEngine
+from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
 from hoodie.storage import open_store
 
@@ -26,7 +27,7 @@ def memory_of_look_up(folder: Path, keys: pa.StringArray) -> dict[str, Any]:
         before = peak.driver_mib
         found = table.record_locations(keys)
     assert found["file_id"].null_count == 0, f"{found['file_id'].null_count} of {len(keys)} keys were not found"
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None, "the table has no record index"
     threads = LocalEngine().threads
     task = _task_bytes(folder, state)

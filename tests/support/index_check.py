@@ -10,6 +10,7 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index.buckets import RecordIndexState, read_bucket
 from hoodie.metadata.record_index.partition import RecordIndexPartition
@@ -47,8 +48,8 @@ def stored(view: TableView, partition_path: str | None = None) -> Locations:
 
 def check_index(view: TableView) -> None:
     """The index holds every key of the data where it lies, and no other; no log file of a dead writer is left."""
-    partitioned = view.partitioned_index()
-    state = view.record_index()
+    partitioned = partitioned_index(view)
+    state = record_index(view)
     assert (state is None) != (partitioned is None), "the table has no record index"
     if state is not None:
         assert _differences(indexed(view.store, state), stored(view)) == {}

@@ -21,6 +21,7 @@ from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from hoodie.index.record import WrittenEntries
 from hoodie.index.record.conflicts import IndexedWrite
 from hoodie.index.record.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
+from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.metadata.services.context import EngineFor, local_engine
@@ -63,14 +64,14 @@ class Transaction:
     def record_index(self) -> RecordIndexState | None:
         """The buckets of the record index as the write found them; None if the table has none."""
         if not self._record_index:
-            self._record_index.append(self.view.record_index())
+            self._record_index.append(record_index(self.view))
         return self._record_index[0]
 
     @property
     def partitioned_index(self) -> Mapping[str, RecordIndexState] | None:
         """The buckets of each data partition as the write found them, where the record index is a partitioned one."""
         if not self._partitioned_index:
-            self._partitioned_index.append(self.view.partitioned_index())
+            self._partitioned_index.append(partitioned_index(self.view))
         return self._partitioned_index[0]
 
     def announce_index_files(self) -> None:
@@ -149,12 +150,12 @@ class Transaction:
         """The entries of this write for the index as it is now; what was written for the one before goes."""
         if self.has_index_files:
             open_metadata_table(now).discard(self.instant_time)
-        if now.has_partitioned_index():
+        if has_partitioned_index(now):
             raise CommitConflictError(
                 f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
                 "nothing was committed, try again"
             )
-        state = now.record_index()
+        state = record_index(now)
         if state is None:
             return ()
         self.announce_index_files()

@@ -10,6 +10,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index.api import Index
 from hoodie.index.record import PartitionedRecordIndex, RecordIndex
+from hoodie.index.record.state import has_partitioned_index
 from hoodie.index.simple import SimpleIndex
 from hoodie.metadata.record_index import partition as record_index
 from hoodie.metadata.record_index.partition import LookUp
@@ -67,7 +68,7 @@ def index_of_view(view: TableView) -> str:
     """
     name = table_index(view.config)
     is_stored = options.INDEX_TYPE_KEY in view.config.raw
-    return "partitioned_record" if not is_stored and view.has_partitioned_index() else name
+    return "partitioned_record" if not is_stored and has_partitioned_index(view) else name
 
 
 def stored_index(name: str, properties: Mapping[str, str], *, moves_by_default: bool = True) -> dict[str, str]:
@@ -132,7 +133,7 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
     if name == "global_simple":
         return _global_simple(name, properties)
     has_index = record_index.PARTITION in config.metadata_partitions
-    fits = has_index and view.has_partitioned_index() == (name == "partitioned_record")
+    fits = has_index and has_partitioned_index(view) == (name == "partitioned_record")
     if not fits and name != stored:
         raise InvalidConfigError(
             f"{options.INDEX_TYPE_KEY}={properties[options.INDEX_TYPE_KEY]}: the table has no record index of that "

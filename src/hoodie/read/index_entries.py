@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.index.record.state import index_view
 from hoodie.metadata.record_index.index_view import IndexView
 from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find
 from hoodie.metadata.slice_reader import RowBlock, SliceReader
@@ -115,7 +116,7 @@ def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
 
 
 def _index_of(view: TableView) -> IndexView:
-    index = view.index_view()
+    index = index_view(view)
     if index is None:
         raise UnsupportedError(f'{view.store.uri("")} has no record index; build it with t.index.build("record")')
     return index

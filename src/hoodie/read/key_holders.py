@@ -13,6 +13,7 @@ from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import GLOBAL_INDEXES, index_of_view
 from hoodie.index.record import FoundLocations, look_up
+from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -53,7 +54,7 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
     if _index_name(view) != "record":
         return None
     try:
-        return view.record_index(as_of=as_of)
+        return record_index(view, as_of=as_of)
     except UnsupportedError:
         return None
 

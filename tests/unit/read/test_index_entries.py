@@ -10,6 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import partition_folder
 from hoodie.metadata.record_index.partition import PARTITION
@@ -52,7 +53,7 @@ def test_entries_are_the_keys_of_the_table(tmp_path: Path) -> None:
     table.delete(["k02"])
     assert entries(table) == rows(table)
     found = table.inspect.index()
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None
     assert found["bucket"].to_pylist() == state.numbers_of(found["key"].combine_chunks()).tolist()
     assert found["bucket"].to_pylist() == sorted(found["bucket"].to_pylist())

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER
 from hoodie.metadata.record_index.partition import PARTITION
@@ -64,8 +65,8 @@ class IndexedWrite:
 
     def _slice_starts(self) -> Mapping[str, str]:
         """When the newest slice of each bucket began, by file id."""
-        state = self.now.record_index()
-        states = (self.now.partitioned_index() or {}).values() if state is None else [state]
+        state = record_index(self.now)
+        states = (partitioned_index(self.now) or {}).values() if state is None else [state]
         slices = [bucket.file_slice for found in states for bucket in found.buckets]
         return {found.file_id: found.base_instant_time for found in slices if found.base_file is not None}
 

@@ -10,6 +10,7 @@ from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import LookUpCost, Tagged, TagRequest
 from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.moves import settle_moves
+from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import BucketTask, tag_buckets
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.record_index.partition import LookUp
@@ -58,7 +59,7 @@ class RecordIndex:
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
         """The keys by bucket, with the columns that decide which of two rows of a key counts."""
-        state = view.record_index()
+        state = record_index(view)
         groups = KeyGroups(len(state.buckets) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 

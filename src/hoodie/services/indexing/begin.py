@@ -11,6 +11,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing
+from hoodie.index.record.state import record_index
 from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.initialise import initialise
 from hoodie.metadata.kinds.files_partition import PARTITION as FILES
@@ -139,7 +140,7 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
     """What to say if the index is there as it was asked for; its properties are stored if they are not."""
     if PARTITION not in view.config.metadata_partitions:
         return None
-    state = view.record_index()
+    state = record_index(view)
     if state is None or buckets not in (None, len(state.buckets)):
         return None
     stored = on_properties(view.config)

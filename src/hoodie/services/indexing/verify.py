@@ -15,6 +15,7 @@ from hoodie.index.record.bucket_check import BucketDiffers, BucketProblem, check
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.staged_buckets import StagedBuckets
+from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.services.report import Finding, Report, few_of_each_kind
@@ -105,7 +106,7 @@ def consistent_state(state: TableState) -> IndexedState:
 
 def _load(state: TableState) -> IndexedState:
     view = TableView.load(state)
-    index = view.record_index()
+    index = record_index(view)
     if index is None:
         raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
     return IndexedState(view, index, view.slices())

@@ -17,6 +17,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.index.record.tag import BucketTask
 from hoodie.metadata.record_index.partition import LookUp
 from hoodie.table import Table
@@ -54,8 +55,8 @@ def tag(
         staged = indexed._stage(setup, ArrowDataset(changes), operation, folder)
         request = TagRequest(
             view=setup.view,
-            record_index=setup.view.record_index(),
-            partitioned_index=setup.view.partitioned_index(),
+            record_index=record_index(setup.view),
+            partitioned_index=partitioned_index(setup.view),
             schema=setup.schema.arrow,
             merger=setup.merger,
             runs=staged.runs,
@@ -230,7 +231,7 @@ def test_the_first_write_makes_the_buckets_that_the_table_asks_for(tmp_path: Pat
     minimum = options.RECORD_INDEX_BUCKETS_MIN.key
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", properties={minimum: "3"}, spark=False)
     table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))), properties={minimum: "20"})
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None
     assert len(state.buckets) == 3
     check_index(table.view())

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index import buckets
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
@@ -32,7 +33,7 @@ def store() -> MemoryStore:
 
 
 def state_of(store: MemoryStore) -> buckets.RecordIndexState:
-    state = Table(store).view().record_index()
+    state = record_index(Table(store).view())
     assert state is not None
     return state
 

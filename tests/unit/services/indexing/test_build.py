@@ -15,6 +15,7 @@ from hoodie.errors import CommitConflictError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
+from hoodie.index.record.state import record_index
 from hoodie.services.indexing import files as index_files
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.sizing import bucket_count
@@ -85,7 +86,7 @@ def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: 
     assert table.index.build(buckets=4).notes == ("the record index is there, with 4 buckets",)
     for buckets in (7, 2):
         assert table.index.build(buckets=buckets).counts["buckets"] == buckets
-        state = table.view().record_index()
+        state = record_index(table.view())
         assert state is not None
         assert len(state.buckets) == buckets
         table.upsert(trips(range(290, 310), ts=buckets))
@@ -196,7 +197,7 @@ def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
     with pytest.raises(RecordKeyError, match="300 entries for 303 rows"):
         table.index.build()
     assert list(table.timeline.pending()) == []
-    assert table.view().record_index() is None
+    assert record_index(table.view()) is None
 
 
 def test_files_that_were_cleaned_away_end_the_build(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +242,7 @@ def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
     call = IndexCall(state=view.state, wait_seconds=0.0, sleep=waited.append)
     with pytest.raises(CommitConflictError, match="of another engine"):
         build_record_index(call)
-    assert table.view().record_index() is None
+    assert record_index(table.view()) is None
     assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
     ended = IndexCall(state=view.state, sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
     result = build_record_index(ended)
