@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoodie import config as options
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
-from hoodie.index import RECORD_INDEXES, table_index
+from hoodie.index import PARTITIONED_RECORD, table_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.initialise import drop_partitions, initialise, initialise_record_index
 from hoodie.metadata.kinds.files_partition import PARTITION as FILES
@@ -32,7 +32,7 @@ def ready_metadata_table(view: TableView) -> TableView:
         listing = list_from_storage(view.store, config, view.timeline)
         initialise(view.store, config, listing, clock=view.clock, data_timeline=view.timeline)
     if RECORD_INDEX in wanted - kept:
-        is_partitioned = table_index(config) == "partitioned_record"
+        is_partitioned = table_index(config) is PARTITIONED_RECORD
         initialise_record_index(
             MetadataFolder(view.store, config),
             # Data partitions get buckets of their own when they are first written to.
@@ -53,6 +53,6 @@ def ready_metadata_table(view: TableView) -> TableView:
 def _wants_record_index(view: TableView) -> bool:
     """Whether the table is to have a record index, and has no rows yet that would have to be in it."""
     config = view.config
-    if RECORD_INDEX in config.metadata_partitions or table_index(config) not in RECORD_INDEXES:
+    if RECORD_INDEX in config.metadata_partitions or table_index(config).metadata_partition != RECORD_INDEX:
         return False
     return not view.timeline.instants and not view.has_archived_instants()

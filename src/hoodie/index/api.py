@@ -1,8 +1,8 @@
-"""What an index does for a write: say, for every staged row, which file group holds its key."""
+"""What an index does for a write: it tells for every staged row which file group holds its key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -13,9 +13,7 @@ from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
-from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import StoreSpec
 from hoodie.view.table_view import TableView
 
 
@@ -32,11 +30,8 @@ class Route(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """Everything an index needs to tag one write's rows. `keys`, in `key_groups`, are there if the index asked."""
+    """The staged rows of one write. `keys`, in `key_groups`, are there if the index asked for them."""
 
-    view: TableView
-    record_index: RecordIndexState | None
-    partitioned_index: Mapping[str, RecordIndexState] | None = None
     schema: pa.Schema
     merger: RecordMerger
     runs: tuple[StagedRun, ...]
@@ -45,11 +40,6 @@ class TagRequest:
     stage_folder: str
     engine_for: Callable[[int], Engine]
     """The engine for work on so many bytes."""
-
-    @property
-    def store(self) -> StoreSpec:
-        """The table's folder."""
-        return self.view.store.spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +79,19 @@ class LookUpCost:
         return f"{looked_up}: {used} buckets of the record index, {self.bytes_read / 1e6:,.1f} MB"
 
 
+class IndexSession(Protocol):
+    """An index at work for one write, which holds what the index knew of the table when the write began."""
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """Find the file groups that hold keys of the staged rows.
+
+        Raises: CommitConflictError if the index was exchanged between the staging of the rows and the begin.
+        """
+        ...
+
+
 class Index(Protocol):
-    """An index of one table."""
+    """An index as one write uses it."""
 
     @property
     def name(self) -> str:
@@ -116,6 +117,6 @@ class Index(Protocol):
         """What the index wants staged of the keys, if it looks at those instead of rows."""
         ...
 
-    def tag(self, request: TagRequest) -> Tagged:
-        """Find the file groups that hold keys of the staged rows."""
+    def begin(self, view: TableView) -> IndexSession:
+        """Begin the index's part of a write; `view` is the table as the write found it."""
         ...

@@ -11,7 +11,7 @@ from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import GLOBAL_INDEXES, index_of_view
+from hoodie.index import RECORD, IndexKind, index_of_view
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
@@ -51,7 +51,7 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
     None too if it no longer tells its state as of that requested time; reads then look into the data files. Where
     inserts brought about several rows of one key, the index knows the newest.
     """
-    if _index_name(view) != "record":
+    if _index_of(view) is not RECORD:
         return None
     try:
         return record_index(view, as_of=as_of)
@@ -61,16 +61,18 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
 
 def names_by_path(view: TableView) -> bool:
     """Whether the partition path is part of what names a record: keys are unique in a partition only."""
-    name = _index_name(view)
-    return name not in GLOBAL_INDEXES and not name.startswith("global")
+    kind = _index_of(view)
+    if kind is None:
+        return not view.config.raw[INDEX_TYPE_KEY].strip().lower().startswith("global")
+    return not kind.is_global
 
 
-def _index_name(view: TableView) -> str:
-    """Our name of the table's index, or the stored one where this release does not know it: reads do without it."""
+def _index_of(view: TableView) -> IndexKind | None:
+    """The table's index; None if this release does not have it: reads do without it."""
     try:
         return index_of_view(view)
     except (InvalidConfigError, UnsupportedError):
-        return view.config.raw[INDEX_TYPE_KEY].strip().lower()
+        return None
 
 
 def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:

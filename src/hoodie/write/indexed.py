@@ -114,9 +114,6 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
 def _tag(setup: WriteSetup, write: Transaction, staged: Staged, folder: str) -> Tagged:
     """Ask the index."""
     request = TagRequest(
-        view=write.view,
-        record_index=write.record_index,
-        partitioned_index=write.partitioned_index,
         schema=setup.schema.arrow,
         merger=setup.merger,
         runs=staged.runs,
@@ -125,7 +122,7 @@ def _tag(setup: WriteSetup, write: Transaction, staged: Staged, folder: str) -> 
         stage_folder=folder,
         engine_for=setup.engine_for,
     )
-    return setup.index.tag(request)
+    return setup.index.begin(write.view).tag(request)
 
 
 def _untagged(write: Transaction, staged: Staged) -> Tagged:

@@ -19,7 +19,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.partition_metadata import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index import moves_records, partition_tells, stored_index
+from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_tells, stored_index
 from hoodie.index.record.build_plan import IndexBuild
 from hoodie.metadata.definitions import define_record_index
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
@@ -29,9 +29,6 @@ from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
 from hoodie.view.table_view import TableView
 
-_PARTITIONED_TYPE = "record_level_index"
-_PARTITIONED_ENABLE = "hoodie.metadata.record.level.index.enable"
-_RECORD_INDEX_TYPES = frozenset({"record", "record_index", "global_record_level_index"})
 _ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 
 
@@ -129,9 +126,9 @@ def told_properties(config: TableConfig) -> dict[str, str | None]:
     `GLOBAL_SIMPLE`: it promises the same, and is what a table has whose record index was dropped.
     """
     moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
-    told = stored_index("record", config.raw, moves_by_default=moves)
+    told = RECORD.stored_properties(config.raw, moves_by_default=moves)
     stored = config.raw.get(options.INDEX_TYPE_KEY)
-    if stored and stored.strip().lower() != "global_simple":
+    if stored and stored_index(config) is not GLOBAL_SIMPLE:
         told[options.INDEX_TYPE_KEY] = stored
     return {**told}
 
@@ -148,22 +145,20 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
     changes: dict[str, str | None] = {
         keys.METADATA_PARTITIONS: ",".join(sorted(named)),
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
-        options.RECORD_INDEX_ENABLE.key: None,
-        options.RECORD_INDEX_ENABLE_NEW.key: None,
-        _PARTITIONED_ENABLE: None,
+        **{switch.key: None for kind in (RECORD, PARTITIONED_RECORD) for switch in kind.switches},
     }
     if is_told_partitioned(config):
         changes[options.INDEX_TYPE_KEY] = None
     elif not is_partitioned and _finds_by_record_index(config):
-        changes[options.INDEX_TYPE_KEY] = stored_index("global_simple", config.raw)[options.INDEX_TYPE_KEY]
-        changes[options.UPDATE_PARTITION_PATH.key] = str(moves_records("record", config.raw)).lower()
+        changes |= GLOBAL_SIMPLE.stored_properties(config.raw)
+        changes[options.UPDATE_PARTITION_PATH.key] = str(RECORD.moves_records(config.raw)).lower()
         changes[options.RECORD_UPDATE_PARTITION_PATH.key] = None
     return changes
 
 
 def is_told_partitioned(config: TableConfig) -> bool:
     """Whether the stored index type is the record index with buckets for each data partition."""
-    return config.raw.get(options.INDEX_TYPE_KEY, "").strip().lower() == _PARTITIONED_TYPE
+    return stored_index(config) is PARTITIONED_RECORD
 
 
 def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collection[str]:
@@ -172,10 +167,9 @@ def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collecti
 
 
 def _finds_by_record_index(config: TableConfig) -> bool:
-    stored = config.raw.get(options.INDEX_TYPE_KEY)
-    if stored is None:
+    if options.INDEX_TYPE_KEY not in config.raw:
         return PARTITION in config.metadata_partitions
-    return stored.strip().lower() in _RECORD_INDEX_TYPES
+    return stored_index(config) is RECORD
 
 
 def _check_no_pending_service(folder: MetadataFolder) -> None:

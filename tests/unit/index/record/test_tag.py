@@ -17,7 +17,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
-from hoodie.index.record.state import partitioned_index, record_index
+from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import BucketTask
 from hoodie.metadata.record_index.partition import LookUp
 from hoodie.table import Table
@@ -54,9 +54,6 @@ def tag(
     with stage_folder(setup.view.store) as folder:
         staged = indexed._stage(setup, ArrowDataset(changes), operation, folder)
         request = TagRequest(
-            view=setup.view,
-            record_index=record_index(setup.view),
-            partitioned_index=partitioned_index(setup.view),
             schema=setup.schema.arrow,
             merger=setup.merger,
             runs=staged.runs,
@@ -65,7 +62,7 @@ def tag(
             stage_folder=folder,
             engine_for=setup.engine_for,
         )
-        tagged = setup.index.tag(request)
+        tagged = setup.index.begin(setup.view).tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:
             for hit in tagged.hits:
