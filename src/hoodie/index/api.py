@@ -13,6 +13,7 @@ from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.index.placement import Placement
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 
@@ -87,6 +88,10 @@ class IndexSession(Protocol):
 
         Raises: CommitConflictError if the index was exchanged between the staging of the rows and the begin.
         """
+        ...
+
+    def placement(self, default: Placement) -> Placement:
+        """What chooses the file groups of inserts: `default`, unless the index dictates them."""
         ...
 
 

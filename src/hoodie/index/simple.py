@@ -25,6 +25,7 @@ from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
@@ -91,6 +92,10 @@ class SimpleSession:
         engine = request.engine_for(sum(found.size_bytes for found in slices))
         tasks = list(self._tasks(engine, request, slices))
         return Tagged(hits=tuple(hit for hits in engine.run(probe, tasks) for hit in hits), slices=slices)
+
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
 
     def _tasks(self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice]) -> Iterator[_ProbeTask]:
         runs_of: dict[str, list[StagedRun]] = {}

@@ -11,6 +11,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
 from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.moves import drop_older_moves
 from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_record_index, record_index
@@ -104,6 +105,10 @@ class RecordIndexSession:
         if self.index.update_partition_path and request.merger.ordering_columns:
             hits = drop_older_moves(self.view, request, hits, slices)
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
+
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
 
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
         """One task for each group that has keys; for few keys, one for several groups: each opens the same files."""

@@ -15,6 +15,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
 from hoodie.index.record.index import look_up_of
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
@@ -91,6 +92,10 @@ class PartitionedSession:
         found = [hit for part in parts for hit in part.hits]
         hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
         return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
+
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
 
     def _tasks(self, request: TagRequest, states: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
         store = self.view.store.spec
