@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from hoodie import config as options
 from hoodie.config import Option, flag
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index.api import Index
 from hoodie.index.record import PartitionedRecordIndex, RecordIndex
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata.record_index import partition as record_index
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.view.table_view import TableView
 
 INDEX_NAMES = ("simple", "global_simple", "record", "partitioned_record", "bloom", "global_bloom", "bucket", "hbase")
@@ -57,7 +57,7 @@ def table_index(config: TableConfig) -> str:
     given = config.raw.get(options.INDEX_TYPE_KEY)
     if given is not None:
         return index_name(given)
-    return "record" if record_index.PARTITION in config.metadata_partitions else options.INDEX_TYPE.default
+    return "record" if RECORD_INDEX in config.metadata_partitions else options.INDEX_TYPE.default
 
 
 def index_of_view(view: TableView) -> str:
@@ -106,7 +106,7 @@ def partition_tells(config: TableConfig) -> bool:
     """
     if config.raw.get(options.INDEX_TYPE_KEY, "").upper() == _STORED_AS["partitioned_record"]:
         return True
-    is_record = record_index.PARTITION in config.metadata_partitions or flag(
+    is_record = RECORD_INDEX in config.metadata_partitions or flag(
         config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
     )
     return moves_records("record" if is_record else "simple", config.raw)
@@ -131,7 +131,7 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
         return SimpleIndex()
     if name == "global_simple":
         return _global_simple(name, properties)
-    has_index = record_index.PARTITION in config.metadata_partitions
+    has_index = RECORD_INDEX in config.metadata_partitions
     fits = has_index and view.has_partitioned_index() == (name == "partitioned_record")
     if not fits and name != stored:
         raise InvalidConfigError(

@@ -19,13 +19,13 @@ from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER, read_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CleanMetadata
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.definitions import is_partitioned_record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index import partition as record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.record_index.index_view import IndexView
+from hoodie.metadata.record_index.kind import is_partitioned_record_index
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
@@ -197,7 +197,7 @@ class TableView:
 
     def has_partitioned_index(self) -> bool:
         """Whether the table has a record index with buckets of their own for each data partition."""
-        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+        if RECORD_INDEX not in self.config.metadata_partitions or self.config.version.value < 8:
             return False
         stored = self.config.raw.get(INDEX_TYPE_KEY, "").upper()
         if stored in ("RECORD_INDEX", "RECORD_LEVEL_INDEX"):
@@ -206,7 +206,7 @@ class TableView:
 
     def index_view(self) -> IndexView | None:
         """What of the global record index this view believes; None if the table has none."""
-        if record_index.PARTITION not in self.config.metadata_partitions or self.config.version.value < 8:
+        if RECORD_INDEX not in self.config.metadata_partitions or self.config.version.value < 8:
             return None
         if self.has_partitioned_index():
             return None

@@ -12,7 +12,7 @@ from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.moves import settle_moves
 from hoodie.index.record.tag import BucketTask, tag_buckets
 from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 

@@ -14,7 +14,7 @@ from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.index.api import LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
