@@ -13,7 +13,7 @@ from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index.buckets import RecordIndexState, read_bucket
-from hoodie.metadata.record_index.partition import RecordIndexPartition
+from hoodie.metadata.record_index.kind import RecordIndexKind
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 
@@ -25,7 +25,7 @@ def indexed(store: Store, state: RecordIndexState) -> Locations:
     """Every entry of the index; each in the bucket of its key, and in no other."""
     found: Locations = {}
     for bucket in state.buckets:
-        keys, values = RecordIndexPartition().compact(read_bucket(store, bucket), file_name="")
+        keys, values = RecordIndexKind().compact(read_bucket(store, bucket), file_name="")
         assert (file_group_index(keys, len(state.buckets)) == bucket.number).all()
         column = LocationColumn.parse(values, schema_json=metadata_schema(), path=bucket.file_slice.file_id)
         for key, code in zip(keys.to_pylist(), column.codes.tolist(), strict=True):

@@ -13,17 +13,17 @@ from hoodie.commit.commit_content import commit_metadata, commit_to_metadata_tab
 from hoodie.commit.conflicts import check_conflicts
 from hoodie.commit.exclusive_services import check_no_exclusive_service
 from hoodie.commit.leftovers import Leftovers
-from hoodie.commit.metadata_ready import ready_metadata_table
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record import WrittenEntries
 from hoodie.index.record.conflicts import IndexedWrite
 from hoodie.index.record.late_entries import index_was_exchanged, index_was_switched, index_was_taken_away, late_entries
 from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
 from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import (
     Action,
@@ -126,7 +126,7 @@ class Transaction:
         if index_was_exchanged(self.view, now):
             index_stats = self._made_again(now, metadata)
         indexed = None
-        if PARTITION in now.config.metadata_partitions:
+        if RECORD_INDEX in now.config.metadata_partitions:
             indexed = IndexedWrite(
                 now=now,
                 instant_time=self.instant_time,
@@ -257,7 +257,7 @@ def _settle(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     rolled_back = tuple(roll_back_dead_writes(view))
     view = TableView.load(state) if rolled_back else view
     leftovers.remove(state.store, view.timeline)
-    return ready_metadata_table(view), rolled_back
+    return ensure_metadata_partitions(view), rolled_back
 
 
 def _delete_unreported(view: TableView, instant_time: str, metadata: CommitMetadata) -> None:

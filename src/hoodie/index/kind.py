@@ -5,12 +5,13 @@ The module of each index defines its kind; `hoodie.index.registry` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from hoodie import config as options
 from hoodie.config import Option
 from hoodie.index.api import Index
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 
 
@@ -39,10 +40,14 @@ class IndexKind:
     """Decides whether a record whose partition changed moves there; None where records cannot move."""
     stores_moves: bool = False
     """Whether a new table stores `moves_option`."""
-    metadata_partition: str | None = None
-    """The metadata partition that the index needs."""
+    metadata_partition: PartitionKind | None = None
+    """The metadata partition that the index needs, as a new table gets it."""
     exists_in: Callable[[TableView], bool] = _always
     """Whether the table has all that the index needs."""
+
+    def needs_one_of(self, partitions: Collection[str]) -> bool:
+        """Whether the metadata partition that the index needs is among these."""
+        return self.metadata_partition is not None and self.metadata_partition.name in partitions
 
     @property
     def names(self) -> frozenset[str]:

@@ -34,7 +34,7 @@ def table_index(config: TableConfig) -> IndexKind:
     given = config.raw.get(options.INDEX_TYPE_KEY)
     if given is not None:
         return index_kind(given)
-    return next((kind for kind in INDEXES if kind.metadata_partition in config.metadata_partitions), SIMPLE)
+    return next((kind for kind in INDEXES if kind.needs_one_of(config.metadata_partitions)), SIMPLE)
 
 
 def index_of_view(view: TableView) -> IndexKind:
@@ -55,7 +55,7 @@ def partition_tells(config: TableConfig) -> bool:
     """
     if stored_index(config) is PARTITIONED_RECORD:
         return True
-    is_record = RECORD.metadata_partition in config.metadata_partitions or flag(
+    is_record = RECORD.needs_one_of(config.metadata_partitions) or flag(
         config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
     )
     return (RECORD if is_record else GLOBAL_SIMPLE).moves_records(config.raw)

@@ -11,8 +11,10 @@ from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record.state import index_view
 from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find
-from hoodie.metadata.slice_reader import RowBlock, SliceReader
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.record_index.look_up import LookUp, find
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slice_reader import SliceReader
 from hoodie.read.changes import completed_between
 from hoodie.read.plan import When
 from hoodie.timeline import Instant, instant_time_of_ms, to_instant_time
@@ -53,7 +55,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     def batches() -> Iterator[pa.RecordBatch]:
         for bucket in state.buckets:
             content = reader.read_once(bucket.file_slice)
-            keys, _ = RecordIndexPartition().compact(content, file_name="")
+            keys, _ = RecordIndexKind().compact(content, file_name="")
             for start in range(0, len(keys), _BATCH_ROWS):
                 some = keys.slice(start, _BATCH_ROWS)
                 located = _columns(find(content, some, look_up=LookUp.SEEK), view)

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of
 from hoodie.index.record import RecordIndex
-from hoodie.metadata.initialise import drop_partitions
+from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table
 from hoodie.write.setup import effective_options
 from tests.unit.write.tables import SCHEMA, trips
@@ -112,7 +112,7 @@ def test_where_the_record_index_was_dropped_keys_stay_unique(
     table.upsert(trips(("a", 1, 1.0, "sf")))
     store = table.view().store
     update_table_config(store, {"hoodie.table.metadata.partitions": "files"})
-    drop_partitions(store, {"record_index"})
+    MetadataTable(store, table.view().config).drop_partitions({"record_index"})
     assert serving(table).name == "global_simple"
     table.upsert(trips(("a", 2, 1.0, "la")))
     found = table.to_arrow(columns=["_hoodie_record_key", "ts", "_hoodie_partition_path"])

@@ -9,9 +9,9 @@ import pytest
 
 import hoodie
 from hoodie.errors import RecordKeyError, SchemaMismatchError
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.state import record_index
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index.partition import PARTITION
 from tests.unit.read.counted import ROWS, counting, new_table
 
 INDEXES = ["record", "simple", "global_simple"]
@@ -117,7 +117,7 @@ def delta_of(table: hoodie.Table, key: str, file_id: str) -> None:
     values = pa.array([RecordLocation("city=c1", file_id, 0).to_bytes()], pa.binary())
     newest = table.upsert(pa.table({"id": ["later"], "city": ["c3"], "x": [1]})).instant
     delta = FileGroupDelta(
-        partition=PARTITION, file_id=bucket, keys=keys, values=values, deleted_keys=pa.array([], pa.string())
+        partition=RECORD_INDEX, file_id=bucket, keys=keys, values=values, deleted_keys=pa.array([], pa.string())
     )
     write_log(view.store, newest, delta)
 

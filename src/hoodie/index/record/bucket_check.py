@@ -18,7 +18,8 @@ from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record.entries import DELETED, settled
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
 from hoodie.metadata.record_index.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find, way_of
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.record_index.look_up import LookUp, find, way_of
 from hoodie.storage import StoreSpec, open_store
 
 _EXAMPLES_MAX = 3
@@ -88,7 +89,7 @@ def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup
     store = open_store(task.store)
     keys, codes = task.entries.read(store)
     content = read_bucket(store, task.bucket)
-    entry_keys, _ = RecordIndexPartition().compact(content, file_name="")
+    entry_keys, _ = RecordIndexKind().compact(content, file_name="")
     entries = find(content, entry_keys, look_up=LookUp.SCAN)
     places, groups = _in_one_list(locations, entries)
     found = _Findings(groups)

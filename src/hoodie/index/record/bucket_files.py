@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.record.entries import DELETED, delta_of, settled, values_of
 from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
@@ -24,7 +25,8 @@ from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.record_index.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX, PARTITION, find, way_of
+from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
+from hoodie.metadata.record_index.look_up import find, way_of
 from hoodie.metadata.slice_reader import read_base
 from hoodie.storage import FileInfo, StoreSpec, open_store
 
@@ -76,7 +78,7 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
     number = task.entries.number
     file_id = file_id_of(FILE_ID_PREFIX, number)
     # The bucket exists by this file, even without a key. It comes first: a bucket with a base file is whole.
-    log = f"{partition_folder(PARTITION)}/{log_name(file_id, task.instant_time)}"
+    log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, task.instant_time)}"
     store.replace(log, initial_log_to_bytes(task.instant_time))
     keys, codes = task.entries.read(store)
     order = np.asarray(pc.sort_indices(keys))
@@ -89,7 +91,7 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
         return WrittenBucket(number, 0, None)
     content = base_file_to_bytes(keys, values_of(locations, codes))
     name = base_name(file_id, task.instant_time)
-    store.replace(f"{partition_folder(PARTITION)}/{name}", content)
+    store.replace(f"{partition_folder(RECORD_INDEX)}/{name}", content)
     return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
 
 
@@ -116,12 +118,12 @@ def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> Writ
     """What the delta commit says of a base file."""
     return WriteStat(
         file_id=file_id,
-        path=f"{PARTITION}/{name}",
+        path=f"{RECORD_INDEX}/{name}",
         num_writes=entries,
         num_inserts=entries,
         total_write_bytes=size_bytes,
         file_size_bytes=size_bytes,
-        partition_path=PARTITION,
+        partition_path=RECORD_INDEX,
         runtime_stats=RuntimeStats(),
     )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
-from hoodie.metadata.record_index.build_instants import build_time
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.build_instants import build_time
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
 
@@ -41,7 +41,7 @@ class IndexBuild:
 
     def _info(self, upto: str | None) -> IndexPartitionInfo:
         return IndexPartitionInfo(
-            metadata_partition_path=PARTITION,
+            metadata_partition_path=RECORD_INDEX,
             index_upto_instant=upto,
             extra_metadata={_BUCKETS_KEY: str(self.buckets)},
         )
@@ -59,7 +59,7 @@ def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
     plan = IndexPlan.parse(content, path=str(instant)) if content else IndexPlan()
     for info in plan.index_partition_infos:
         buckets = (info.extra_metadata or {}).get(_BUCKETS_KEY, "")
-        if info.metadata_partition_path == PARTITION and buckets.isdigit():
+        if info.metadata_partition_path == RECORD_INDEX and buckets.isdigit():
             return IndexBuild(instant.requested_time, int(buckets))
     return None
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.metadata.slice_reader import read_log
 from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.table_view import TableView
@@ -60,7 +60,7 @@ class IndexedWrite:
         if instant is None:
             return [(stat, None) for stat in self.stats]
         content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
-        told = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(PARTITION, ())
+        told = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(RECORD_INDEX, ())
         return [(own, theirs) for own in self.stats for theirs in told if own.file_id == theirs.file_id]
 
     def _slice_starts(self) -> Mapping[str, str]:

@@ -21,9 +21,9 @@ from hoodie.files.staging.staged import StageReader
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.metadata.record_index.partitioned import partitioned_file_id
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
@@ -274,7 +274,7 @@ def delta_of(file_id: str, keys: pa.StringArray, codes: Codes, locations: Sequen
     """What settled entries, ascending by key, say to a bucket."""
     is_live = codes != DELETED
     return FileGroupDelta(
-        partition=PARTITION,
+        partition=RECORD_INDEX,
         file_id=file_id,
         keys=keys.filter(pa.array(is_live)),
         values=values_of(locations, codes[is_live]),

@@ -18,7 +18,8 @@ from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_re
 from hoodie.index.record.tag import BucketTask, tag_buckets
 from hoodie.index.simple import SimpleIndex
 from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.partition import PARTITION, LookUp
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 
@@ -169,6 +170,6 @@ RECORD: Final = IndexKind(
     switches=(options.RECORD_INDEX_ENABLE, options.RECORD_INDEX_ENABLE_NEW),
     moves_option=options.RECORD_UPDATE_PARTITION_PATH,
     stores_moves=True,
-    metadata_partition=PARTITION,
+    metadata_partition=RecordIndexKind(),
     exists_in=_exists_in,
 )

@@ -13,7 +13,7 @@ from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.format.metadata_table.record_location import LocationColumn, RecordLocation
 from hoodie.index.api import LookUpCost
 from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState, read_bucket
-from hoodie.metadata.record_index.partition import LookUp, find, way_of
+from hoodie.metadata.record_index.look_up import LookUp, find, way_of
 from hoodie.storage import Store, StoreSpec, open_store
 
 
@@ -37,7 +37,7 @@ def look_up(
     """Find the locations of keys, in their order; they may repeat. `way` forces seek or scan.
 
     Reads the files of the buckets to which the keys belong. Memory: the keys, and on each worker what
-    `metadata.record_index.partition.find` takes of one bucket. Locations are as stored: the caller checks that they
+    `metadata.record_index.look_up.find` takes of one bucket. Locations are as stored: the caller checks that they
     still exist.
 
     Raises:

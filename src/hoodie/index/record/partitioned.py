@@ -21,7 +21,8 @@ from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, p
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
 from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState
-from hoodie.metadata.record_index.partition import PARTITION, LookUp
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
@@ -145,6 +146,6 @@ PARTITIONED_RECORD: Final = IndexKind(
     types=(PARTITIONED_TYPE,),
     make=_make,
     switches=(options.PARTITIONED_RECORD_INDEX_ENABLE,),
-    metadata_partition=PARTITION,
+    metadata_partition=RecordIndexKind(is_partitioned=True),
     exists_in=has_partitioned_index,
 )

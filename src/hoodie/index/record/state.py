@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie.config import INDEX_TYPE_KEY
-from hoodie.metadata.definitions import is_partitioned_record_index
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.metadata.record_index.kind import is_partitioned_record_index
 from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.view.table_view import TableView
 
@@ -22,7 +22,7 @@ PARTITIONED_TYPE: Final = "RECORD_LEVEL_INDEX"
 
 def has_record_index(view: TableView) -> bool:
     """Whether the table has a record index of either kind."""
-    return PARTITION in view.config.metadata_partitions
+    return RECORD_INDEX in view.config.metadata_partitions
 
 
 def record_index(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:

@@ -19,7 +19,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
 from hoodie.metadata.record_index.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index.partition import LookUp, find, way_of
+from hoodie.metadata.record_index.look_up import LookUp, find, way_of
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store

@@ -21,9 +21,11 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.hfile import HFileReader
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX, PARTITION
-from hoodie.metadata.slice_reader import LogContent, SliceContent, assembled, read_base, read_log
+from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
+from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
+from hoodie.metadata.slice_reader import read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.timeline import Timeline
 
@@ -37,7 +39,7 @@ CACHE_BYTES_MAX = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One file group of the record index as its reader believes it. Picklable.
+    """One file group of the record index, with the file slice that its reader sees. Picklable.
 
     `files` are the files of the slice as they were listed: a file of the same name but another time is another file.
     """
@@ -60,12 +62,12 @@ class RecordIndexState:
 
     @classmethod
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
-        """The newest slices among these files, by path. `timeline` are the believed instants of the metadata table.
+        """The newest slices among these files, by path. `timeline` holds the visible instants of the metadata table.
 
         Raises: UnsupportedError if the index has buckets of their own for each data partition; CorruptFileError if
         a bucket is missing.
         """
-        folder = partition_folder(PARTITION)
+        folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}
         slices = latest_slices({folder: sizes}, timeline, {})
         found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
@@ -93,8 +95,8 @@ class RecordIndexState:
 
 
 def list_buckets(store: Store) -> dict[str, FileInfo]:
-    """All files of the partition by path: of every slice, believed or not."""
-    return {info.path: info for info in store.list(partition_folder(PARTITION))}
+    """All files of the partition by path: of every slice, visible or not."""
+    return {info.path: info for info in store.list(partition_folder(RECORD_INDEX))}
 
 
 def bucket_of(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> Bucket:

@@ -13,11 +13,14 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.record_index.buckets import RecordIndexState, list_buckets
-from hoodie.metadata.record_index.build_instants import fills_a_partition
+from hoodie.metadata.record_index.kind import RecordIndexKind
 from hoodie.metadata.services.archiving import never_archived_from
-from hoodie.metadata.slice_reader import RowBlock, believed, read_log
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slice_reader import read_log
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline
 
@@ -40,9 +43,11 @@ class IndexView:
         newest = max((found.completion_time or found.requested_time for found in done), default="")
         unseen = [instant for instant in timeline.completed() if self._is_unseen(instant, as_of, newest)]
         times = {instant.requested_time for instant in unseen}
-        seen = believed(timeline, self.data_timeline).filter(lambda instant: instant.requested_time not in times)
+        seen = visible_instants(timeline, self.data_timeline).filter(
+            lambda instant: instant.requested_time not in times
+        )
         infos = list_buckets(self.folder.store)
-        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()])
+        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
         if not unseen and as_of is None and not self.later:
             return RecordIndexState.of(infos, seen)
         # A base file holds what had completed when its compaction was requested.

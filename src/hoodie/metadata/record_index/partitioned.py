@@ -12,12 +12,13 @@ from typing import Final
 
 from hoodie.errors import PartitionPathError
 from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import partition_folder
 from hoodie.metadata.record_index.buckets import RecordIndexState, bucket_of, list_buckets
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX, PARTITION
-from hoodie.metadata.slice_reader import believed
+from hoodie.metadata.record_index.kind import FILE_ID_PREFIX, RecordIndexKind
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.timeline import Timeline
 
 _FILE_ID: Final = re.compile(rf"{FILE_ID_PREFIX}([^-]*)-(\d{{4,}})-0")
@@ -55,13 +56,13 @@ def partition_path_of(file_id: str) -> str | None:
 
 
 def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mapping[str, RecordIndexState]:
-    """The buckets of each data partition that has some, as readers believe them now."""
+    """The buckets of each data partition that has some, as readers see them now."""
     infos = list_buckets(folder.store)
-    timeline = believed(folder.timeline(), data_timeline)
-    timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()])
+    timeline = visible_instants(folder.timeline(), data_timeline)
+    timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())
     sizes = {info.name: info.size_bytes for info in infos.values()}
     by_partition: dict[str, list[FileSlice]] = {}
-    for file_slice in latest_slices({partition_folder(PARTITION): sizes}, timeline, {}):
+    for file_slice in latest_slices({partition_folder(RECORD_INDEX): sizes}, timeline, {}):
         partition_path = partition_path_of(file_slice.file_id)
         if partition_path is not None:
             by_partition.setdefault(partition_path, []).append(file_slice)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hoodie import config as options
 from hoodie.commit.commit_content import commit_metadata, commit_to_metadata_table
 from hoodie.commit.exclusive_services import check_no_exclusive_service
-from hoodie.commit.metadata_ready import ready_metadata_table
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import HoodieError, InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
@@ -181,7 +181,7 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
     """Write the base files."""
     with times.phase("prepare"), TableLock(call.state.store):
         finish_update(call.state.store)
-        claimed.view = ready_metadata_table(TableView.load(call.state))
+        claimed.view = ensure_metadata_partitions(TableView.load(call.state))
     view = claimed.view
     with times.phase("clear"):
         claimed.clear()

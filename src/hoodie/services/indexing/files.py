@@ -17,7 +17,7 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.staged_buckets import StagedBuckets
 from hoodie.metadata.places import file_id_of
 from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState, list_buckets
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX
+from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
 from hoodie.metadata.services.context import EngineFor
 from hoodie.services.indexing.sizing import rows_of_slices
 from hoodie.storage import FileInfo

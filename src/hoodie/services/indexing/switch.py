@@ -8,28 +8,22 @@ files, which is slower and never wrong.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 
 from hoodie import config as options
-from hoodie.errors import CommitConflictError
+from hoodie.commit.commit_content import locked_table
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
-from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.format.table.partition_metadata import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_tells, stored_index
 from hoodie.index.record.build_plan import IndexBuild
-from hoodie.metadata.definitions import define_record_index
-from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
-from hoodie.metadata.places import INDEX_DEFINITIONS, partition_folder
-from hoodie.metadata.record_index.buckets import list_buckets
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
 from hoodie.view.table_view import TableView
-
-_ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 
 
 def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) -> None:
@@ -39,37 +33,22 @@ def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) ->
 
     Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets.
     """
-    folder = MetadataFolder(view.store, view.config)
-    had_index = PARTITION in view.config.metadata_partitions
-    if had_index:
-        _check_no_pending_service(folder)
+    metadata_table = MetadataTable(view.store, view.config)
+    if RECORD_INDEX in view.config.metadata_partitions:
+        metadata_table.check_no_service_pending()
         # What the table says besides stays true, and is known to the process that goes on after a crash.
-        named = ",".join(sorted({*view.config.metadata_partitions} - {PARTITION}))
+        named = ",".join(sorted({*view.config.metadata_partitions} - {RECORD_INDEX}))
         update_table_config(view.store, {**told_properties(view.config), keys.METADATA_PARTITIONS: named})
-    _delete_others(view, build)
-    _ensure_partition(view, build)
-    define_record_index(view.store)
-    timeline = folder.timeline()
-    if timeline.get(build.build_time) is not None:
-        folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
-    folder.request(build.build_time, Action.DELTA_COMMIT)
-    folder.begin(build.build_time, Action.DELTA_COMMIT)
-    folder.complete(
-        build.build_time,
-        Action.DELTA_COMMIT,
-        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(view.config.version),
-        completion_time=time_after(view.clock, view.timeline, timeline),
-    )
+    metadata_table.commit_build(RecordIndexKind(), build.build_time, stats, locked_table(view))
     update_table_config(view.store, on_properties(view.config))
     finish(view, build)
 
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
     """Whether the build became the table's index, and only its instant was not completed."""
-    if PARTITION not in view.config.metadata_partitions:
+    if RECORD_INDEX not in view.config.metadata_partitions:
         return False
-    found = MetadataFolder(view.store, view.config).timeline().get(build.build_time, Action.DELTA_COMMIT)
-    return found is not None and found.is_completed
+    return MetadataTable(view.store, view.config).has_build(build.build_time)
 
 
 def finish(view: TableView, build: IndexBuild) -> None:
@@ -93,26 +72,15 @@ def finish_dead(view: TableView, build: IndexBuild) -> None:
 
 def cancel(view: TableView, build: IndexBuild) -> None:
     """Take back a build that is not switched on: its files, its instants. Under the table's lock."""
-    folder = MetadataFolder(view.store, view.config)
-    folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
-    if PARTITION in view.config.metadata_partitions:
-        for info in files_of(view, build):
-            view.store.delete(info)
-    else:
-        view.store.delete_folder(partition_folder(PARTITION))
+    MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, locked_table(view))
     states = (State.INFLIGHT, State.REQUESTED)
     delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
     delete_heartbeat(view.store, build.requested_time)
 
 
-def files_of(view: TableView, build: IndexBuild) -> list[str]:
-    """Paths of the base and log files that a build wrote."""
-    return [path for path in list_buckets(view.store) if _instant_of(path) == build.build_time]
-
-
 def on_properties(config: TableConfig) -> dict[str, str | None]:
     """What the properties of a table with a record index say of it."""
-    named = {*config.metadata_partitions, PARTITION}
+    named = {*config.metadata_partitions, RECORD_INDEX}
     found = {**told_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
     if config.index_definitions_path is None:
         found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
@@ -140,8 +108,8 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
     a key would else be left where it is. Whether records move stays as it was. Another index type that is stored stays.
     After the partitioned index keys are unique in a partition, as before.
     """
-    named = {*config.metadata_partitions} - {PARTITION}
-    building = {*config.metadata_partitions_inflight} - {PARTITION}
+    named = {*config.metadata_partitions} - {RECORD_INDEX}
+    building = {*config.metadata_partitions_inflight} - {RECORD_INDEX}
     changes: dict[str, str | None] = {
         keys.METADATA_PARTITIONS: ",".join(sorted(named)),
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
@@ -168,36 +136,5 @@ def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collecti
 
 def _finds_by_record_index(config: TableConfig) -> bool:
     if options.INDEX_TYPE_KEY not in config.raw:
-        return PARTITION in config.metadata_partitions
+        return RECORD_INDEX in config.metadata_partitions
     return stored_index(config) is RECORD
-
-
-def _check_no_pending_service(folder: MetadataFolder) -> None:
-    for instant in folder.timeline().pending():
-        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
-            raise CommitConflictError(
-                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the buckets "
-                "that are to be replaced; the next write to the table finishes it: then run the build again, it goes on"
-            )
-
-
-def _delete_others(view: TableView, build: IndexBuild) -> None:
-    """Delete the files of the buckets before, also what writers prepared for them that are still at work."""
-    for path in list_buckets(view.store):
-        instant_time = _instant_of(path)
-        if instant_time is not None and instant_time != build.build_time:
-            view.store.delete(path)
-
-
-def _ensure_partition(view: TableView, build: IndexBuild) -> None:
-    """Create the file by which a folder is a partition. Not earlier: the JVM compacts what it takes for one."""
-    path = f"{partition_folder(PARTITION)}/{PARTITION_METADATA_NAME}"
-    if view.store.head(path) is None:
-        metadata = PartitionMetadata(commit_time=build.build_time, partition_depth=1)
-        view.store.create(path, metadata.to_bytes(datetime.now(UTC)))
-
-
-def _instant_of(path: str) -> str | None:
-    name = path.rpartition("/")[2]
-    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-    return None if parsed is None else parsed.instant_time

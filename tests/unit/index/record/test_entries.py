@@ -21,7 +21,7 @@ from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, write_entries, write_partitioned_entries
 from hoodie.index.record.entries import DELETED, settled
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX
+from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
 from hoodie.metadata.slice_reader import read_log
 from hoodie.storage import MemoryStore, Store
 

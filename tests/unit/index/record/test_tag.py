@@ -19,7 +19,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
 from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import BucketTask
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.table import Table
 from hoodie.write import delete_partitions, indexed
 from hoodie.write.setup import WriteCall, WriteSetup

@@ -15,8 +15,11 @@ from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.metadata.delta_log import base_file_to_bytes
-from hoodie.metadata.record_index.partition import PARTITION, LookUp, RecordIndexPartition, find
-from hoodie.metadata.slice_reader import RowBlock, SliceContent, SliceReader, believed
+from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.record_index.look_up import LookUp, find
+from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import LocalStore
 from hoodie.timeline import load_timeline
 from hoodie.view.table_view import TableState, TableView
@@ -56,7 +59,7 @@ def test_the_newest_entry_counts(
     found = [column.locations[code] if code >= 0 else None for code in column.codes.tolist()]
     assert found == [None if (number := expected.get(key)) is None else LOCATIONS[number] for key in asked]
 
-    keys, values = RecordIndexPartition().compact(content, file_name="x")
+    keys, values = RecordIndexKind().compact(content, file_name="x")
     live = {key: number for key, number in expected.items() if number is not None}
     wanted_keys, wanted_values = sorted_columns(live)
     assert keys.equals(wanted_keys)
@@ -68,7 +71,7 @@ def test_every_key_of_the_jvms_tables_is_found_in_its_bucket(golden_tables: Path
     store = LocalStore(golden_tables / name)
     view = TableView.load(TableState(store))
     metadata_timeline = load_timeline(store, view.layout, folder=".hoodie/metadata/.hoodie")
-    buckets = SliceReader(store).read(PARTITION, believed(metadata_timeline, view.timeline))
+    buckets = SliceReader(store).read(RecordIndexKind(), visible_instants(metadata_timeline, view.timeline))
     assert len(buckets) == 10
     groups = {(found.partition_path, found.file_id) for found in view.slices()}
     keys = pa.array([f"key-{number:06d}" for number in range(500)])

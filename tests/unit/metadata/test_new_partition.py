@@ -13,11 +13,13 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, parse_log_blocks
 from hoodie.format.table.partition_metadata import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
+from hoodie.metadata.build_instants import fills_a_partition
+from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import drop_partitions, initial_time, initialise, next_initial_time
-from hoodie.metadata.kinds.files_partition import FileChanges
+from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.new_partition import initial_time, next_initial_time
 from hoodie.metadata.places import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
-from hoodie.metadata.record_index.build_instants import fills_a_partition
+from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
 from hoodie.view.listing import list_from_storage
@@ -34,7 +36,8 @@ def fresh(request: pytest.FixtureRequest) -> FakeTable:
     """A table that was just created, with its metadata table."""
     table = FakeTable(MemoryStore(), InstantClock())
     config = new_table_config(NewTable(name="fresh", partition_fields=request.param))
-    initialise(table.store, config, {}, clock=table.clock, data_timeline=Timeline())
+    locked = LockedTable(config=config, timeline=Timeline(), clock=table.clock)
+    MetadataTable.create(table.store, locked, dict)
     ready = config.with_changes(**{"hoodie.table.metadata.partitions": "files"})
     table.store.create(".hoodie/hoodie.properties", ready.to_bytes(NOW))
     return table
@@ -82,9 +85,9 @@ def test_a_fresh_table_lists_nothing_and_takes_commits(fresh: FakeTable) -> None
     ours = fresh.metadata_table()
     assert ours.listing(fresh.timeline) == {}
     partition = "city=sf" if fresh.config.is_partitioned else ""
-    changes = FileChanges(added={partition: {"a.parquet": 5}})
+    changes = MetadataChanges(files_added={partition: {"a.parquet": 5}})
     instant_time = fresh.clock.next_time(fresh.timeline)
-    ours.commit(instant_time, changes, data_timeline=fresh.timeline, clock=fresh.clock)
+    ours.commit(instant_time, changes, fresh.locked)
     assert ours.listing(fresh.timeline) == {partition: {"a.parquet": 5}}
     assert ours.listing(fresh.timeline, [partition]) == {partition: {"a.parquet": 5}}
 
@@ -117,7 +120,7 @@ def test_what_lay_in_its_folder_is_deleted(table: FakeTable) -> None:
 def test_the_metadata_table_of_version_6_is_not_ours_to_build(in_memory: InMemory) -> None:
     table = in_memory("v6_cow")
     with pytest.raises(UnsupportedError, match="version 6"):
-        initialise(table.store, table.config, {}, clock=table.clock, data_timeline=table.timeline)
+        MetadataTable.create(table.store, table.locked, dict)
     assert table.store.head(f"{METADATA}/.hoodie/hoodie.properties") is not None
 
 
@@ -147,7 +150,7 @@ def test_no_initial_instant_comes_before_archived_ones(table: FakeTable) -> None
 def test_dropping_index_partitions_keeps_the_files_partition(in_memory: InMemory) -> None:
     table = in_memory("v9_mor")
     before = table.storage_listing()
-    drop_partitions(table.store, ["record_index", "column_stats", "absent"])
+    table.metadata_table().drop_partitions(["record_index", "column_stats", "absent"])
     folders = [folder.rpartition("/")[2] for folder in table.store.folders(METADATA)]
     assert folders == [".hoodie", "bloom_filters", "files", "partition_stats"]
     assert json.loads(table.store.read(INDEX_DEFINITIONS)) == {"indexDefinitions": {}}
@@ -156,16 +159,16 @@ def test_dropping_index_partitions_keeps_the_files_partition(in_memory: InMemory
 
 def test_dropping_the_files_partition_drops_everything(in_memory: InMemory) -> None:
     table = in_memory("v9_mor")
-    drop_partitions(table.store, ["files"])
+    table.metadata_table().drop_partitions(["files"])
     assert table.store.list(METADATA, recursive=True) == []
 
 
 def test_index_definitions_that_do_not_parse_are_named(table: FakeTable) -> None:
     table.store.replace(INDEX_DEFINITIONS, b"{")
     with pytest.raises(CorruptFileError, match=r"index\.json"):
-        drop_partitions(table.store, ["record_index"])
+        table.metadata_table().drop_partitions(["record_index"])
     table.store.delete(INDEX_DEFINITIONS)
-    drop_partitions(table.store, ["record_index"])
+    table.metadata_table().drop_partitions(["record_index"])
 
 
 def completed(*times: str) -> Timeline:

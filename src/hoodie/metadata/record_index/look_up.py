@@ -1,13 +1,7 @@
-"""The `record_index` partition: record key -> location, in buckets by hash (docs/format/metadata.md §4.7, §5; RFC-08).
-
-A bucket is a file group: a base HFile, and one HFile block and one delete block for each commit that touched it since.
-The newest row or deletion of a key counts.
-"""
+"""Looks keys up in one bucket of the record index (docs/format/metadata.md §5; RFC-08)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -16,11 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.metadata_table.record_location import LocationColumn, RecordLocation
-from hoodie.metadata.places import RECORD_INDEX_PREFIX
-from hoodie.metadata.slice_reader import RowBlock, SliceContent
-
-PARTITION = "record_index"
-FILE_ID_PREFIX = RECORD_INDEX_PREFIX
+from hoodie.metadata.slice_content import SliceContent
 
 
 class LookUp(StrEnum):
@@ -43,31 +33,6 @@ def way_of(wanted: int, content: SliceContent) -> LookUp:
     """The cheaper way to look so many distinct keys up in a bucket."""
     stored = sum(len(block) for block in content.blocks) + (0 if content.base is None else len(content.base))
     return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
-
-
-@dataclass(frozen=True, slots=True)
-class RecordIndexPartition:
-    """The kind `record_index`: the newest row of a key wins, a deletion removes it."""
-
-    name: str = PARTITION
-    file_id_prefix: str = FILE_ID_PREFIX
-
-    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a bucket into the keys and values of its next base file; deletions are gone then.
-
-        Memory: the bucket's keys and values, three times.
-        """
-        keys, values = _newest(content.blocks)
-        live = pc.is_valid(values)
-        if content.base is not None:
-            base_keys, base_values = content.base.entries()
-            kept = pc.invert(pc.is_in(base_keys, value_set=keys))
-            keys = pa.concat_arrays([base_keys.filter(kept), keys.filter(live)])
-            values = pa.concat_arrays([base_values.filter(kept), values.filter(live)])
-        else:
-            keys, values = keys.filter(live), values.filter(live)
-        order = pc.sort_indices(keys)
-        return keys.take(order).cast(pa.string()), values.take(order)
 
 
 def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookUp.SEEK) -> LocationColumn:
@@ -115,17 +80,3 @@ class _Found:
         column = LocationColumn.parse(values, schema_json=schema_json, path=path)
         self.codes[rows] = np.where(column.codes >= 0, column.codes + len(self.locations), -1)
         self.locations.extend(column.locations)
-
-
-def _newest(blocks: Sequence[RowBlock]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """The newest value of each key that the blocks (oldest first) name; null where it is a deletion."""
-    if not blocks:
-        return pa.array([], pa.binary()), pa.array([], pa.binary())
-    keys = pa.concat_arrays([block.keys.cast(pa.binary()) for block in blocks])
-    values = pa.concat_arrays(
-        [pa.nulls(len(block.keys), pa.binary()) if block.values is None else block.values for block in blocks]
-    )
-    encoded = keys.dictionary_encode()
-    last = np.zeros(len(encoded.dictionary), np.int64)
-    np.maximum.at(last, np.asarray(encoded.indices), np.arange(len(keys)))
-    return encoded.dictionary, values.take(pa.array(last))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,36 +13,42 @@ from hoodie.format.metadata_table.metadata_record import (
     FileListRecord,
     RecordType,
 )
+from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.kinds.partition_kind import FilesByPartition, InitialRows, TableContent
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.slice_reader import RowBlock, SliceContent
+from hoodie.metadata.slice_content import RowBlock, SliceContent
 
-PARTITION = "files"
-FILE_ID_PREFIX = "files-"
+_FILE_ID_PREFIX = "files-"
 
 FileList = dict[str, int | None]
 """File name -> size in bytes, None where the newest row says deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChanges:
-    """What one instant changed in the list of files. Partition paths of the data table; `""` if it has none.
-
-    A dropped partition loses its list of files; a file that is both added and removed is added.
-    """
-
-    added: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
-    """Partition path -> file name -> size in bytes (greater than 0)."""
-    removed: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
-    """Partition path -> file names."""
-    dropped_partitions: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
-class FilesPartition:
-    """The kind `files`: rows of one key are united, newer sizes and deletions win."""
+class FilesKind:
+    """The kind `files`: the rows of one key are united; newer sizes and deletions win."""
 
-    name: str = PARTITION
-    file_id_prefix: str = FILE_ID_PREFIX
+    name: str = FILES
+    file_id_prefix: str = _FILE_ID_PREFIX
+    logs_before_commit: bool = False
+    definition: None = None
+
+    def file_groups(self, properties: Mapping[str, str]) -> int:
+        """One, always."""
+        return 1
+
+    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+        """List the committed files. Without any data partition there is still the row of all partitions."""
+        keys, values = rows_to_columns(rows_of_listing(content.list_files()))
+        return (InitialRows(file_ids[0], keys, values),)
+
+    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+        """Make one row for each data partition whose files change, and one for the list of partitions."""
+        keys, values = rows_to_columns(changed_rows(changes))
+        deleted = pa.array(deleted_keys_of(changes), pa.string())
+        return (FileGroupDelta(self.name, file_group_id(), keys, values, deleted),)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into its next base file: every live file, no deletions."""
@@ -51,7 +57,7 @@ class FilesPartition:
 
 
 def merge(content: SliceContent) -> dict[str, FileList]:
-    """All rows of a slice: key -> names and sizes. Deleted keys are absent."""
+    """Merge all rows of a slice: key -> names and sizes. Deleted keys are absent."""
     rows = {key: dict(record.files) for key, record in base_rows(content)}
     apply_blocks(rows, content.blocks, content)
     return rows
@@ -93,7 +99,7 @@ def apply_blocks(
 
 
 def _unite(row: FileList, newer: Mapping[str, int | None]) -> None:
-    """A newer row's entries win; of two sizes the greater counts, as a log file may have grown since."""
+    """Unite a row with a newer one, whose entries win. Of two sizes the greater counts: log files may have grown."""
     for name, size_bytes in newer.items():
         if size_bytes is None:
             if name in row:
@@ -106,14 +112,14 @@ def _unite(row: FileList, newer: Mapping[str, int | None]) -> None:
 
 
 def _live(key: str, row: FileList) -> FileList | None:
-    """A row without deletions; None if it is the row of a partition and nothing is left."""
+    """The row without its deletions; None if it is the row of a partition that has no file left."""
     live: FileList = {name: size for name, size in row.items() if size is not None}
     return live if live or key == ALL_PARTITIONS_KEY else None
 
 
 def file_group_id() -> str:
     """File id of the one file group that `files` has."""
-    return file_id_of(FILE_ID_PREFIX, 0)
+    return file_id_of(_FILE_ID_PREFIX, 0)
 
 
 def key_of(partition_path: str) -> str:
@@ -126,30 +132,32 @@ def partition_path_of(key: str) -> str:
     return "" if key == NON_PARTITIONED_KEY else key
 
 
-def rows_of(changes: FileChanges) -> dict[str, FileList]:
-    """The rows that one delta commit writes; empty if nothing was added, removed or dropped."""
+def changed_rows(changes: MetadataChanges) -> dict[str, FileList]:
+    """The rows that one delta commit writes; empty if no file is added or deleted and no partition dropped."""
     rows: dict[str, FileList] = {}
-    for partition_path, names in changes.removed.items():
-        if names and partition_path not in changes.dropped_partitions:
+    for partition_path, names in changes.files_deleted.items():
+        if names and partition_path not in changes.partitions_dropped:
             rows.setdefault(key_of(partition_path), {}).update(dict.fromkeys(names))
     partitions: FileList = {}
-    for partition_path, sizes in changes.added.items():
+    for partition_path, sizes in changes.files_added.items():
         if sizes:
             rows.setdefault(key_of(partition_path), {}).update(sizes)
             partitions[key_of(partition_path)] = 0
-    partitions |= {key_of(path): None for path in changes.dropped_partitions if not changes.added.get(path)}
+    partitions |= {key_of(path): None for path in changes.partitions_dropped if not changes.files_added.get(path)}
     if partitions:
         rows[ALL_PARTITIONS_KEY] = partitions
     return rows
 
 
-def deleted_keys_of(changes: FileChanges) -> list[str]:
-    """Keys of rows that go as a whole: those of dropped partitions that get no file in the same instant."""
-    return sorted((key_of(path) for path in changes.dropped_partitions if not changes.added.get(path)), key=str.encode)
+def deleted_keys_of(changes: MetadataChanges) -> list[str]:
+    """Keys of the rows to delete: those of dropped partitions that get no file in the same instant."""
+    return sorted(
+        (key_of(path) for path in changes.partitions_dropped if not changes.files_added.get(path)), key=str.encode
+    )
 
 
-def rows_of_listing(listing: Mapping[str, Mapping[str, int]]) -> dict[str, FileList]:
-    """The rows of a new partition `files`; without any data partition the list of partitions is empty, but there."""
+def rows_of_listing(listing: FilesByPartition) -> dict[str, FileList]:
+    """The rows of a new partition `files`. The row of all partitions exists even if it is empty."""
     rows: dict[str, FileList] = {key_of(path): dict(sizes) for path, sizes in listing.items() if sizes}
     rows[ALL_PARTITIONS_KEY] = {key_of(path): 0 for path in listing}
     return rows
