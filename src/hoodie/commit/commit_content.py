@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.write_stat import by_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.services.context import EngineFor, local_engine
@@ -22,11 +23,8 @@ def commit_metadata(
     compacted: bool = False,
 ) -> CommitMetadata:
     """The content of a completed write; `replaced` are file ids that it takes out, by partition path."""
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
+        partition_to_write_stats=by_partition(stats),
         compacted=compacted,
         operation_type=operation.value,
         extra_metadata=dict(extra_metadata),

@@ -2,7 +2,7 @@
 
 docs/format/metadata.md §3.4, §3.9. A table's first partitions are filled at counters, `0000…`. An index that is built
 beside writers gets the time of its indexing instant with the operation code of the indexer: greater than the time of
-every instant that was there before, so that nobody takes its files for archived ones before it completes.
+every instant that was there before, so that its files do not count as files of archived instants before it completes.
 """
 
 from __future__ import annotations

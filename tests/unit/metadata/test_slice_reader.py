@@ -12,7 +12,6 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
 from hoodie.metadata.kinds.files import FilesKind, merge
 from hoodie.metadata.slice_reader import SliceReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline
 
@@ -115,10 +114,3 @@ def test_other_data_blocks_are_refused() -> None:
     store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", block.to_bytes())
     with pytest.raises(UnsupportedError, match="AVRO_DATA"):
         merged(store, Timeline.of([instant("100", "150")]))
-
-
-def test_instants_that_are_pending_on_either_timeline_are_not_visible() -> None:
-    metadata = Timeline.of([instant("100", "109"), instant("200", "209"), instant("300", None), instant("400", "409")])
-    data = Timeline.of([instant("100", "110"), instant("200", None), instant("300", None)])
-    assert [found.requested_time for found in visible_instants(metadata, data)] == ["100", "400"]
-    assert visible_instants(metadata, data).start == "100"

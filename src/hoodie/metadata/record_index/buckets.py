@@ -1,7 +1,7 @@
 """The buckets of the record index: which file slice holds which keys, and how a worker reads one.
 
-docs/format/metadata.md §5.1. A bucket is a file group of the partition `record_index`; their number is nowhere stored,
-it is the number of file groups found.
+docs/format/metadata.md §5.1. A bucket is a file group of the partition `record_index`. The number of buckets is
+not stored: it is the number of file groups that are found.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class RecordIndexState:
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
         """The newest slices among these files, by path. `timeline` holds the visible instants of the metadata table.
 
-        Raises: UnsupportedError if the index has buckets of their own for each data partition; CorruptFileError if
-        a bucket is missing.
+        Raises: UnsupportedError if each data partition has buckets of its own; CorruptFileError if a bucket is missing.
         """
         folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}

@@ -1,7 +1,7 @@
-"""Which files of the record index one view of a table may believe: now, in the past, and between two moments.
+"""The files of the record index that belong to one view of a table: now, in the past, and between two moments.
 
 A bucket's base file mixes the entries of all commits that were compacted into it, so that a view that does not count
-one of those commits needs an older file slice. The cleaner removes those; then nobody can tell any more.
+one of those commits needs an older file slice. After the cleaner removed it, the past state cannot be read.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class IndexView:
     later: frozenset[str] = frozenset()
 
     def state(self, *, as_of: str | None = None) -> RecordIndexState:
-        """The buckets, as of a requested time (inclusive) or with all that the view counts.
+        """The buckets as of a requested time (inclusive), or with all instants of the view.
 
-        Raises: UnsupportedError if compaction and cleaning have folded that state away, and as `list_buckets`.
+        Raises: UnsupportedError if compaction and cleaning removed the files of that state; as `RecordIndexState.of`.
         """
         timeline = self.folder.timeline()
         done = self.data_timeline.completed()
@@ -70,9 +70,9 @@ class IndexView:
         return found
 
     def changes(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, RowBlock]]:
-        """Row blocks that these completed instants of the data table added, instant by instant as they completed.
+        """Row blocks that these completed instants of the data table added, in the order in which they completed.
 
-        Raises: UnsupportedError if an entry of one of them may be gone, or went into the index when it was built.
+        Raises: UnsupportedError if entries of one of them may be missing, or were added by an index build.
         """
         timeline = self.folder.timeline()
         infos = list_buckets(self.folder.store)
@@ -121,7 +121,7 @@ class IndexView:
         return kept
 
     def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
-        """When the instants completed that built the index; one that nobody knows counts as just now."""
+        """Completion times of the instants that filled the index; an unknown one counts as later than all others."""
         parsed = [_base_of(info) or LogFileName.parse(info.name) for info in infos.values()]
         times = {found.instant_time for found in parsed if found is not None}
         initial = {time for time in times if fills_a_partition(time)}
@@ -136,7 +136,7 @@ class IndexView:
         infos: Mapping[str, FileInfo],
         timeline: Timeline,
     ) -> None:
-        """Refuse slices of which files may be gone: each must have its base file, or begin where the index began."""
+        """Refuse slices that may lack files: each must have its base file, or begin where the index began."""
         was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
         of_all = {found.file_id for info in infos.values() if (found := _base_of(info) or LogFileName.parse(info.name))}
         is_whole = all(_begins(bucket.file_slice) for bucket in state.buckets)

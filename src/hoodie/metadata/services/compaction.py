@@ -39,9 +39,9 @@ class CompactionTask:
 
 
 def finish_compaction(context: ServiceContext) -> bool:
-    """Take up a compaction that somebody left pending; says whether there was one.
+    """Finish a compaction that another process left pending. Returns whether there was one.
 
-    A log compaction that a JVM writer left is taken back: nothing is lost with it.
+    A log compaction that a JVM writer left is undone: its blocks only repeat others.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
@@ -62,7 +62,7 @@ def finish_compaction(context: ServiceContext) -> bool:
 
 
 def compact_if_due(context: ServiceContext) -> bool:
-    """Compact after ten delta commits; says whether it did.
+    """Compact after ten delta commits. Returns whether it compacted.
 
     Nothing is compacted while a delta commit belongs to a data instant that is still pending: its rows must stay out
     of base files, as it may be rolled back.

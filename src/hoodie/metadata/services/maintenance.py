@@ -1,4 +1,4 @@
-"""The metadata table looks after itself: what is due runs at the start of a commit, so that all commits cost the same.
+"""Runs the services of the metadata table that are due, at the start of a commit. So all commits cost about the same.
 
 docs/format/metadata.md §3.9.
 """
@@ -16,19 +16,19 @@ from hoodie.timeline import Timeline
 _Service = Callable[[ServiceContext], bool]
 _TO_FINISH: tuple[_Service, ...] = (finish_compaction, finish_clean)
 _WHEN_DUE: tuple[_Service, ...] = (archive_if_due, clean_if_due, compact_if_due)
-# Each of them leaves work to the one before it, so none waits for ever.
+# Each makes the one before it due, so every one has its turn.
 
 
 def run_services(context: ServiceContext) -> Timeline:
-    """Finish what is pending and run one service that is due; the metadata table's timeline as it is then.
+    """Finish pending services and run one service that is due. Returns the metadata table's timeline after that.
 
-    One, so that no commit bears the cost of them all (the JVM's does): what else is due still is at the next commit.
-    Call it under the table's lock. A service may die at any step: the next call takes up what is pending. If nothing is
-    due it touches no file.
+    Only one runs, so that no commit bears the cost of all of them (the JVM runs all): the others run at later commits.
+    Call it under the table's lock. If a service dies at any step, the next call finishes it. No file is read or written
+    if nothing is due.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
-        CommitConflictError: another process does the same, which the lock should have kept it from.
+        CommitConflictError: another process runs the same service without holding the lock.
     """
     for finish in _TO_FINISH:
         if finish(context):
