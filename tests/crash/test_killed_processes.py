@@ -17,30 +17,33 @@ START: Rows = {"a": (1, "sf"), "c": (1, "nyc")}
 PROGRAM = """
 import os, signal, sys
 import hoodie
-import hoodie.{module} as module
+from hoodie.commit.steps import Step, watching
 from tests.crash.tables import trips
 
-def die(*args, **kwargs):
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(step):
+    if step is Step.{step}:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-module.{function} = die
-hoodie.open(sys.argv[1]).upsert(trips({{"a": (2, "sf"), "x": (1, "la")}}))
+with watching(die):
+    hoodie.open(sys.argv[1]).upsert(trips({{"a": (2, "sf"), "x": (1, "la")}}))
 """
 
 
 @pytest.mark.parametrize(
-    ("module", "function"),
+    "step",
     [
-        ("commit.transaction", "create_requested"),  # holds the lock
-        ("write.indexed", "record_bytes"),  # is in flight
-        ("commit.transaction", "create_completed"),  # holds the lock, and the metadata table has it
+        "REQUESTED",  # holds the lock
+        "BEGUN",  # is in flight
+        "WRITTEN",  # has files
+        "CHECKED",  # holds the lock
+        "TOLD",  # holds the lock, and the metadata table has it
     ],
 )
-def test_the_next_writer_does_not_wait(tmp_path: Path, module: str, function: str) -> None:
+def test_the_next_writer_does_not_wait(tmp_path: Path, step: str) -> None:
     store = LocalStore(str(tmp_path))
     new_table(store)
     hoodie.open(tmp_path).upsert(trips(START))
-    program = PROGRAM.format(module=module, function=function)
+    program = PROGRAM.format(step=step)
     command, root = [sys.executable, "-c", program, str(tmp_path)], Path(__file__).parents[2]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=root)
     assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -46,16 +46,17 @@ WORDS = ("😀", "👩‍👩‍👧", "e\u0301", "é", "鍵", "مفتاح", "�
 DYING = """
 import os, signal, sys
 import hoodie
-import hoodie.commit.transaction as module
+from hoodie.commit.steps import Step, watching
 from tests.property.model import Row, to_arrow
 
-def die(*args, **kwargs):
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(step):
+    if step is Step.{place}:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-{place} = die
-hoodie.open(sys.argv[1]).upsert(to_arrow(eval(sys.argv[2], {{"Row": Row}})))
+with watching(die):
+    hoodie.open(sys.argv[1]).upsert(to_arrow(eval(sys.argv[2], {{"Row": Row}})))
 """
-DEATHS = {"after the index logs": "module.Transaction.commit", "after the metadata table": "module.create_completed"}
+DEATHS = {"after the index logs": "LOCATED", "after the metadata table": "TOLD"}
 
 
 def kill_a_writer(path: Path, rows: Sequence[Row], place: str) -> None:

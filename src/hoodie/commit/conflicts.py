@@ -6,10 +6,11 @@ Implements docs/format/table.md §10.4, and is stricter where the JVM would let 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
-from hoodie.index.record.conflicts import IndexedWrite
+from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Instant
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
 from hoodie.view.table_view import TableView
@@ -44,13 +45,13 @@ def check_conflicts(
     metadata: CommitMetadata,
     *,
     is_global: bool,
-    indexed: IndexedWrite | None = None,
+    index: IndexUpdate,
 ) -> None:
     """Refuse if a write that completed since `baseline` changed what we changed, or inserted where we inserted.
 
     `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
-    index: anywhere) may hold the same new key, which neither could see in the other; `indexed` tells whether they do.
-    Whatever the two did, no entry of the one that completed first may count in the record index.
+    index: anywhere) may hold the same new key, which neither could see in the other; `index` tells whether they do.
+    Whatever the two did, no location that the one that completed first stored may count in the index.
 
     Raises: CommitConflictError.
     """
@@ -65,7 +66,7 @@ def check_conflicts(
     for instant in now.completed_writes():
         if instant.requested_time not in before:
             theirs = now.commit_metadata(instant)
-            _check_against(metadata, ours, instant, theirs, is_global=is_global, indexed=indexed)
+            _check_against(_Ours(now, metadata, ours, index, is_global), instant, theirs)
 
 
 def known_schema(view: TableView) -> str | None:
@@ -76,22 +77,25 @@ def known_schema(view: TableView) -> str | None:
         return None
 
 
-def _check_against(
-    metadata: CommitMetadata,
-    ours: AbstractSet[FileGroup],
-    instant: Instant,
-    theirs: CommitMetadata,
-    *,
-    is_global: bool,
-    indexed: IndexedWrite | None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """What the write that is about to commit changes."""
+
+    now: TableView
+    metadata: CommitMetadata
+    touched: AbstractSet[FileGroup]
+    index: IndexUpdate
+    is_global: bool
+
+
+def _check_against(ours: _Ours, instant: Instant, theirs: CommitMetadata) -> None:
     if theirs.operation_type in _COMPACTIONS:
-        _check_against_compaction(metadata, instant, theirs)
+        _check_against_compaction(ours.metadata, instant, theirs)
         return
-    shared = ours & _touched(theirs)
-    our_inserts, their_inserts = _inserting_partitions(metadata), _inserting_partitions(theirs)
-    partitions = their_inserts if is_global and our_inserts else our_inserts & their_inserts
-    if partitions and not shared and indexed is not None and not indexed.shares_keys_with(instant):
+    shared = ours.touched & _touched(theirs)
+    our_inserts, their_inserts = _inserting_partitions(ours.metadata), _inserting_partitions(theirs)
+    partitions = their_inserts if ours.is_global and our_inserts else our_inserts & their_inserts
+    if partitions and not shared and not ours.index.shares_keys_with(ours.now, instant):
         return
     if shared or partitions:
         where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
@@ -99,7 +103,7 @@ def _check_against(
             f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
             f"partitions: {where[:3]}; nothing was committed, try again"
         )
-    if indexed is not None and indexed.would_lose_to(instant):
+    if ours.index.would_lose_to(ours.now, instant):
         raise CommitConflictError(
             f"{instant} completed while this write ran and may have changed records with the same keys; nothing was "
             "committed, try again"

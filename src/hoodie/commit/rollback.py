@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.filenames import BaseFileName, LogFileName
@@ -24,9 +25,6 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
-    create_completed,
-    create_inflight,
-    create_requested,
     delete_instant_files,
     read_instant,
 )
@@ -67,20 +65,14 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
             "hoodie writes version 9 only: let the engine that wrote it roll it back"
         )
-    rollback_time = view.clock.next_time(view.timeline)
     plan = _plan(view, instant)
-    create_requested(view.store, view.layout, rollback_time, Action.ROLLBACK, plan.to_bytes())
-    create_inflight(view.store, view.layout, rollback_time, Action.ROLLBACK)
-    return _execute(view, rollback_time, plan)
+    return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def _resume(view: TableView, pending: Instant) -> RolledBack:
     """Take up a rollback that died: its plan is in its requested file."""
     content = read_instant(view.store, view.layout, pending, State.REQUESTED)
-    plan = RollbackPlan.parse(content, path=str(pending))
-    if pending.state is State.REQUESTED:
-        create_inflight(view.store, view.layout, pending.requested_time, Action.ROLLBACK)
-    return _execute(view, pending.requested_time, plan)
+    return _execute(view, pending, RollbackPlan.parse(content, path=str(pending)))
 
 
 def _plan(view: TableView, instant: Instant) -> RollbackPlan:
@@ -119,7 +111,7 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     return found
 
 
-def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledBack:
+def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
     """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable.
 
     We plan rollbacks of pending writes only; the JVM's may be of a completed one.
@@ -128,44 +120,63 @@ def _execute(view: TableView, rollback_time: str, plan: RollbackPlan) -> RolledB
     target = plan.instant_to_rollback
     if target is None:
         raise CorruptFileError(
-            "the rollback plan names no instant; delete the pending rollback by hand", path=str(rollback_time)
+            "the rollback plan names no instant; delete the pending rollback by hand", path=rollback.requested_time
         )
-    partitions: dict[str, RollbackPartitionMetadata] = {}
-    count = 0
-    action = Action(target.action)
+    pending = PendingInstant.resume(view, rollback)
     found = view.timeline.get(target.commit_time)
     if found is not None and found.is_completed:
-        # Readers must stop to believe it before its files go.
-        delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
-    for request in plan.rollback_requests:
-        for file in request.files_to_be_deleted:
+        # Readers must stop counting the instant before its files are deleted.
+        delete_instant_files(view.store, view.layout, target.commit_time, Action(target.action), State.COMPLETED)
+    for told in plan.rollback_requests:
+        for file in told.files_to_be_deleted:
             view.store.delete(_relative(file, view.store.uri("")))
-        count += len(request.files_to_be_deleted)
-        partitions[request.partition_path] = RollbackPartitionMetadata(
-            partition_path=request.partition_path, success_delete_files=request.files_to_be_deleted
-        )
-    metadata_table = MetadataTable.open(view.store, view.config)
-    if metadata_table is not None:
-        metadata_table.rollback(target.commit_time, rollback_instant=rollback_time, clock=view.clock)
-    delete_instant_files(view.store, view.layout, target.commit_time, action, State.INFLIGHT, State.REQUESTED)
-    metadata = RollbackMetadata(
-        start_rollback_time=rollback_time,
-        time_taken_in_millis=int((time.monotonic() - started) * 1000),
-        total_files_deleted=count,
-        commits_rollback=(target.commit_time,),
-        partition_metadata=partitions,
-        instants_rollback=(target,),
-    )
-    create_completed(
-        view.store,
-        view.layout,
-        rollback_time,
-        Action.ROLLBACK,
-        metadata.to_bytes(),
-        completion_time=view.clock.next_time(view.timeline),
-    )
+    completion = _Rollback(pending.instant_time, target, plan, started)
+    pending.complete(TableView.load(view.state), completion)
     delete_markers(view.store, target.commit_time)
-    return RolledBack(target.commit_time, count)
+    return RolledBack(target.commit_time, completion.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rollback:
+    """What a rollback does once the data files are deleted; see `Completion`. `started` is of the monotonic clock."""
+
+    rollback_time: str
+    target: InstantInfo
+    plan: RollbackPlan
+    started: float
+
+    @property
+    def files(self) -> int:
+        """How many files the plan names."""
+        return sum(len(found.files_to_be_deleted) for found in self.plan.rollback_requests)
+
+    def check(self, now: TableView) -> None:
+        """Nothing that other writers do conflicts with a rollback."""
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Take the target's delta commit back, then the target's place on the timeline."""
+        metadata_table = MetadataTable.open(now.store, now.config)
+        if metadata_table is not None:
+            metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, clock=now.clock)
+        states = (State.INFLIGHT, State.REQUESTED)
+        delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
+
+    def content(self, now: TableView) -> bytes:
+        """The rollback metadata: the files that were deleted, by partition."""
+        partitions = {
+            found.partition_path: RollbackPartitionMetadata(
+                partition_path=found.partition_path, success_delete_files=found.files_to_be_deleted
+            )
+            for found in self.plan.rollback_requests
+        }
+        return RollbackMetadata(
+            start_rollback_time=self.rollback_time,
+            time_taken_in_millis=int((time.monotonic() - self.started) * 1000),
+            total_files_deleted=self.files,
+            commits_rollback=(self.target.commit_time,),
+            partition_metadata=partitions,
+            instants_rollback=(self.target,),
+        ).to_bytes()
 
 
 def _relative(file: str, base: str) -> str:

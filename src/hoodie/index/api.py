@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -13,8 +13,10 @@ from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.index.placement import Placement
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
 
@@ -124,4 +126,35 @@ class Index(Protocol):
 
     def begin(self, view: TableView) -> IndexSession:
         """Begin the index's part of a write; `view` is the table as the write found it."""
+        ...
+
+
+class IndexUpdate(Protocol):
+    """What one write tells an index of the rows that it wrote, from the begin of the write to its commit.
+
+    The methods that take `now` run under the table's lock, with the table as it is then.
+    """
+
+    @property
+    def stats(self) -> Sequence[WriteStat]:
+        """Log files of the metadata table that were written for the commit; they count when it completes."""
+        ...
+
+    def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
+        """Bring the update up to date with an index that was built, rebuilt or dropped since the write began.
+
+        Raises: CommitConflictError if that is not possible.
+        """
+        ...
+
+    def shares_keys_with(self, now: TableView, other: Instant) -> bool:
+        """Whether `other`, a completed write, changed the location of a key of this write; true if nothing can tell."""
+        ...
+
+    def would_lose_to(self, now: TableView, other: Instant) -> bool:
+        """Whether a location that `other` stored would count in place of one of this write, which completes later."""
+        ...
+
+    def discard(self) -> None:
+        """Delete what was written for a commit that does not happen."""
         ...

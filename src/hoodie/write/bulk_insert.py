@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hoodie import config as options
-from hoodie.commit.transaction import Transaction
+from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
@@ -17,9 +17,9 @@ from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
-from hoodie.write.record_locations import entry_stage, forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.write_instant import WriteInstant
 
 SORTS = ("none", "partition", "global")
 
@@ -38,10 +38,10 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     with stage_folder(setup.view.store) as folder, setup.begin(setup.write_action, WriteOperation.BULK_INSERT) as write:
         written = _write(setup, data, write, folder, exchange, watch)
         with watch.phase("index"):
-            index = write_record_locations(setup, write, written.entries)
+            index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
             extra = call.extra_metadata
-            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, index=index)
+            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
     later = compact_after(setup, (), written.stats, watch)
     return result_of(write, written.stats, watch, index=index, later=later)
 
@@ -59,15 +59,14 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
         written = _write(setup, data, write, folder, None, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
-            gone = forget_slices(setup, write, replaced, folder)
-            index = write_record_locations(setup, write, (*gone, *written.entries))
+            gone = write.index.stage_deletes(replaced, folder)
+            index = write.index.note_locations((*gone, *written.entries))
         with watch.phase("commit"):
             write.commit(
                 written.stats,
                 schema=setup.schema.avro,
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
-                index=index,
             )
     return result_of(write, written.stats, watch, index=index)
 
@@ -81,13 +80,16 @@ def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
 
 
 def _write(
-    setup: WriteSetup, data: Dataset, write: Transaction, folder: str, exchange: Exchange | None, watch: Stopwatch
+    setup: WriteSetup, data: Dataset, write: WriteInstant, folder: str, exchange: Exchange | None, watch: Stopwatch
 ) -> Written:
     preparation = setup.preparation()
-    context = setup.context(write.instant_time, combine=False, merge_stored=False, entries=entry_stage(write, folder))
+    context = setup.context(
+        write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
+    )
     engine = setup.call.engine
     with watch.phase("write"):
         parts = engine.process(data, preparation, preparation.prepared_schema, BulkWrite(context), exchange)
+    reached(Step.WRITTEN)
     return Written.together(parts)
 
 

@@ -11,7 +11,6 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.timeline import Action
 from hoodie.write.bulk_insert import file_ids_of
 from hoodie.write.outcome import result_of
-from hoodie.write.record_locations import forget_slices, write_record_locations
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
@@ -37,13 +36,12 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
     with stage_folder(store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
         replaced = write.view.slices(wanted)
         with watch.phase("index"):
-            index = write_record_locations(setup, write, forget_slices(setup, write, replaced, folder))
+            write.index.note_locations(write.index.stage_deletes(replaced, folder))
         with watch.phase("commit"):
             write.commit(
                 (),
                 schema=setup.schema.avro,
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
-                index=index,
             )
     return result_of(write, (), watch)

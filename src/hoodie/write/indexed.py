@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
-from hoodie.commit.transaction import Transaction
+from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -15,11 +15,11 @@ from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
-from hoodie.write.record_locations import entry_stage, write_record_locations
 from hoodie.write.record_size import record_bytes
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage
+from hoodie.write.write_instant import WriteInstant
 
 
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:
@@ -82,13 +82,12 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
             with watch.phase("write"):
                 rows = TaggedRows(staged.runs, tagged.hits, is_global)
                 written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
+            reached(Step.WRITTEN)
             with watch.phase("index"):
-                index = write_record_locations(setup, write, written.entries)
+                index = write.index.note_locations(written.entries)
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
-                write.commit(
-                    written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global, index=index
-                )
+                write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     later = compact_after(setup, tagged.slices, written.stats, watch)
     moves = sum(hit.moves for hit in tagged.hits)
     return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, later=later)
@@ -128,16 +127,16 @@ def _tag(setup: WriteSetup, session: IndexSession, staged: Staged, folder: str) 
     return session.tag(request)
 
 
-def _untagged(write: Transaction, staged: Staged) -> Tagged:
+def _untagged(write: WriteInstant, staged: Staged) -> Tagged:
     """Nothing was looked up: every row is an insert."""
     return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
 
 
 def _write_files(
-    setup: WriteSetup, write: Transaction, tasks: list[FileTask], rows: TaggedRows, folder: str, *, is_indexed: bool
+    setup: WriteSetup, write: WriteInstant, tasks: list[FileTask], rows: TaggedRows, folder: str, *, is_indexed: bool
 ) -> Written:
     combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
-    entries = entry_stage(write, folder)
+    entries = write.index.entry_stage(folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
     work_bytes = sum(run.size_bytes for run in rows.runs)
     work_bytes += sum(task.size_bytes for task in tasks)

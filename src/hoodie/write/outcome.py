@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie import config as options
-from hoodie.commit.transaction import Transaction
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
@@ -16,6 +15,7 @@ from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
 from hoodie.write.result import Stopwatch, WriteResult
 from hoodie.write.setup import WriteSetup
+from hoodie.write.write_instant import WriteInstant
 
 _BACKLOG_FACTOR = 2
 """A backlog of so many times the log files after which a compaction is due is one that grows."""
@@ -60,7 +60,7 @@ def compact_after(
 
 
 def result_of(
-    write: Transaction,
+    write: WriteInstant,
     stats: Sequence[WriteStat],
     watch: Stopwatch,
     *,
@@ -82,7 +82,7 @@ def result_of(
         )
     return WriteResult(
         instant=write.instant_time,
-        action=write.instant.action.value,
+        action=write.action.value,
         operation=write.operation.value.lower(),
         inserted=sum(stat.num_inserts for stat in stats) - moves,
         updated=sum(stat.num_update_writes for stat in stats) + moves,

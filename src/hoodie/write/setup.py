@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.commit.conflicts import known_schema
-from hoodie.commit.transaction import Transaction, transaction
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
@@ -33,6 +32,7 @@ from hoodie.view.table_view import TableSchema, TableState, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
+from hoodie.write.write_instant import WriteInstant, write_instant
 
 _TABLE_KEYS = frozenset(value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str))
 
@@ -178,18 +178,19 @@ class WriteSetup:
         )
 
     @contextmanager
-    def begin(self, action: Action, operation: WriteOperation, requested: bytes = b"") -> Iterator[Transaction]:
-        """Begin the write's transaction, if the schema is still the one that was settled.
+    def begin(self, action: Action, operation: WriteOperation, plan: bytes = b"") -> Iterator[WriteInstant]:
+        """Begin the write's instant, if the table's schema is still the one of this setup.
 
         Raises: CommitConflictError.
         """
-        with transaction(self.call.state, action, operation, requested, baseline=self.call.baseline) as write:
+        with write_instant(
+            self.call.state, action, operation, plan, baseline=self.call.baseline, engine_for=self.engine_for
+        ) as write:
             if known_schema(write.view) != known_schema(self.view):
                 raise CommitConflictError(
                     f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
                     "nothing was committed, try again"
                 )
-            write.engine_for = self.engine_for
             yield write
 
     def engine_for(self, work_bytes: int) -> Engine:

@@ -6,21 +6,21 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.commit import transaction as transaction_module
-from hoodie.commit.transaction import transaction
+from hoodie.commit.steps import Step
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.table_view import TableState
+from hoodie.write.write_instant import write_instant
 from tests.crash.tables import check_tidy
+from tests.support.steps import once_at
 from tests.unit.write.tables import SCHEMA, new_table, trips
 
 MINUTE_MS = 60_000
@@ -33,7 +33,7 @@ def keys(table: Table) -> list[str]:
 def test_a_live_pending_write_is_left_alone(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with transaction(state, Action.COMMIT, WriteOperation.UPSERT) as write:
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT) as write:
         other = table.upsert(trips(("x", 1, 1.0, "sf")))
         assert other.notes == ()
         pending = table.timeline.pending().instants
@@ -45,20 +45,8 @@ def test_a_live_pending_write_is_left_alone(tmp_path: Path) -> None:
 
 def write_meanwhile(table: Table, operation: str, rows: pa.Table, act: Callable[[], object]) -> None:
     """Run one of our writes, and `act` between its beginning and its commit."""
-    begin = transaction_module._begin
-    acted: list[bool] = []
-
-    def begin_and_act(*args: Any) -> Any:
-        write = begin(*args)
-        if not acted:
-            acted.append(True)
-            act()
-        return write
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction_module, "_begin", begin_and_act)
+    with once_at(Step.BEGUN, act):
         getattr(table, operation)(rows)
-    assert acted
 
 
 @pytest.mark.parametrize("ours", ["upsert", "insert", "delete", "insert_overwrite"])
@@ -155,10 +143,10 @@ def test_a_live_write_of_the_jvm_is_left_alone(tmp_path: Path) -> None:
 def test_a_write_that_others_took_for_dead_does_not_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with transaction(state, Action.COMMIT, WriteOperation.UPSERT) as write:
-        write.heartbeat.stop()
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT) as write:
+        write.pending.end()
         table.upsert(trips(("x", 1, 1.0, "sf")))
-        with pytest.raises(hoodie.CommitConflictError, match="took this one for dead"):
+        with pytest.raises(hoodie.CommitConflictError, match="taken for dead"):
             write.commit((), schema=table.view().schema().avro, extra_metadata={})
     assert keys(table) == ["a", "b", "x"]
     assert list(table.timeline.pending()) == []

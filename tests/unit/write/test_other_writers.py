@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie import CommitConflictError, Table, UnsupportedError
 from hoodie.commit import rollback
-from hoodie.commit.transaction import transaction
+from hoodie.commit.steps import Step
 from hoodie.errors import CorruptFileError
 from hoodie.format.instants.service_metadata import (
     ClusteringGroup,
@@ -21,6 +21,7 @@ from hoodie.format.instants.service_metadata import (
 )
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, create_inflight, create_requested
+from tests.support.steps import once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 
@@ -52,42 +53,29 @@ def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(tabl
     assert values(table)["new"] == 7
 
 
-def interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
-    """Let another writer commit between the read of an update or delete and the beginning of its write."""
-    begin = transaction
-    pending = [meanwhile]
-
-    def interrupted(*args: object, **options: object) -> object:
-        if pending:
-            pending.pop()()
-        return begin(*args, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("hoodie.write.setup.transaction", interrupted)
-
-
-def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(monkeypatch, lambda: table.upsert(rows(("a", 100, "x"))))
-    with pytest.raises(CommitConflictError):
+def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table) -> None:
+    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
         table.update({"v": "v + 1"}, where="id = 'a'")
     assert values(table)["a"] == 100
 
 
-def test_delete_where_does_not_delete_what_no_longer_matches(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(monkeypatch, lambda: table.upsert(rows(("a", 100, "x"))))
-    with pytest.raises(CommitConflictError):
+def test_delete_where_does_not_delete_what_no_longer_matches(table: Table) -> None:
+    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
         table.delete_where("v = 1")
     assert values(table)["a"] == 100
 
 
 @pytest.mark.parametrize("write", ["upsert", "delete_partitions"])
-def test_a_column_added_meanwhile_is_not_taken_back(table: Table, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
+def test_a_column_added_meanwhile_is_not_taken_back(table: Table, write: str) -> None:
     wider = rows(("c", 4, "y")).append_column("more", pa.array([1], pa.int64()))
-    interrupt(monkeypatch, lambda: table.upsert(wider))
     changes: dict[str, Callable[[], object]] = {
         "upsert": partial(table.upsert, rows(("a", 5, "x"))),
         "delete_partitions": partial(table.delete_partitions, ["p=x"]),
     }
-    with pytest.raises(CommitConflictError, match="schema"):
+    with (
+        once_at(Step.PREPARED, lambda: table.upsert(wider)),
+        pytest.raises(CommitConflictError, match="schema"),
+    ):
         changes[write]()
     assert "more" in table.schema.names
     assert len(values(table)) == 3

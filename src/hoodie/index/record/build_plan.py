@@ -31,20 +31,22 @@ class IndexBuild:
         """Its instant on the metadata table's timeline, which the names of its files carry."""
         return build_time(self.requested_time)
 
-    def plan_to_bytes(self, upto: str | None) -> bytes:
-        """Content of the requested file; `upto` is the last instant that was completed when the build began."""
-        return IndexPlan(index_partition_infos=(self._info(upto),)).to_bytes()
-
     def metadata_to_bytes(self, upto: str | None) -> bytes:
         """Content of the completed file; `upto` is the last instant whose keys are in the index."""
-        return IndexCommitMetadata(index_partition_infos=(self._info(upto),)).to_bytes()
+        return IndexCommitMetadata(index_partition_infos=(_info(self.buckets, upto),)).to_bytes()
 
-    def _info(self, upto: str | None) -> IndexPartitionInfo:
-        return IndexPartitionInfo(
-            metadata_partition_path=RECORD_INDEX,
-            index_upto_instant=upto,
-            extra_metadata={_BUCKETS_KEY: str(self.buckets)},
-        )
+
+def plan_to_bytes(buckets: int, upto: str | None) -> bytes:
+    """Content of the requested file; `upto` is the last instant that was completed when the build began."""
+    return IndexPlan(index_partition_infos=(_info(buckets, upto),)).to_bytes()
+
+
+def _info(buckets: int, upto: str | None) -> IndexPartitionInfo:
+    return IndexPartitionInfo(
+        metadata_partition_path=RECORD_INDEX,
+        index_upto_instant=upto,
+        extra_metadata={_BUCKETS_KEY: str(buckets)},
+    )
 
 
 def build_of(view: TableView, instant: Instant) -> IndexBuild | None:

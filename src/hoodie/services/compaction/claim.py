@@ -7,7 +7,6 @@ A JVM's inflight file is empty: then it is told from the age of the files whethe
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 import time
@@ -15,22 +14,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
+from hoodie.commit.pending import PendingInstant, inflight_content
+from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
+from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.coordination import Claim, Coordinator
 from hoodie.timeline import (
     Action,
-    Heartbeat,
     Instant,
     State,
     TableLock,
-    create_inflight,
     delete_instant_files,
     is_live,
-    read_instant,
 )
 from hoodie.timeline.owner import Owner
 from hoodie.view.busy_groups import stored_plan
@@ -66,41 +66,33 @@ class Runner:
         return str(self.owner) if self.owner is not None else "a JVM"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ClaimedPlan:
-    """A plan that this process carries out. `number` is in the names of its files, and in those of no other claim."""
+    """A plan that this process carries out. `number` is in the names of its files, and in those of no other attempt.
 
-    view: TableView
-    instant: Instant
+    `claim` is the coordinator's. `interrupted`: who carried the plan out before, and is dead.
+    """
+
+    pending: PendingInstant
     plan: CompactionPlan
-    heartbeat: Heartbeat
-    content: bytes
-    """Of the inflight file: nobody else's is the same."""
     number: int
     claim: Claim
     interrupted: Runner | None = None
-    """Whose attempt it takes up."""
-    is_settled: bool = False
-    """Whether the metadata table was told: then it is left as it is, and done again if it did not complete."""
+
+    @property
+    def view(self) -> TableView:
+        """The table as it was when the plan was claimed."""
+        return self.pending.view
+
+    @property
+    def instant(self) -> Instant:
+        """The compaction or log compaction."""
+        return self.pending.instant
 
     @property
     def instant_time(self) -> str:
         """Requested time of the compaction."""
-        return self.instant.requested_time
-
-    def ensure_mine(self, now: TableView) -> None:
-        """Refuse to go on if somebody else took the plan, or did it. Call it under the table's lock.
-
-        Raises: CommitConflictError.
-        """
-        self.claim.ensure_held()
-        self.heartbeat.ensure_fresh()
-        found = now.timeline.get(self.instant_time)
-        if found is None or found.is_completed or _inflight_content(now, found) != self.content:
-            raise CommitConflictError(
-                f"the compaction {self.instant_time} of {now.store.uri('')} was taken for dead and is another's now, "
-                "or was rolled back; what this one wrote is not used"
-            )
+        return self.pending.instant_time
 
     def clear(self) -> None:
         """Delete what earlier attempts wrote, and their markers."""
@@ -108,25 +100,18 @@ class ClaimedPlan:
         clear_files(self.view, self.instant_time, self.plan if is_foreign else None)
 
     def give_back(self) -> None:
-        """Abandon it after an error, so that it can be done again. Never fails: what remains is cleared by the next."""
-        if not self.is_settled:
-            with contextlib.suppress(Exception), TableLock(self.view.store):
-                now = TableView.load(self.view.state)
-                found = now.timeline.get(self.instant_time)
-                if found is not None and not found.is_completed and _inflight_content(now, found) == self.content:
-                    clear_files(now, self.instant_time, None)
-                    delete_instant_files(now.store, now.layout, self.instant_time, self.instant.action, State.INFLIGHT)
-        self.end()
+        """Abandon the attempt after an error; the plan stays, for the next compactor. Never fails."""
+        self.pending.undo()
+        self.claim.release()
 
     def end(self) -> None:
         """End heartbeat and claim. Never fails."""
-        with contextlib.suppress(Exception):
-            self.heartbeat.stop()
+        self.pending.end()
         self.claim.release()
 
 
 def claim_plan(
-    state: TableState,
+    view: TableView,
     coordinator: Coordinator,
     *,
     instant_time: str | None = None,
@@ -134,22 +119,21 @@ def claim_plan(
 ) -> ClaimedPlan | None:
     """Take the pending plan of that time, or the oldest that nobody carries out; None if there is none.
 
-    `skip` are times of plans to leave alone.
+    `view` is the table as it was a moment ago. `skip` are times of plans to leave alone.
 
     A plan that is asked for by its time is taken from a JVM that shows no sign of life, however short that is.
 
     Raises: CommitConflictError if the plan that was asked for is carried out by another.
     """
-    view = TableView.load(state)
     for instant in pending_plans(view):
         if instant_time not in (None, instant.requested_time) or instant.requested_time in skip:
             continue
-        taken = _take(state, instant, coordinator, is_asked_for=instant_time is not None)
+        taken = _take(view, instant, coordinator, is_asked_for=instant_time is not None)
         if taken is not None:
             return taken
         if instant_time is not None:
             raise CommitConflictError(
-                f"the {instant.action} {instant_time} of {state.store.uri('')} is carried out by another compactor: "
+                f"the {instant.action} {instant_time} of {view.store.uri('')} is carried out by another compactor: "
                 "leave it to that one"
             )
     return None
@@ -164,7 +148,7 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
     """Who carries the pending instant out, as far as heartbeats tell."""
     if instant.state is not State.INFLIGHT:
         return Runner(RunState.WAITING)
-    content = _inflight_content(view, instant)
+    content = inflight_content(view, instant)
     owner = None if content is None else Owner.parse(content)
     coordinator = "" if content is None or owner is None else str(json.loads(content).get(_COORDINATOR, ""))
     runs = is_live(view.store, instant.requested_time)
@@ -190,13 +174,14 @@ def clear_files(view: TableView, instant_time: str, plan: CompactionPlan | None)
     return len(paths)
 
 
-def _take(state: TableState, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> ClaimedPlan | None:
-    claim = coordinator.claim(state.store.uri(""), instant.requested_time)
+def _take(view: TableView, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> ClaimedPlan | None:
+    claim = coordinator.claim(view.store.uri(""), instant.requested_time)
     if claim is None:
         return None
     taken: ClaimedPlan | None = None
     try:
-        taken = _take_claimed(state, instant, coordinator, claim, is_asked_for=is_asked_for)
+        if not _is_running(view, instant, coordinator, is_asked_for=is_asked_for):
+            taken = _take_claimed(view.state, instant, coordinator, claim, is_asked_for=is_asked_for)
     finally:
         if taken is None:
             claim.release()
@@ -206,12 +191,11 @@ def _take(state: TableState, instant: Instant, coordinator: Coordinator, *, is_a
 def _take_claimed(
     state: TableState, instant: Instant, coordinator: Coordinator, claim: Claim, *, is_asked_for: bool
 ) -> ClaimedPlan | None:
-    if _is_running(TableView.load(state), instant, coordinator, is_asked_for=is_asked_for):
-        return None
-    requested_time = instant.requested_time
     with TableLock(state.store):
+        finish_update(state.store)
         view = TableView.load(state)
-        found = view.timeline.get(requested_time, instant.action)
+        check_no_exclusive_service(view)
+        found = view.timeline.get(instant.requested_time, instant.action)
         if found is None or found.is_completed:
             return None
         if _is_running(view, found, coordinator, is_asked_for=is_asked_for):
@@ -219,22 +203,17 @@ def _take_claimed(
         plan = stored_plan(view, found)
         if plan is None:
             # Its scheduler died before the plan was on disk: there is nothing to carry out.
-            delete_instant_files(view.store, view.layout, requested_time, found.action, State.REQUESTED)
+            delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
             return None
         runner = runner_of(view, found, is_asked_for=is_asked_for)
-        content = _content(coordinator)
-        heartbeat = Heartbeat(view.store, requested_time)
-        heartbeat.start()
-        try:
-            delete_instant_files(view.store, view.layout, requested_time, found.action, State.INFLIGHT)
-            begun = create_inflight(view.store, view.layout, requested_time, found.action, content)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                heartbeat.stop()
-            raise
-    was_begun = runner.state is not RunState.WAITING
-    number = secrets.randbelow(_TOKEN_NUMBERS)
-    return ClaimedPlan(view, begun, plan, heartbeat, content, number, claim, runner if was_begun else None)
+        pending = PendingInstant.claim(ensure_metadata_partitions(view), found, _token(coordinator))
+    return ClaimedPlan(
+        pending=pending,
+        plan=plan,
+        number=secrets.randbelow(_TOKEN_NUMBERS),
+        claim=claim,
+        interrupted=None if runner.state is RunState.WAITING else runner,
+    )
 
 
 def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> bool:
@@ -245,16 +224,10 @@ def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, *, 
     return not coordinator.name or runner.coordinator != coordinator.name
 
 
-def _content(coordinator: Coordinator) -> bytes:
+def _token(coordinator: Coordinator) -> bytes:
+    """Content of the inflight file: who carries the plan out."""
     fields = json.loads(Owner.new().to_bytes())
     return json.dumps({**fields, _COORDINATOR: coordinator.name}).encode()
-
-
-def _inflight_content(view: TableView, instant: Instant) -> bytes | None:
-    try:
-        return read_instant(view.store, view.layout, instant, State.INFLIGHT)
-    except InstantNotFoundError:
-        return None
 
 
 def _idle_ms(view: TableView, instant: Instant) -> int:

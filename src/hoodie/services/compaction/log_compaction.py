@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import config as options
-from hoodie.commit.exclusive_services import check_no_exclusive_service
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.pending import request
 from hoodie.engine import TaskContext
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_file import LogFileWriter
@@ -34,7 +35,7 @@ from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.merging.fold import EntryKind, LogFold
 from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
-from hoodie.timeline import Action, TableLock, create_requested
+from hoodie.timeline import Action, TableLock
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.table_view import TableState, TableView
 
@@ -87,9 +88,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
             strategy=CompactionStrategy(compactor_class_name=_EXECUTOR, strategy_params={}),
             preserve_hoodie_metadata=True,
         )
-        requested_time = view.clock.next_time(view.timeline)
-        create_requested(view.store, view.layout, requested_time, Action.LOG_COMPACTION, plan.to_bytes())
-    return requested_time
+        return request(view, Action.LOG_COMPACTION, plan.to_bytes()).requested_time
 
 
 def _may_gain(found: FileSlice) -> bool:

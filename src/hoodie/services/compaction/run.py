@@ -6,21 +6,19 @@ a plan that the next compactor takes up.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import config as options
-from hoodie.commit.commit_content import commit_metadata, commit_to_metadata_table
-from hoodie.commit.exclusive_services import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import ensure_metadata_partitions
+from hoodie.commit.commit_content import commit_metadata
+from hoodie.commit.data_commit import DataCommit
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.steps import Step, reached
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import HoodieError, InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.compaction_operation import slice_of
-from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.slices import FileSlice
-from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.log.data_block import log_schema
 from hoodie.metadata.services.context import EngineFor
@@ -31,7 +29,7 @@ from hoodie.services.compaction.schedule import check_compactable, schedule_comp
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.result import PhaseTimes, ServiceResult
-from hoodie.timeline import Action, TableLock, create_completed
+from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
 from hoodie.view.table_view import TableState, TableView
 
@@ -67,7 +65,7 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
         view = _checked(call)
         if instant is not None:
             _check_pending(view, instant)
-        claimed = claim_plan(call.state, call.coordinator, instant_time=instant)
+        claimed = claim_plan(view, call.coordinator, instant_time=instant)
     if claimed is None:
         return ServiceResult(operation=OPERATION, seconds=times.seconds())
     return _carry_out(call, claimed, times)
@@ -81,13 +79,12 @@ def compact_all(
     `report` gets each result as it comes; `stopped` is asked before each plan. One that fails does not keep the others
     from being done: the first error is raised after them.
     """
-    _checked(call)
     tried: set[str] = set()
     results: list[ServiceResult] = []
     errors: list[Exception] = []
     while stopped is None or not stopped():
         times = PhaseTimes()
-        claimed = claim_plan(call.state, call.coordinator, skip=tried)
+        claimed = claim_plan(_checked(call), call.coordinator, skip=tried)
         if claimed is None:
             break
         tried.add(claimed.instant_time)
@@ -158,8 +155,6 @@ def _carry_out(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) ->
         claimed.give_back()
         raise
     claimed.end()
-    with contextlib.suppress(Exception):
-        delete_markers(call.state.store, claimed.instant_time)
     return _result(claimed, stats, times)
 
 
@@ -179,9 +174,7 @@ def _check_pending(view: TableView, instant: str) -> None:
 
 def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> list[WriteStat]:
     """Write the base files."""
-    with times.phase("prepare"), TableLock(call.state.store):
-        finish_update(call.state.store)
-        claimed.view = ensure_metadata_partitions(TableView.load(call.state))
+    reached(Step.BEGUN)
     view = claimed.view
     with times.phase("clear"):
         claimed.clear()
@@ -196,6 +189,7 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
             stats = engine.run(_WhileHeld(compact_slice, claimed), ordered)
         else:
             stats = engine.run(compact_slice, ordered)
+    reached(Step.WRITTEN)
     return [stat for stat in stats if stat is not None]
 
 
@@ -249,41 +243,20 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
 
 
 def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
-    """The steps under the lock: check the claim, tell the metadata table, complete."""
+    """Complete the compaction, if this process still owns it."""
     extra = {**claimed.plan.extra_metadata, SCHEMA_KEY: claimed.view.schema().avro}
     metadata = commit_metadata(stats, _OPERATIONS[claimed.instant.action], extra, compacted=True)
-    is_completed = False
-    try:
-        with TableLock(call.state.store):
-            now = TableView.load(call.state)
-            check_no_exclusive_service(now)
-            claimed.ensure_mine(now)
-            _delete_unreported(now, claimed.instant_time, stats)
-            content = metadata.to_bytes(now.config.version)
-            claimed.is_settled = True
-            commit_to_metadata_table(now, claimed.instant_time, metadata, (), call.engine_for)
-            create_completed(
-                now.store,
-                now.layout,
-                claimed.instant_time,
-                claimed.instant.action,
-                content,
-                completion_time=now.clock.next_time(now.timeline),
-            )
-            is_completed = True
-    except Exception:
-        # It happened: a lock file that could not be deleted is the next writer's matter.
-        if not is_completed:
-            raise
+    reached(Step.LOCATED)
+
+    def check(now: TableView) -> None:
+        claimed.claim.ensure_held()
+
+    claimed.pending.finish(
+        DataCommit(
+            instant_time=claimed.instant_time, metadata=metadata, check_conflicts=check, engine_for=call.engine_for
+        )
+    )
     call.state.commits[claimed.instant_time] = metadata
-
-
-def _delete_unreported(now: TableView, instant_time: str, stats: Sequence[WriteStat]) -> None:
-    """Delete files of attempts that did not make it: announced by a marker, named by no result."""
-    reported = {stat.path for stat in stats}
-    for marker in read_markers(now.store, instant_time) or []:
-        if marker.path not in reported:
-            now.store.delete(marker.path)
 
 
 def _result(claimed: ClaimedPlan, stats: Sequence[WriteStat], times: PhaseTimes) -> ServiceResult:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie import config as options
-from hoodie.commit.exclusive_services import check_no_exclusive_service
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.pending import request
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.table.table_config import BaseFileFormat, TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.timeline import Action, TableLock, create_requested
+from hoodie.timeline import Action, TableLock
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.table_view import TableState, TableView
 
@@ -60,9 +61,7 @@ def schedule_compaction(
         plan = plan_compaction(view.slices(), busy, chosen, limits, extra)
         if not plan.operations:
             return None
-        requested_time = view.clock.next_time(view.timeline)
-        create_requested(view.store, view.layout, requested_time, Action.COMPACTION, plan.to_bytes())
-    return requested_time
+        return request(view, Action.COMPACTION, plan.to_bytes()).requested_time
 
 
 def check_compactable(view: TableView) -> None:

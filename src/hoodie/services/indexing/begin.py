@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.leftovers import Leftovers
 from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.pending import PendingInstant
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing
+from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
 from hoodie.index.record.state import record_index
 from hoodie.metadata.record_index.kind import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.context import EngineFor
@@ -25,7 +26,7 @@ from hoodie.services.indexing.switch import (
     is_told_partitioned,
     on_properties,
 )
-from hoodie.timeline import Action, Heartbeat, State, TableLock, create_inflight, create_requested, is_live
+from hoodie.timeline import Action, TableLock, is_live
 from hoodie.view.table_view import TableState, TableView
 
 
@@ -37,7 +38,7 @@ class Begun:
     """
 
     build: IndexBuild | None = None
-    heartbeat: Heartbeat | None = None
+    pending: PendingInstant | None = None
     rows: dict[FileSlice, int] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()
 
@@ -66,9 +67,8 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
                 finish_dead(view, build)
                 notes = (f"completed the build at {build.requested_time}, whose process had died",)
             elif _goes_on(view, build, buckets):
-                heartbeat = _live(view, build, is_inflight=instant.state is State.INFLIGHT)
                 note = f"took up the build at {build.requested_time}"
-                return Begun(build=build, heartbeat=heartbeat, rows=rows, notes=(note,))
+                return Begun(build=build, pending=PendingInstant.claim(view, instant), rows=rows, notes=(note,))
             else:
                 cancel(view, build)
                 notes = (f"took back the build at {build.requested_time}, whose process had died",)
@@ -76,8 +76,8 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
         found = _stands(view, buckets)
         if found is not None:
             return Begun(notes=(*notes, found))
-        build = _request(view, wanted)
-        return Begun(build=build, heartbeat=_live(view, build, is_inflight=False), rows=rows, notes=notes)
+        pending = _start(view, wanted)
+        return Begun(build=IndexBuild(pending.instant_time, wanted), pending=pending, rows=rows, notes=notes)
 
 
 def check_buildable(view: TableView) -> None:
@@ -136,21 +136,10 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
     return f"the record index is there, with {len(state.buckets)} buckets"
 
 
-def _request(view: TableView, buckets: int) -> IndexBuild:
+def _start(view: TableView, buckets: int) -> PendingInstant:
     """Put a new build on the timeline."""
     if RECORD_INDEX not in view.config.metadata_partitions:
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
     last = view.timeline.writes().completed().latest()
-    build = IndexBuild(view.clock.next_time(view.timeline), buckets)
-    plan = build.plan_to_bytes(None if last is None else last.requested_time)
-    create_requested(view.store, view.layout, build.requested_time, Action.INDEXING, plan)
-    return build
-
-
-def _live(view: TableView, build: IndexBuild, *, is_inflight: bool) -> Heartbeat:
-    """Tell others that the build runs. Under the same lock as what was found out about it."""
-    heartbeat = Heartbeat(view.store, build.requested_time)
-    heartbeat.start()
-    if not is_inflight:
-        create_inflight(view.store, view.layout, build.requested_time, Action.INDEXING)
-    return heartbeat
+    plan = plan_to_bytes(buckets, None if last is None else last.requested_time)
+    return PendingInstant.start(view, Action.INDEXING, plan)

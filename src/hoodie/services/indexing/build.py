@@ -15,14 +15,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import roll_back_dead_writes
+from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.record.build_plan import IndexBuild
 from hoodie.metadata.services.context import EngineFor, local_engine
-from hoodie.services.indexing.begin import Begun, begin_build
+from hoodie.services.indexing.begin import begin_build
 from hoodie.services.indexing.files import IndexFiles
-from hoodie.services.indexing.switch import cancel, is_switched_on, switch_on
+from hoodie.services.indexing.switch import SwitchOn, cancel, is_switched_on
 from hoodie.services.result import PhaseTimes, ServiceResult
 from hoodie.timeline import Action, State, TableLock
 from hoodie.timeline.heartbeat import heartbeat_path
@@ -62,12 +64,12 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
     times = PhaseTimes()
     with times.phase("plan"):
         begun = begin_build(call.state, call.engine_for, buckets)
-    if begun.build is None or begun.heartbeat is None:
+    if begun.build is None or begun.pending is None:
         return ServiceResult(operation="build record index", seconds=times.seconds(), notes=begun.notes)
     files = IndexFiles(call.state, call.engine_for, begun.build, begun.rows)
     with stage_folder(call.state.store) as folder:
         try:
-            _run(call, begun, files, folder, times)
+            _run(call, begun.pending, files, folder, times)
         except HoodieError as error:
             # What a second call can wait for stays as it is; the rest would fail again.
             if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
@@ -75,8 +77,7 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
                     _cancel(call.state, begun.build)
             raise
         finally:
-            with suppress(Exception):
-                begun.heartbeat.stop()
+            begun.pending.end()
     counts = {"entries": files.entries, "buckets": begun.build.buckets, "files_read": files.files_read}
     return ServiceResult(
         operation="build record index",
@@ -88,9 +89,11 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
     )
 
 
-def _run(call: IndexCall, begun: Begun, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
+def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
+    reached(Step.BEGUN)
     with times.phase("build"):
         files.write_base(folder)
+    reached(Step.WRITTEN)
     with times.phase("catch up"):
         for _ in range(_ROUNDS_MAX):
             if not files.catch_up(TableView.load(call.state), folder):
@@ -103,7 +106,7 @@ def _run(call: IndexCall, begun: Begun, files: IndexFiles, folder: str, times: P
             if waits_for is None:
                 files.catch_up(view, folder)
                 files.check_counts()
-                switch_on(view, files.build, files.stats)
+                pending.complete(view, SwitchOn(files.build, files.stats))
                 return
         if time.monotonic() >= deadline:
             raise CommitConflictError(

@@ -8,9 +8,11 @@ files, which is slower and never wrong.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
+from hoodie.commit.pending import PendingInstant
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -22,26 +24,61 @@ from hoodie.index.record.build_plan import IndexBuild
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.record_index.kind import RecordIndexKind
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Action, State, create_completed, delete_heartbeat, delete_instant_files
+from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_view import TableView
 
 
-def switch_on(view: TableView, build: IndexBuild, stats: Sequence[WriteStat]) -> None:
-    """Make the files of a build the table's record index. Under the table's lock; the next build takes up a crash.
+@dataclass(frozen=True, slots=True)
+class SwitchOn:
+    """Completes a build by making its files the table's record index; see `Completion`.
 
-    `stats` are those of its files. Files of the index that it replaces are deleted.
-
-    Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets.
+    `stats` are those of its files. Files of the index that it replaces are deleted. The next build takes up one that
+    died in here.
     """
-    metadata_table = MetadataTable(view.store, view.config)
-    if RECORD_INDEX in view.config.metadata_partitions:
-        metadata_table.check_no_service_pending()
-        # What the table says besides stays true, and is known to the process that goes on after a crash.
-        named = ",".join(sorted({*view.config.metadata_partitions} - {RECORD_INDEX}))
-        update_table_config(view.store, {**told_properties(view.config), keys.METADATA_PARTITIONS: named})
-    metadata_table.commit_build(RecordIndexKind(), build.build_time, stats, locked_table(view))
-    update_table_config(view.store, on_properties(view.config))
-    finish(view, build)
+
+    build: IndexBuild
+    stats: Sequence[WriteStat]
+
+    def check(self, now: TableView) -> None:
+        """Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets."""
+        if RECORD_INDEX in now.config.metadata_partitions:
+            MetadataTable(now.store, now.config).check_no_service_pending()
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Take the old index off, complete the build's delta commit, and name the index in the table's properties."""
+        if RECORD_INDEX in now.config.metadata_partitions:
+            # What the table says besides stays true, and is known to the process that goes on after a crash.
+            named = ",".join(sorted({*now.config.metadata_partitions} - {RECORD_INDEX}))
+            update_table_config(now.store, {**told_properties(now.config), keys.METADATA_PARTITIONS: named})
+        metadata_table = MetadataTable(now.store, now.config)
+        metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, locked_table(now))
+        update_table_config(now.store, on_properties(now.config))
+
+    def content(self, now: TableView) -> bytes:
+        """The last instant whose keys are in the index."""
+        return _content(self.build, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _SwitchedOn:
+    """Completes a build whose process died after it had switched the index on; see `Completion`."""
+
+    build: IndexBuild
+
+    def check(self, now: TableView) -> None:
+        """Nothing that other writers do conflicts."""
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """The metadata table has the index already."""
+
+    def content(self, now: TableView) -> bytes:
+        """The last instant whose keys are in the index."""
+        return _content(self.build, now)
+
+
+def _content(build: IndexBuild, now: TableView) -> bytes:
+    last = now.timeline.writes().completed().latest()
+    return build.metadata_to_bytes(None if last is None else last.requested_time)
 
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
@@ -51,22 +88,11 @@ def is_switched_on(view: TableView, build: IndexBuild) -> bool:
     return MetadataTable(view.store, view.config).has_build(build.build_time)
 
 
-def finish(view: TableView, build: IndexBuild) -> None:
-    """Complete the indexing instant of a build that was switched on."""
-    last = view.timeline.writes().completed().latest()
-    create_completed(
-        view.store,
-        view.layout,
-        build.requested_time,
-        Action.INDEXING,
-        build.metadata_to_bytes(None if last is None else last.requested_time),
-        completion_time=view.clock.next_time(view.timeline),
-    )
-
-
 def finish_dead(view: TableView, build: IndexBuild) -> None:
-    """Complete a build whose process died just before, and forget that it lived."""
-    finish(view, build)
+    """Complete the instant of a build that was switched on and whose process then died. Under the table's lock."""
+    instant = view.timeline.get(build.requested_time, Action.INDEXING)
+    if instant is not None and not instant.is_completed:
+        PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
     delete_heartbeat(view.store, build.requested_time)
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.commit import transaction
+from hoodie.commit.steps import Step
 from hoodie.services.indexing.files import IndexFiles
 from hoodie.table import Table
-from hoodie.write import indexed
 from tests.support.index_check import check_index
+from tests.support.steps import once_at
 from tests.unit.write.tables import SCHEMA, trips
 
 INDEXES = ["record", "partitioned_record"]
@@ -34,20 +33,8 @@ def rows(table: Table) -> list[tuple[str, int, str]]:
 
 def meanwhile(act: Callable[[], object], write: Callable[[], object]) -> None:
     """Run `write`, and `act` between its beginning and its commit."""
-    begin = transaction._begin
-    acted: list[bool] = []
-
-    def begin_and_act(*args: Any) -> Any:
-        begun = begin(*args)
-        if not acted:
-            acted.append(True)
-            act()
-        return begun
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction, "_begin", begin_and_act)
+    with once_at(Step.BEGUN, act):
         write()
-    assert acted
 
 
 def keys(*names: str) -> pa.Table:
@@ -137,17 +124,11 @@ def test_a_key_that_came_while_the_index_was_built_is_a_conflict(
     check_index(table.view())
 
 
-def test_a_write_that_is_alone_beside_a_build_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_is_alone_beside_a_build_commits(tmp_path: Path) -> None:
     """Its entries are made once more, for the new buckets."""
     table, other = new_table(tmp_path), hoodie.open(tmp_path, spark=False)
-    write_files = indexed._write_files
-
-    def write_and_build(*args: Any, **given: Any) -> Any:
-        other.index.build("record", buckets=3)
-        return write_files(*args, **given)
-
-    monkeypatch.setattr(indexed, "_write_files", write_and_build)
-    assert table.upsert(trips(("x", 2, 0.0, "bln"), ("a", 2, 0.0, "la"))).inserted == 1
+    with once_at(Step.WRITTEN, lambda: other.index.build("record", buckets=3)):
+        assert table.upsert(trips(("x", 2, 0.0, "bln"), ("a", 2, 0.0, "la"))).inserted == 1
     assert rows(table) == [("a", 2, "la"), ("b", 1, "nyc"), ("x", 2, "bln")]
     check_index(table.view())
 

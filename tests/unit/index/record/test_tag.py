@@ -12,6 +12,7 @@ import pytest
 
 import hoodie
 from hoodie import config as options
+from hoodie.commit.steps import Step
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
@@ -19,11 +20,13 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
 from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import BucketTask
+from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.metadata.record_index.look_up import LookUp
 from hoodie.table import Table
-from hoodie.write import delete_partitions, indexed
+from hoodie.write import indexed
 from hoodie.write.setup import WriteCall, WriteSetup
 from tests.support.index_check import check_index
+from tests.support.steps import once_at
 from tests.unit.write.tables import SCHEMA, trips
 
 Told = tuple[str, int | None, str, str, Route | None]
@@ -145,7 +148,7 @@ def test_rows_that_lost_stay_out_when_the_file_group_is_gone(tmp_path: Path, mon
     """Entries may name file groups that are gone. Their keys are new then, but still one row of each counts."""
     table = new_table(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(delete_partitions, "forget_slices", lambda *_: ())
+        patch.setattr(RecordIndexUpdate, "stage_deletes", lambda *_: ())
         table.delete_partitions(["city=sf"])
     table.upsert(trips(("a", 7, 0.0, "la"), ("a", 8, 0.0, "nyc"), ("b", 6, 0.0, "nyc")))
     assert rows(table) == [("a", 8, "nyc"), ("b", 6, "nyc")]
@@ -207,18 +210,16 @@ def rebuild(path: Path, buckets: int) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize("buckets", [20, 7])
-def test_keys_that_were_staged_for_other_buckets_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int
-) -> None:
+def test_keys_that_were_staged_for_other_buckets_are_refused(tmp_path: Path, buckets: int) -> None:
     """The index is built anew after the keys were staged, and before the write begins."""
     table = new_table(tmp_path)
     table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))))
-    stage = indexed._stage
-    monkeypatch.setattr(indexed, "_stage", lambda *args: (stage(*args), rebuild(tmp_path, buckets)())[0])
     moved = trips(*((f"k{number}", 2, 0.0, "la") for number in range(50)))
-    with pytest.raises(hoodie.CommitConflictError, match="built anew while this write ran"):
+    with (
+        once_at(Step.PREPARED, rebuild(tmp_path, buckets)),
+        pytest.raises(hoodie.CommitConflictError, match="built anew while this write ran"),
+    ):
         table.upsert(moved)
-    monkeypatch.undo()
     assert table.upsert(moved).updated == 50
     check_index(table.view())
 

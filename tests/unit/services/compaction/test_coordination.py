@@ -14,7 +14,7 @@ from hoodie.services.compaction.run import CompactionCall, compact, compact_all
 from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.table_view import TableState
+from hoodie.view.table_view import TableState, TableView
 from tests.support.merge_on_read import Rows, merged_rows, new_table, trips
 
 ROWS: Rows = {"a": (2, "sf"), "c": (2, "nyc")}
@@ -122,11 +122,11 @@ def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
     """The session of the first ended; its heartbeat still beats, and would be believed for two minutes."""
     store, registry = planned_table(), Registry()
     first = Session(registry)
-    claimed = claim_plan(TableState(store), first)
+    claimed = claim_plan(TableView.load(TableState(store)), first)
     assert claimed is not None
     first.close()
-    assert claim_plan(TableState(store), TableCoordinator()) is None
-    assert claim_plan(TableState(store), Session(registry, name="of other hosts")) is None
+    assert claim_plan(TableView.load(TableState(store)), TableCoordinator()) is None
+    assert claim_plan(TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
     result = compact(call_of(store, Session(registry)))
     assert "did again what process" in str(result)
     assert merged_rows(store) == ROWS

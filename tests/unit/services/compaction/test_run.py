@@ -30,7 +30,7 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.view.listing import list_from_storage
-from hoodie.view.table_view import TableState
+from hoodie.view.table_view import TableState, TableView
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import copy_of, run_until
 from tests.support.merge_on_read import SCHEMA, EngineThen, Rows, commit_times, merged_rows, new_table, trips
@@ -265,7 +265,7 @@ def test_tables_that_have_no_compactions() -> None:
 def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
     store = logged_table()
     instant = Table(store).schedule_compaction()
-    claimed = claim_plan(TableState(store), TableCoordinator())
+    claimed = claim_plan(TableView.load(TableState(store)), TableCoordinator())
     assert claimed is not None
     (plan,) = Table(store).pending_compactions()
     assert (plan.state, plan.instant) == ("running", instant)
@@ -286,7 +286,7 @@ def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
 def test_one_whose_process_died_is_done_again() -> None:
     store = logged_table()
     instant = Table(store).schedule_compaction()
-    claimed = claim_plan(TableState(store), TableCoordinator())
+    claimed = claim_plan(TableView.load(TableState(store)), TableCoordinator())
     forget_all()
     (plan,) = Table(store).pending_compactions()
     assert plan.state == "interrupted"
@@ -309,7 +309,7 @@ def test_one_that_was_taken_for_dead_and_comes_back_does_no_harm(is_done: bool) 
         if is_done:
             assert Table(store).compact().instant
         else:
-            assert claim_plan(TableState(store), TableCoordinator())
+            assert claim_plan(TableView.load(TableState(store)), TableCoordinator())
 
     with pytest.raises(CommitConflictError, match="another's now"):
         compact_then(store, usurp)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.commit import transaction
+from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
@@ -22,6 +22,7 @@ from hoodie.services.indexing.sizing import bucket_count
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.table_view import TableView
+from tests.support.steps import once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 
@@ -162,27 +163,24 @@ def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypat
 
 @pytest.mark.parametrize("before", [None, 2])
 def test_a_write_that_began_before_the_switch_makes_its_entries_when_it_commits(
-    table: Table, monkeypatch: pytest.MonkeyPatch, before: int | None
+    table: Table, before: int | None
 ) -> None:
     if before is not None:
         table.index.build(buckets=before)
     other = Table(table.view().store, spark=False)
-    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.build(buckets=3))
-    table.upsert(trips(range(280, 330), ts=2, shift=1))
+    with once_at(Step.LOCATED, lambda: other.index.build(buckets=3)):
+        table.upsert(trips(range(280, 330), ts=2, shift=1))
     check(table, 330)
-    monkeypatch.undo()
-    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.build(buckets=4))
-    table.insert_overwrite(trips(range(500, 510)))
+    with once_at(Step.LOCATED, lambda: other.index.build(buckets=4)):
+        table.insert_overwrite(trips(range(500, 510)))
     check(table, 10)
 
 
-def test_a_write_that_began_before_a_drop_commits_without_entries(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_began_before_a_drop_commits_without_entries(table: Table) -> None:
     table.index.build(buckets=2)
     other = Table(table.view().store, spark=False)
-    between(monkeypatch, transaction, "_delete_unreported", lambda: other.index.drop())
-    table.upsert(trips(range(280, 330), ts=2))
+    with once_at(Step.LOCATED, other.index.drop):
+        table.upsert(trips(range(280, 330), ts=2))
     assert table.count() == 330
     assert table.view().store.list(".hoodie/metadata/record_index") == []
     table.index.build(buckets=2)
@@ -200,7 +198,7 @@ def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
     assert record_index(table.view()) is None
 
 
-def test_files_that_were_cleaned_away_end_the_build(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_were_cleaned_away_end_the_build(table: Table) -> None:
     other = Table(table.view().store, spark=False)
 
     def rewrite() -> None:
@@ -209,10 +207,8 @@ def test_files_that_were_cleaned_away_end_the_build(table: Table, monkeypatch: p
         for file in old:
             other.view().store.delete(file.path)
 
-    monkeypatch.setattr(index_files, "_check_unique", lambda *_: rewrite())
-    with pytest.raises(CommitConflictError, match="cleaned away"):
+    with once_at(Step.WRITTEN, rewrite), pytest.raises(CommitConflictError, match="cleaned away"):
         table.index.build()
-    monkeypatch.undo()
     assert list(table.timeline.pending()) == []
     table.index.build()
     check(table, 300)

@@ -1,0 +1,149 @@
+"""What a write tells the record index, from its begin to its commit.
+
+The writing tasks stage entries, one for each key that came to a file group or left one. Log files with them are written
+before the table's lock is taken; they count when the commit completes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hoodie.errors import CommitConflictError
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.conflicts import IndexedWrite
+from hoodie.index.record.differences import FileGroupChange, stage_changes
+from hoodie.index.record.entries import (
+    ENTRY_BYTES,
+    EntryStage,
+    StagedEntries,
+    WrittenEntries,
+    write_entries,
+    write_partitioned_entries,
+)
+from hoodie.index.record.late_entries import (
+    index_was_exchanged,
+    index_was_switched,
+    index_was_taken_away,
+    late_entries,
+)
+from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
+from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.metadata.services.context import EngineFor
+from hoodie.metadata.table import MetadataTable
+from hoodie.timeline import Instant, parse_instant_time
+from hoodie.view.table_view import TableView
+
+
+@dataclass
+class RecordIndexUpdate:
+    """The update of one write; see `IndexUpdate`. A table without record index gets none: all methods do nothing.
+
+    `view` is the table as the write found it, `engine_for` does the work.
+    """
+
+    view: TableView
+    instant_time: str
+    engine_for: EngineFor
+    stats: Sequence[WriteStat] = ()
+    _has_files: bool = field(default=False, init=False)
+
+    @cached_property
+    def state(self) -> RecordIndexState | None:
+        """The file groups of the global record index as the write found them; None if the table has none."""
+        return record_index(self.view)
+
+    @cached_property
+    def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
+        """The file groups of each data partition as the write found them, if the record index is a partitioned one."""
+        return partitioned_index(self.view)
+
+    def entry_stage(self, folder: str) -> EntryStage | None:
+        """Where the writing tasks stage entries; None if the table has no record index."""
+        if self.partitioned_state is not None:
+            return EntryStage(folder, None)
+        return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.buckets)))
+
+    def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
+        """Write the log files of the staged entries. Memory of a task: the entries of a group of buckets, twice.
+
+        Raises: PartitionPathError for a data partition that a partitioned index cannot name.
+        """
+        if not entries or (self.state is None and self.partitioned_state is None):
+            return WrittenEntries()
+        self._has_files = True
+        engine = self.engine_for(sum(found.rows for found in entries) * ENTRY_BYTES)
+        store = self.view.store.spec
+        time, moment_ms = self.instant_time, self._moment_ms()
+        if self.partitioned_state is not None:
+            by_partition = {path: found.file_ids for path, found in self.partitioned_state.items()}
+            written = write_partitioned_entries(
+                engine, store, entries, instant_time=time, instant_ms=moment_ms, file_ids=by_partition
+            )
+        else:
+            assert self.state is not None
+            written = write_entries(
+                engine, store, entries, instant_time=time, instant_ms=moment_ms, file_ids=self.state.file_ids
+            )
+        self.stats = written.stats
+        return written
+
+    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
+        """Stage the deletion of every key in file groups that the write takes out of the table."""
+        stage = self.entry_stage(folder)
+        if stage is None:
+            return ()
+        changes = [FileGroupChange(found.partition_path, found.file_id, found, None) for found in slices]
+        return tuple(stage_changes(self.engine_for, self.view.store.spec, changes, stage, self.view.slice_read()))
+
+    def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
+        """Write the entries again if the index is another one than when the write began; see `IndexUpdate`.
+
+        Raises: CommitConflictError if it became a partitioned index.
+        """
+        if not index_was_exchanged(self.view, now):
+            return
+        self.discard()
+        self.stats = ()
+        if has_partitioned_index(now):
+            raise CommitConflictError(
+                f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
+                "nothing was committed, try again"
+            )
+        state = record_index(now)
+        if state is not None:
+            self._has_files = True
+            self.stats = late_entries(now, self.instant_time, metadata, state)
+
+    def shares_keys_with(self, now: TableView, other: Instant) -> bool:
+        """See `IndexUpdate`. Reads the log files of both writes in the buckets that both touched."""
+        write = self._indexed(now)
+        return write is None or write.shares_keys_with(other)
+
+    def would_lose_to(self, now: TableView, other: Instant) -> bool:
+        """See `IndexUpdate`."""
+        write = self._indexed(now)
+        return write is not None and write.would_lose_to(other)
+
+    def was_taken_away(self, now: TableView) -> bool:
+        """Whether the index for which entries were written was built anew or dropped since."""
+        return index_was_taken_away(self.view, now)
+
+    def discard(self) -> None:
+        """Delete the log files; a metadata table that was dropped took them along."""
+        table = MetadataTable.open(self.view.store, self.view.config) if self._has_files else None
+        if table is not None:
+            table.discard(self.instant_time)
+
+    def _indexed(self, now: TableView) -> IndexedWrite | None:
+        if RECORD_INDEX not in now.config.metadata_partitions:
+            return None
+        was_switched = index_was_switched(self.view, now)
+        return IndexedWrite(now=now, instant_time=self.instant_time, stats=self.stats, was_switched=was_switched)
+
+    def _moment_ms(self) -> int:
+        return round(parse_instant_time(self.instant_time, self.view.layout.zone).timestamp() * 1000)

@@ -1,0 +1,153 @@
+"""The instant of one write: what a write hands to the pending instant that it lives in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie.commit.begin import begin_write
+from hoodie.commit.commit_content import commit_metadata
+from hoodie.commit.conflicts import check_conflicts
+from hoodie.commit.data_commit import DataCommit
+from hoodie.commit.pending import PendingInstant
+from hoodie.commit.rollback import RolledBack
+from hoodie.commit.steps import Step, reached
+from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
+from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.metadata.services.context import EngineFor, local_engine
+from hoodie.timeline import Action, Instant
+from hoodie.view.table_view import TableState, TableView
+
+
+@dataclass(slots=True, kw_only=True)
+class WriteInstant:
+    """A write between its begin and its commit.
+
+    `baseline` is the table as the rows of the write were worked out on it: `view`, or an earlier one if the caller read
+    rows before the write began. Conflicts count from there. `index`: what the write tells the record index.
+    """
+
+    pending: PendingInstant
+    operation: WriteOperation
+    baseline: TableView
+    index: RecordIndexUpdate
+    engine_for: EngineFor
+    rolled_back: tuple[RolledBack, ...] = ()
+
+    @property
+    def view(self) -> TableView:
+        """The table as it was when the write began: index look-ups and file placement work on it."""
+        return self.pending.view
+
+    @property
+    def instant_time(self) -> str:
+        """Requested time of the write."""
+        return self.pending.instant_time
+
+    @property
+    def action(self) -> Action:
+        """Action of the write on the timeline."""
+        return self.pending.instant.action
+
+    def commit(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        schema: str,
+        extra_metadata: Mapping[str, str],
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        is_global: bool = False,
+    ) -> Instant:
+        """Make the files of `stats` part of the table, in one atomic step.
+
+        `replaced`: file ids by partition path that this write takes out of the table (replace commits only).
+        `is_global`: keys are unique across partitions.
+
+        Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as
+            after every other error here, nothing is committed.
+        """
+        metadata = commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
+        reached(Step.LOCATED)
+
+        def check(now: TableView) -> None:
+            check_conflicts(self.baseline, now, metadata, is_global=is_global, index=self.index)
+
+        completed = self.pending.finish(
+            DataCommit(
+                instant_time=self.instant_time,
+                metadata=metadata,
+                index=self.index,
+                check_conflicts=check,
+                engine_for=self.engine_for,
+            )
+        )
+        self.view.state.commits[self.instant_time] = metadata
+        return completed
+
+    def undo(self) -> None:
+        """Take the write back unless the metadata table may have it. Never fails."""
+        if not self.pending.is_in_metadata_table:
+            with contextlib.suppress(Exception):
+                self.index.discard()
+        self.pending.undo()
+
+
+@contextlib.contextmanager
+def write_instant(
+    state: TableState,
+    action: Action,
+    operation: WriteOperation,
+    plan: bytes = b"",
+    *,
+    baseline: TableView | None = None,
+    engine_for: EngineFor = local_engine,
+) -> Iterator[WriteInstant]:
+    """Begin a write; the body writes its files and commits it.
+
+    `baseline`: the state in which the caller read what it now writes. `plan` is the content of the requested file.
+
+    If the body fails before anything reached the metadata table, the write is undone and leaves no trace. If it fails
+    later, it is left pending: the next writer rolls it back.
+    """
+
+    def inflight(view: TableView) -> bytes:
+        return CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
+
+    begun = begin_write(state, action, plan=plan, inflight=inflight)
+    pending = begun.pending
+    write = WriteInstant(
+        pending=pending,
+        operation=operation,
+        baseline=baseline or pending.view,
+        index=RecordIndexUpdate(pending.view, pending.instant_time, engine_for),
+        engine_for=engine_for,
+        rolled_back=begun.rolled_back,
+    )
+    try:
+        yield write
+    except BaseException as error:
+        write.undo()
+        _raise_if_index_is_gone(write, error)
+        raise
+    finally:
+        pending.end()
+
+
+def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
+    """Name the reason if a write failed because the files of the record index were deleted while it ran.
+
+    Raises: CommitConflictError instead of the error.
+    """
+    has_reason = isinstance(error, HoodieError) and not isinstance(error, UnsupportedError)
+    if write.pending.is_in_metadata_table or has_reason or not isinstance(error, Exception):
+        return
+    is_gone = False
+    with contextlib.suppress(Exception):
+        is_gone = write.index.was_taken_away(TableView.load(write.view.state))
+    if is_gone:
+        raise CommitConflictError(
+            f"the record index of {write.view.store.uri('')} was built anew or dropped while this write ran; nothing "
+            f"was committed, try again ({error})"
+        ) from error
