@@ -3,7 +3,7 @@
 Each index is one module or package with its kind; the registry lists the kinds.
 """
 
-from hoodie.index.api import Index, IndexSession, LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Route, Tagged, Tagger, TagRequest
 from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
@@ -20,11 +20,11 @@ __all__ = [
     "SIMPLE",
     "Index",
     "IndexKind",
-    "IndexSession",
     "LookUpCost",
     "Route",
     "TagRequest",
     "Tagged",
+    "Tagger",
     "index_kind",
     "index_of",
     "index_of_view",

@@ -14,6 +14,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.index.begun import BegunTable
 from hoodie.index.placement import Placement
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant
@@ -82,8 +83,8 @@ class LookUpCost:
         return f"{looked_up}: {used} buckets of the record index, {self.bytes_read / 1e6:,.1f} MB"
 
 
-class IndexSession(Protocol):
-    """An index at work for one write, which holds what the index knew of the table when the write began."""
+class Tagger(Protocol):
+    """The index that serves one write, with what it knew of the table when the write began."""
 
     def tag(self, request: TagRequest) -> Tagged:
         """Find the file groups that hold keys of the staged rows.
@@ -124,8 +125,8 @@ class Index(Protocol):
         """What the index wants staged of the keys, if it looks at those instead of rows."""
         ...
 
-    def begin(self, view: TableView) -> IndexSession:
-        """Begin the index's part of a write; `view` is the table as the write found it."""
+    def begin(self, table: BegunTable) -> Tagger:
+        """Begin to serve a write of the table, as the write found it."""
         ...
 
 

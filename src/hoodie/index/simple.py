@@ -24,6 +24,7 @@ from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, writ
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
@@ -71,20 +72,20 @@ class SimpleIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: it reads keys from the staged rows."""
 
-    def begin(self, view: TableView) -> SimpleSession:
+    def begin(self, table: BegunTable) -> SimpleTagger:
         """See `Index.begin`; nothing is read yet."""
-        return SimpleSession(self, view)
+        return SimpleTagger(self, table.view)
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleSession:
-    """The simple index at work for one write."""
+class SimpleTagger:
+    """The simple index as it serves one write."""
 
     index: SimpleIndex
     view: TableView
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `IndexSession.tag`. One task for a few base files of one partition."""
+        """See `Tagger.tag`. One task for a few base files of one partition."""
         touched = None if self.index.is_global else {run.partition_path for run in request.runs}
         slices = tuple(self.view.slices(touched))
         if not request.runs or not slices:

@@ -17,8 +17,9 @@ import pyarrow as pa
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
-from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, IndexSession, TagRequest, index_kind
-from hoodie.index.record import RecordIndex, RecordIndexSession
+from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, TagRequest, index_kind
+from hoodie.index.begun import BegunTable
+from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
@@ -58,7 +59,7 @@ def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Repor
         setup = replace(setup, view=state.view)
         staged = _stage(setup, data, preparation, folder)
         by_index = [
-            _located(setup, staged, _session(name, state), f"{folder}/{place}")
+            _located(setup, staged, _tagger(name, state), f"{folder}/{place}")
             for place, name in enumerate((first, second))
         ]
         report = _compared(state.view.store, staged, by_index, (first, second))
@@ -71,11 +72,11 @@ def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: s
     return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
 
 
-def _session(name: str, state: IndexedState) -> IndexSession:
+def _tagger(name: str, state: IndexedState) -> Tagger:
     """An index that only looks up: no record moves."""
     if name == RECORD.name:
-        return RecordIndexSession(RecordIndex(), state.view, state.index)
-    return SimpleIndex(is_global=True, update_partition_path=False).begin(state.view)
+        return RecordTagger(RecordIndex(), state.view, state.index)
+    return SimpleIndex(is_global=True, update_partition_path=False).begin(BegunTable(state.view))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class _Located:
     names: tuple[tuple[str, str], ...]
 
 
-def _located(setup: WriteSetup, staged: Staged, session: IndexSession, folder: str) -> _Located:
-    tagged = session.tag(
+def _located(setup: WriteSetup, staged: Staged, tagger: Tagger, folder: str) -> _Located:
+    tagged = tagger.tag(
         TagRequest(
             schema=setup.schema.arrow,
             merger=setup.merger,

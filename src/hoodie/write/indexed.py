@@ -8,7 +8,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index import IndexSession, Tagged, TagRequest
+from hoodie.index import Tagged, TagRequest
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import Written
@@ -64,16 +64,15 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, folder)
         with setup.begin(setup.write_action, operation) as write:
-            session = setup.index.begin(write.view)
             clustered = groups_being_clustered(write.view)
             with watch.phase("tag"):
-                tagged = _tag(setup, session, staged, folder) if is_indexed else _untagged(write, staged)
+                tagged = _tag(setup, write, staged, folder) if is_indexed else _untagged(write, staged)
             refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
             tasks = plan_files(
                 staged.runs,
                 tagged.hits,
                 [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
-                placement=session.placement(
+                placement=write.index.placement(
                     SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
                 ),
                 known_only=operation is WriteOperation.DELETE or setup.changed is not None,
@@ -113,7 +112,7 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
     )
 
 
-def _tag(setup: WriteSetup, session: IndexSession, staged: Staged, folder: str) -> Tagged:
+def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) -> Tagged:
     """Ask the index."""
     request = TagRequest(
         schema=setup.schema.arrow,
@@ -124,7 +123,7 @@ def _tag(setup: WriteSetup, session: IndexSession, staged: Staged, folder: str) 
         stage_folder=folder,
         engine_for=setup.engine_for,
     )
-    return session.tag(request)
+    return write.index.tag(request)
 
 
 def _untagged(write: WriteInstant, staged: Staged) -> Tagged:

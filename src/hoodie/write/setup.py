@@ -184,7 +184,13 @@ class WriteSetup:
         Raises: CommitConflictError.
         """
         with write_instant(
-            self.call.state, action, operation, plan, baseline=self.call.baseline, engine_for=self.engine_for
+            self.call.state,
+            action,
+            operation,
+            plan,
+            index=self.index,
+            baseline=self.call.baseline,
+            engine_for=self.engine_for,
         ) as write:
             if known_schema(write.view) != known_schema(self.view):
                 raise CommitConflictError(

@@ -10,6 +10,7 @@ from hoodie import config as options
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import ENTRY_BYTES
@@ -69,21 +70,21 @@ class RecordIndex:
         groups = KeyGroups(len(state.buckets) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 
-    def begin(self, view: TableView) -> RecordIndexSession:
+    def begin(self, table: BegunTable) -> RecordTagger:
         """See `Index.begin`. Lists the files of the index."""
-        return RecordIndexSession(self, view, record_index(view))
+        return RecordTagger(self, table.view, table.read(record_index))
 
 
 @dataclass(frozen=True, slots=True)
-class RecordIndexSession:
-    """The record index at work for one write. `state`: its file groups as the write found them."""
+class RecordTagger:
+    """The record index as it serves one write. `state`: its file groups as the write found them."""
 
     index: RecordIndex
     view: TableView
     state: RecordIndexState | None
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `IndexSession.tag`.
+        """See `Tagger.tag`.
 
         Raises:
             CommitConflictError: the index was built anew with other buckets since the keys were staged.

@@ -14,6 +14,7 @@ from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.index import look_up_of
@@ -61,21 +62,21 @@ class PartitionedRecordIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: staged rows lie by partition already."""
 
-    def begin(self, view: TableView) -> PartitionedSession:
+    def begin(self, table: BegunTable) -> PartitionedTagger:
         """See `Index.begin`. Lists the files of the index."""
-        return PartitionedSession(self, view, partitioned_index(view))
+        return PartitionedTagger(self, table.view, table.read(partitioned_index))
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionedSession:
-    """The partitioned record index at work for one write. `states`: file groups of each data partition at the begin."""
+class PartitionedTagger:
+    """The partitioned record index as it serves one write. `states`: the file groups of each data partition."""
 
     index: PartitionedRecordIndex
     view: TableView
     states: Mapping[str, RecordIndexState] | None
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `IndexSession.tag`.
+        """See `Tagger.tag`.
 
         Raises:
             CommitConflictError: the index was dropped since the write began.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.begun import BegunTable
 from hoodie.index.record.conflicts import IndexedWrite
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.index.record.entries import (
@@ -43,24 +43,29 @@ from hoodie.view.table_view import TableView
 class RecordIndexUpdate:
     """The update of one write; see `IndexUpdate`. A table without record index gets none: all methods do nothing.
 
-    `view` is the table as the write found it, `engine_for` does the work.
+    `table` is the table as the write found it, `engine_for` does the work.
     """
 
-    view: TableView
+    table: BegunTable
     instant_time: str
     engine_for: EngineFor
     stats: Sequence[WriteStat] = ()
     _has_files: bool = field(default=False, init=False)
 
-    @cached_property
+    @property
+    def view(self) -> TableView:
+        """The table as the write found it."""
+        return self.table.view
+
+    @property
     def state(self) -> RecordIndexState | None:
         """The file groups of the global record index as the write found them; None if the table has none."""
-        return record_index(self.view)
+        return self.table.read(record_index)
 
-    @cached_property
+    @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
         """The file groups of each data partition as the write found them, if the record index is a partitioned one."""
-        return partitioned_index(self.view)
+        return self.table.read(partitioned_index)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Where the writing tasks stage entries; None if the table has no record index."""
