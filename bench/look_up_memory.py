@@ -10,8 +10,8 @@ import pyarrow as pa
 import hoodie
 from bench.memory import peak_memory
 from hoodie.engine import LocalEngine
+from hoodie.index.record.file_groups import CACHE_BYTES_MAX, RecordIndexState, read_file_group
 from hoodie.index.record.state import record_index
-from hoodie.metadata.record_index.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
 from hoodie.storage import open_store
 
 _ENTRY_BYTES = 21
@@ -52,8 +52,8 @@ def _load_libraries() -> None:
 
 def _task_bytes(folder: Path, state: RecordIndexState) -> int:
     """The most that a task takes: the greatest bucket's files, its entries as blocks, and as columns."""
-    bucket = max(state.buckets, key=lambda bucket: bucket.size_bytes)
-    content = read_bucket(open_store(folder), bucket)
+    bucket = max(state.file_groups, key=lambda bucket: bucket.size_bytes)
+    content = read_file_group(open_store(folder), bucket)
     columns = [column for block in content.blocks for column in (block.keys, block.values) if column is not None]
     rows = sum(len(block) for block in content.blocks)
     if content.base is not None:

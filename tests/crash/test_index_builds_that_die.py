@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.index.record.file_groups import list_index_files
 from hoodie.index.record.state import record_index
-from hoodie.metadata.record_index.buckets import list_buckets
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
@@ -41,8 +41,8 @@ def check_no_leftovers(store: MemoryStore) -> None:
     """All files of the index's folder are believed, and no build is on the timeline."""
     state = record_index(Table(store).view())
     check_tidy(store, has_record_index=state is not None)
-    believed = set() if state is None else {info.path for bucket in state.buckets for info in bucket.files}
-    found = {path for path in list_buckets(store) if not path.endswith(".hoodie_partition_metadata")}
+    believed = set() if state is None else {info.path for bucket in state.file_groups for info in bucket.files}
+    found = {path for path in list_index_files(store) if not path.endswith(".hoodie_partition_metadata")}
     assert found == believed
 
 
@@ -50,13 +50,13 @@ def check_build(death: Death, buckets: int, before: int | None) -> None:
     """After a death: the old index or none or the new one, all whole; writers go on; the next build ends well."""
     store = death.store
     state = record_index(Table(store).view())
-    assert (None if state is None else len(state.buckets)) in (before, buckets, None), death
+    assert (None if state is None else len(state.file_groups)) in (before, buckets, None), death
     assert rows_of(store) == START
     new = write_and_check(store)
     Table(store).index.build(buckets=buckets)
     state = record_index(Table(store).view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     report = Table(store).index.verify()
     assert report.ok, f"{death}: {report}"
     assert report.checked["entries"] == len(new)
@@ -81,7 +81,7 @@ def test_a_drop_that_dies() -> None:
         write_and_check(death.store)
         Table(death.store).index.drop()
         assert record_index(Table(death.store).view()) is None
-        assert list_buckets(death.store) == {}
+        assert list_index_files(death.store) == {}
         Table(death.store).index.build(buckets=2)
         assert Table(death.store).index.verify().ok
         check_no_leftovers(death.store)
@@ -93,7 +93,7 @@ def test_a_drop_takes_back_a_build_that_died() -> None:
     for death in deaths(table_of("global_simple"), lambda table: table.index.build(buckets=2)):
         if Table(death.store).timeline.pending().instants:
             Table(death.store).index.drop()
-            assert list_buckets(death.store) == {}
+            assert list_index_files(death.store) == {}
             assert record_index(Table(death.store).view()) is None
             check_no_leftovers(death.store)
 

@@ -51,7 +51,7 @@ def _check(jvm: Jvm, table: Table, path: Path, model: Model, buckets: int) -> No
     assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
     state = record_index(table.view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     report = table.index.verify()
     assert report.ok, str(report)
     assert report.checked["entries"] == len(model)

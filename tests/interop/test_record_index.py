@@ -280,7 +280,7 @@ def test_we_continue_a_record_index_of_the_jvm(jvm: Jvm, tmp_path: Path, buckets
     assert run.partitions == {"files", "record_index", "column_stats", "partition_stats"}
     state = record_index(hoodie.open(run.path).view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     if run.rules.moves:
         run.store(STORED)
     run.step("upsert", run.ours)
@@ -383,7 +383,7 @@ def test_keys_that_java_sorts_otherwise(jvm: Jvm, tmp_path: Path) -> None:
         run.theirs("upsert", extra, **options)
     state = record_index(hoodie.open(run.path).view())
     assert state is not None
-    (bucket,) = state.buckets
+    (bucket,) = state.file_groups
     assert bucket.file_slice.base_file is not None
     read = hoodie.open(run.path, spark=False).read_keys(keys[:3] + keys[-3:])
     assert sorted(read["id"].to_pylist()) == sorted(keys[:3] + keys[-3:])

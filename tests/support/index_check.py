@@ -10,10 +10,10 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.index.record.file_groups import RecordIndexState, read_file_group
 from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState, read_bucket
-from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 
@@ -24,9 +24,9 @@ Locations = dict[str, tuple[str, str]]
 def indexed(store: Store, state: RecordIndexState) -> Locations:
     """Every entry of the index; each in the bucket of its key, and in no other."""
     found: Locations = {}
-    for bucket in state.buckets:
-        keys, values = RecordIndexKind().compact(read_bucket(store, bucket), file_name="")
-        assert (file_group_index(keys, len(state.buckets)) == bucket.number).all()
+    for bucket in state.file_groups:
+        keys, values = RecordIndexKind().compact(read_file_group(store, bucket), file_name="")
+        assert (file_group_index(keys, len(state.file_groups)) == bucket.number).all()
         column = LocationColumn.parse(values, schema_json=metadata_schema(), path=bucket.file_slice.file_id)
         for key, code in zip(keys.to_pylist(), column.codes.tolist(), strict=True):
             assert key not in found

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
-from hoodie.index.record.state import index_view
-from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.kind import RecordIndexKind
-from hoodie.metadata.record_index.look_up import LookUp, find
+from hoodie.index.record.find import LookUp, find
+from hoodie.index.record.history import IndexHistory
+from hoodie.index.record.state import index_history
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.read.changes import completed_between
@@ -53,7 +53,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     reader = SliceReader(view.store)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for bucket in state.buckets:
+        for bucket in state.file_groups:
             content = reader.read_once(bucket.file_slice)
             keys, _ = RecordIndexKind().compact(content, file_name="")
             for start in range(0, len(keys), _BATCH_ROWS):
@@ -117,8 +117,8 @@ def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
     return [pa.array(column, pa.string()).take(places) for column in texts]
 
 
-def _index_of(view: TableView) -> IndexView:
-    index = index_view(view)
+def _index_of(view: TableView) -> IndexHistory:
+    index = index_history(view)
     if index is None:
         raise UnsupportedError(f'{view.store.uri("")} has no record index; build it with t.index.build("record")')
     return index

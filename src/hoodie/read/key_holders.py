@@ -13,8 +13,8 @@ from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import RECORD, IndexKind, index_of_view
 from hoodie.index.record import FoundLocations, look_up
+from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
-from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_condition import KeysOf, wanted_keys

@@ -38,13 +38,13 @@ def test_a_write_lists_the_record_index_once(tmp_path: Path, monkeypatch: pytest
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", spark=False)
     table.upsert(trips(("a", 1, 1.0, "sf")))
     views: list[TableView] = []
-    list_files = record.state.index_view
+    list_files = record.state.index_history
 
     def counted(view: TableView) -> object:
         views.append(view)
         return list_files(view)
 
-    monkeypatch.setattr(record.state, "index_view", counted)
+    monkeypatch.setattr(record.state, "index_history", counted)
     write: Callable[..., object] = getattr(table, operation)
     write(trips(("b", 1, 1.0, "sf")))
     # An upsert also counts the groups by which keys are staged, before the write begins.

@@ -113,7 +113,7 @@ def delta_of(table: hoodie.Table, key: str, file_id: str) -> None:
     state = record_index(view)
     assert state is not None
     keys = pa.array([key])
-    bucket = state.buckets[int(state.numbers_of(keys)[0])].file_slice.file_id
+    bucket = state.file_groups[int(state.numbers_of(keys)[0])].file_slice.file_id
     values = pa.array([RecordLocation("city=c1", file_id, 0).to_bytes()], pa.binary())
     newest = table.upsert(pa.table({"id": ["later"], "city": ["c3"], "x": [1]})).instant
     delta = FileGroupDelta(

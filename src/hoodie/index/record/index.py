@@ -14,13 +14,13 @@ from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import ENTRY_BYTES
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.find import LookUp
 from hoodie.index.record.moves import drop_older_moves
 from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_record_index, record_index
-from hoodie.index.record.tag import BucketTask, tag_buckets
+from hoodie.index.record.tag import TagTask, tag_file_groups
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.kind import RecordIndexKind
-from hoodie.metadata.record_index.look_up import LookUp
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 
@@ -33,15 +33,16 @@ _TASKS_MIN = 2
 class RecordIndex:
     """Tags by looking keys up in the record index of the metadata table.
 
-    Cost: the batch's keys, and of each bucket that has one the blocks that may hold them (seek) or all (scan). Memory
-    of a task: its group's keys, what it decodes of one bucket, and `buckets.CACHE_BYTES_MAX` of parsed files.
+    Cost: the batch's keys, and of each index file group that has one the blocks that may hold them (seek) or all
+    (scan). Memory of a task: its group's keys, what it decodes of one index file group, and
+    `file_groups.CACHE_BYTES_MAX` of parsed files.
 
-    `initial_buckets`: how many buckets the table will have if it has none yet.
+    `initial_buckets`: how many index file groups the table will have if it has none yet.
     """
 
     update_partition_path: bool = False
     look_up: LookUp | None = None
-    """Force a way; None decides for each bucket by the share of its keys that is asked for."""
+    """Force a way; None decides for each index file group by the share of its keys that is asked for."""
     initial_buckets: int = 10
 
     @property
@@ -61,13 +62,13 @@ class RecordIndex:
 
     @property
     def needs_exchange(self) -> bool:
-        """No: rows of one key meet in the task of their bucket."""
+        """No: rows of one key meet in the task of their index file group."""
         return False
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
-        """The keys by bucket, with the columns that decide which of two rows of a key counts."""
+        """The keys by index file group, with the columns that decide which of two rows of a key counts."""
         state = record_index(view)
-        groups = KeyGroups(len(state.buckets) if state else self.initial_buckets)
+        groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 
     def begin(self, table: BegunTable) -> RecordTagger:
@@ -77,7 +78,7 @@ class RecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class RecordTagger:
-    """The record index as it serves one write. `state`: its file groups as the write found them."""
+    """The record index as it serves one write. `state`: its index file groups as the write found them."""
 
     index: RecordIndex
     view: TableView
@@ -87,7 +88,7 @@ class RecordTagger:
         """See `Tagger.tag`.
 
         Raises:
-            CommitConflictError: the index was built anew with other buckets since the keys were staged.
+            CommitConflictError: the index was built anew with other file groups since the keys were staged.
         """
         if self.state is None:
             raise CommitConflictError(
@@ -96,7 +97,7 @@ class RecordTagger:
             )
         tasks = list(self._tasks(request, self.state))
         work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * ENTRY_BYTES
-        parts = request.engine_for(work_bytes).run(tag_buckets, tasks)
+        parts = request.engine_for(work_bytes).run(tag_file_groups, tasks)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
         slices = tuple(self.view.slices(partitions))
@@ -112,9 +113,9 @@ class RecordTagger:
         """The default: a key may lie in any file group."""
         return default
 
-    def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
+    def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[TagTask]:
         """One task for each group that has keys; for few keys, one for several groups: each opens the same files."""
-        groups = KeyGroups(len(state.buckets))
+        groups = KeyGroups(len(state.file_groups))
         if request.key_groups != groups:
             raise CommitConflictError(
                 f"the record index of {self.view.store.uri('')} was built anew while this write ran; nothing was "
@@ -127,12 +128,14 @@ class RecordTagger:
         together = min(max(together, 1), max(-(-len(by_group) // _TASKS_MIN), 1))
         for number, start in enumerate(range(0, len(by_group), together)):
             members = sorted(by_group)[start : start + together]
-            yield BucketTask(
+            yield TagTask(
                 store=self.view.store.spec,
                 merger=request.merger,
                 keys=tuple(keys for group in members for keys in by_group[group]),
-                buckets=tuple(bucket for group in members for bucket in state.buckets[group :: groups.count]),
-                bucket_count=len(state.buckets),
+                file_groups=tuple(
+                    file_group for group in members for file_group in state.file_groups[group :: groups.count]
+                ),
+                file_group_count=len(state.file_groups),
                 moves_records=self.index.update_partition_path,
                 look_up=self.index.look_up,
                 output=f"{request.stage_folder}/tagged-{number}",

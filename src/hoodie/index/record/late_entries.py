@@ -9,17 +9,17 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record import EntryStage, write_entries
 from hoodie.index.record.differences import changes_of, stage_changes
+from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.kind import is_partitioned_record_index
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.services.context import local_engine
 from hoodie.timeline import Action, Timeline, parse_instant_time
 from hoodie.view.table_view import TableView
 
 
 def index_was_exchanged(began: TableView, now: TableView) -> bool:
-    """Whether the record index may be another one than when a write began; the names of its buckets do not tell.
+    """Whether the record index may be another one than when a write began; the names of its file groups do not tell.
 
     A build that did not end yet counts as well: it may have died after it had switched the index on.
     """
@@ -27,7 +27,7 @@ def index_was_exchanged(began: TableView, now: TableView) -> bool:
         return True
     if not _builds(now.timeline) - _builds(began.timeline.completed()):
         return False
-    # One with buckets for each data partition is none that is built.
+    # One with file groups for each data partition is none that is built.
     return RECORD_INDEX not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
 
 
@@ -68,7 +68,7 @@ def late_entries(
     current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
     moment = parse_instant_time(instant_time, now.layout.zone)
     with stage_folder(store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(state.buckets)))
+        stage = EntryStage(folder, KeyGroups(len(state.file_groups)))
         staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())
         written = write_entries(
             LocalEngine(),

@@ -17,13 +17,13 @@ from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
+from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
+from hoodie.index.record.find import LookUp
 from hoodie.index.record.index import look_up_of
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState
-from hoodie.metadata.record_index.kind import RecordIndexKind
-from hoodie.metadata.record_index.look_up import LookUp
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
@@ -32,7 +32,7 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True)
 class PartitionedRecordIndex:
-    """Tags by looking keys up in the buckets of their data partition; keys are unique in a partition.
+    """Tags by looking keys up in the index file groups of their data partition; keys are unique in a partition.
 
     Cost and memory: as `RecordIndex`, with one task for each data partition that the batch touches.
     """
@@ -69,7 +69,7 @@ class PartitionedRecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTagger:
-    """The partitioned record index as it serves one write. `states`: the file groups of each data partition."""
+    """The partitioned record index as it serves one write. `states`: the index file groups by data partition."""
 
     index: PartitionedRecordIndex
     view: TableView
@@ -87,7 +87,7 @@ class PartitionedTagger:
                 "committed, try again"
             )
         tasks = list(self._tasks(request, self.states))
-        engine = request.engine_for(sum(bucket.size_bytes for task in tasks for bucket in task.buckets))
+        engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
         parts = engine.run(_tag_partition, tasks)
         slices = tuple(self.view.slices({run.partition_path for run in request.runs}))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
@@ -107,14 +107,14 @@ class PartitionedTagger:
         for number, (path, runs) in enumerate(sorted(runs_of.items())):
             if path in states:
                 output = f"{request.stage_folder}/tagged-{number}"
-                yield _PartitionTask(store, path, states[path].buckets, tuple(runs), self.index.look_up, output)
+                yield _PartitionTask(store, path, states[path].file_groups, tuple(runs), self.index.look_up, output)
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTask:
     store: StoreSpec
     partition_path: str
-    buckets: tuple[Bucket, ...]
+    file_groups: tuple[IndexFileGroup, ...]
     runs: tuple[StagedRun, ...]
     look_up: LookUp | None
     output: str
@@ -126,7 +126,7 @@ def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
     with StageReader(store, [RECORD_KEY]) as reader:
         keys = pa.concat_arrays([reader.read(run).column(RECORD_KEY) for run in task.runs])
     ordinals = np.concatenate([np.arange(run.start, run.start + run.rows) for run in task.runs])
-    groups, codes, cost = locate(store, task.buckets, len(task.buckets), keys, look_up=task.look_up)
+    groups, codes, cost = locate(store, task.file_groups, len(task.file_groups), keys, look_up=task.look_up)
     # An entry of another partition would be damage; nothing of this partition is there.
     own = np.array([path == task.partition_path for path, _ in groups] or [True])
     codes = np.where((codes >= 0) & own[np.maximum(codes, 0)], codes, -1)

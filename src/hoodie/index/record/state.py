@@ -7,17 +7,17 @@ from typing import Final
 
 from hoodie.config import INDEX_TYPE_KEY
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.history import IndexHistory
+from hoodie.index.record.partition_file_groups import partitioned_state
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.kind import is_partitioned_record_index
-from hoodie.metadata.record_index.partitioned import partitioned_state
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.view.table_view import TableView
 
 GLOBAL_TYPE: Final = "RECORD_INDEX"
 """`hoodie.index.type` of a table whose record index covers the whole table."""
 PARTITIONED_TYPE: Final = "RECORD_LEVEL_INDEX"
-"""`hoodie.index.type` of a table whose record index has file groups for each data partition."""
+"""`hoodie.index.type` of a table whose record index has index file groups for each data partition."""
 
 
 def has_record_index(view: TableView) -> bool:
@@ -26,16 +26,16 @@ def has_record_index(view: TableView) -> bool:
 
 
 def record_index(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
-    """The file groups of the global record index, now or as of a requested time (inclusive); None if there is none.
+    """The index file groups of the global record index, now or as of a requested time (inclusive), if it has one.
 
     Raises: UnsupportedError if the index no longer tells its state of that time.
     """
-    found = index_view(view)
+    found = index_history(view)
     return None if found is None else found.state(as_of=as_of)
 
 
 def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
-    """The file groups of each data partition if the record index is a partitioned one; else None."""
+    """The index file groups of each data partition if the record index is a partitioned one; else None."""
     if not has_partitioned_index(view):
         return None
     return partitioned_state(MetadataFolder(view.store, view.config), view.whole_timeline())
@@ -51,12 +51,12 @@ def has_partitioned_index(view: TableView) -> bool:
     return is_partitioned_record_index(view.store)
 
 
-def index_view(view: TableView) -> IndexView | None:
+def index_history(view: TableView) -> IndexHistory | None:
     """The files of the global record index that count in this view; None if the table has no such index."""
     if not _is_readable(view) or has_partitioned_index(view):
         return None
     later = frozenset(instant.requested_time for instant in view.later)
-    return IndexView(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
+    return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
 
 
 def _is_readable(view: TableView) -> bool:

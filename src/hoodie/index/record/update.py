@@ -25,6 +25,7 @@ from hoodie.index.record.entries import (
     write_entries,
     write_partitioned_entries,
 )
+from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.late_entries import (
     index_was_exchanged,
     index_was_switched,
@@ -32,7 +33,6 @@ from hoodie.index.record.late_entries import (
     late_entries,
 )
 from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
-from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Instant, parse_instant_time
@@ -59,22 +59,22 @@ class RecordIndexUpdate:
 
     @property
     def state(self) -> RecordIndexState | None:
-        """The file groups of the global record index as the write found them; None if the table has none."""
+        """The index file groups of the global record index as the write found them; None if the table has none."""
         return self.table.read(record_index)
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
-        """The file groups of each data partition as the write found them, if the record index is a partitioned one."""
+        """The index file groups of each data partition as the write found them, in a partitioned record index."""
         return self.table.read(partitioned_index)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Where the writing tasks stage entries; None if the table has no record index."""
         if self.partitioned_state is not None:
             return EntryStage(folder, None)
-        return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.buckets)))
+        return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.file_groups)))
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Write the log files of the staged entries. Memory of a task: the entries of a group of buckets, twice.
+        """Write the log files of the staged entries. Memory of a task: the entries of a group of file groups, twice.
 
         Raises: PartitionPathError for a data partition that a partitioned index cannot name.
         """
@@ -125,7 +125,7 @@ class RecordIndexUpdate:
             self.stats = late_entries(now, self.instant_time, metadata, state)
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`. Reads the log files of both writes in the buckets that both touched."""
+        """See `IndexUpdate`. Reads the log files of both writes in the file groups that both touched."""
         write = self._indexed(now)
         return write is None or write.shares_keys_with(other)
 

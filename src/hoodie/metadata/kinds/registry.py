@@ -9,7 +9,7 @@ from typing import Final
 from hoodie.errors import UnsupportedError
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

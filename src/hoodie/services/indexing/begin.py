@@ -12,12 +12,12 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
+from hoodie.index.record.build.plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
+from hoodie.index.record.build.sizing import bucket_count, rows_of_slices
 from hoodie.index.record.state import record_index
-from hoodie.metadata.record_index.kind import RecordIndexKind, is_partitioned_record_index
+from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
-from hoodie.services.indexing.sizing import bucket_count, rows_of_slices
 from hoodie.services.indexing.switch import (
     cancel,
     differing,
@@ -127,13 +127,16 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
     if RECORD_INDEX not in view.config.metadata_partitions:
         return None
     state = record_index(view)
-    if state is None or buckets not in (None, len(state.buckets)):
+    if state is None:
+        return None
+    found = len(state.file_groups)
+    if buckets not in (None, found):
         return None
     stored = on_properties(view.config)
     if differing(view.config, stored):
         update_table_config(view.store, stored)
-        return f"the record index was there, with {len(state.buckets)} buckets; the table's properties tell of it now"
-    return f"the record index is there, with {len(state.buckets)} buckets"
+        return f"the record index was there, with {found} buckets; the table's properties tell of it now"
+    return f"the record index is there, with {found} buckets"
 
 
 def _start(view: TableView, buckets: int) -> PendingInstant:

@@ -36,7 +36,7 @@ def write_logs(table: Table, instant_time: str) -> list[Path]:
     store, state = table.view().store, record_index(table.view())
     assert state is not None
     with stage_folder(store) as folder:
-        writer = EntryWriter(store, EntryStage(folder, KeyGroups(len(state.buckets))), TaskContext(0, 0, 0))
+        writer = EntryWriter(store, EntryStage(folder, KeyGroups(len(state.file_groups))), TaskContext(0, 0, 0))
         writer.delete(pa.array(KEYS[:10]), "city=sf")
         writer.put(pa.array(KEYS[10:20]), "city=la", "00000000-0000-0000-0000-000000000000-0")
         entries = writer.close()

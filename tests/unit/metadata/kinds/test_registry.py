@@ -19,9 +19,9 @@ from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.record_index.kind import RecordIndexKind
 from hoodie.metadata.services.compaction import DELTA_COMMITS_MAX
 from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slice_reader import SliceReader

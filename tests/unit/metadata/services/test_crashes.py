@@ -10,9 +10,9 @@ import pytest
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files import FilesKind, file_group_id, rows_to_columns
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.new_partition import create_file_groups
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.record_index.kind import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.services.maintenance import run_services

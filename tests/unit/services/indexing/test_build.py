@@ -15,10 +15,10 @@ from hoodie.errors import CommitConflictError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
+from hoodie.index.record.build.sizing import bucket_count
 from hoodie.index.record.state import record_index
 from hoodie.services.indexing import files as index_files
 from hoodie.services.indexing.build import IndexCall, build_record_index
-from hoodie.services.indexing.sizing import bucket_count
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.table_view import TableView
@@ -89,7 +89,7 @@ def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: 
         assert table.index.build(buckets=buckets).counts["buckets"] == buckets
         state = record_index(table.view())
         assert state is not None
-        assert len(state.buckets) == buckets
+        assert len(state.file_groups) == buckets
         table.upsert(trips(range(290, 310), ts=buckets))
         check(table, 310)
 
@@ -145,7 +145,7 @@ def test_writers_go_on_while_it_is_built(table: Table, monkeypatch: pytest.Monke
         other.insert_overwrite(trips(range(400, 403)))
 
     between(monkeypatch, index_files, "write_base_files", early)
-    between(monkeypatch, index_files, "write_bucket_logs", late)
+    between(monkeypatch, index_files, "write_file_group_logs", late)
     table.index.build(buckets=5)
     check(table, table.count())
     table.upsert(trips(range(0, 410, 3), ts=9, shift=2))
@@ -156,7 +156,7 @@ def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypat
     table.index.build(buckets=2)
     other = Table(table.view().store, spark=False)
     between(monkeypatch, index_files, "write_base_files", lambda: other.upsert(trips(range(290, 320), ts=2)))
-    between(monkeypatch, index_files, "write_bucket_logs", lambda: other.delete(["k0005"]))
+    between(monkeypatch, index_files, "write_file_group_logs", lambda: other.delete(["k0005"]))
     table.index.build(buckets=3)
     check(table, 319)
 

@@ -1,7 +1,7 @@
-"""The partitioned record index (Hudi 1.1+): every data partition has buckets of its own (docs/format/metadata.md §5.3).
+"""The file groups of the partitioned record index (Hudi 1.1+): each data partition has its own.
 
-A bucket's file id names its data partition; a data partition gets its first bucket with the first commit that writes to
-it. Keys are unique in a partition only.
+docs/format/metadata.md §5.3. The file id of a file group names its data partition. A data partition gets its first file
+group with the first commit that writes to it. Keys are unique in a partition only.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 from hoodie.errors import PartitionPathError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.file_groups import RecordIndexState, index_file_group, list_index_files
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.places import partition_folder
-from hoodie.metadata.record_index.buckets import RecordIndexState, bucket_of, list_buckets
-from hoodie.metadata.record_index.kind import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.timeline import Timeline
 
@@ -26,7 +26,7 @@ _ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{[]^_-") | {chr(code) for code in r
 
 
 def partitioned_file_id(partition_path: str, number: int) -> str:
-    """File id of a bucket of a data partition.
+    """File id of an index file group of a data partition.
 
     Raises:
         PartitionPathError: the path has a dot, which file ids in names of log files must not have: the JVM fails on it.
@@ -44,7 +44,7 @@ def partitioned_file_id(partition_path: str, number: int) -> str:
 
 
 def partition_path_of(file_id: str) -> str | None:
-    """The data partition that a bucket belongs to; None for file ids of another form.
+    """The data partition that an index file group belongs to; None for file ids of another form.
 
     >>> partition_path_of("record-index-city%3Da%5Fb-0000-0")
     'city=a_b'
@@ -56,8 +56,8 @@ def partition_path_of(file_id: str) -> str | None:
 
 
 def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mapping[str, RecordIndexState]:
-    """The buckets of each data partition that has some, as readers see them now."""
-    infos = list_buckets(folder.store)
+    """The file groups of each data partition that has some, as readers see them now."""
+    infos = list_index_files(folder.store)
     timeline = visible_instants(folder.timeline(), data_timeline)
     timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())
     sizes = {info.name: info.size_bytes for info in infos.values()}
@@ -68,7 +68,7 @@ def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mappin
             by_partition.setdefault(partition_path, []).append(file_slice)
     return {
         partition_path: RecordIndexState(
-            tuple(bucket_of(number, file_slice, infos) for number, file_slice in enumerate(found))
+            tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found))
         )
         for partition_path, found in by_partition.items()
     }

@@ -1,7 +1,7 @@
-"""Files of an index that is being built: the base file of a bucket, then log files with what changed meanwhile.
+"""Files of an index that is being built: the base file of a file group, then log files with what changed meanwhile.
 
-Nobody believes them before the delta commit that names them completes. One task for each bucket; every attempt writes
-the same bytes to the same place.
+Readers ignore them until the delta commit that names them completes. There is one task for each file group; every
+attempt writes the same bytes to the same place.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation
-from hoodie.index.record.entries import DELETED, delta_of, settled, values_of
-from hoodie.index.record.staged_buckets import BucketEntries, StagedBuckets
+from hoodie.index.record.build.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.entries import DELETED, delta_of, one_entry_per_key, values_of
+from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
+from hoodie.index.record.find import find, way_of
 from hoodie.metadata.delta_commit import write_log
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import base_name, log_name
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.record_index.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
-from hoodie.metadata.record_index.look_up import find, way_of
 from hoodie.metadata.slice_reader import read_base
 from hoodie.storage import FileInfo, StoreSpec, open_store
 
@@ -34,8 +34,8 @@ EXAMPLES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenBucket:
-    """What one task wrote: by how many entries the bucket grew, and the statistics of the file, if there is one.
+class WrittenFileGroup:
+    """What one task wrote: by how many entries the file group grew, and the statistics of the file, if there is one.
 
     `duplicates` counts rows whose key another row has too; then nothing was written. `examples` are such keys.
     """
@@ -50,34 +50,36 @@ class WrittenBucket:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BaseTask:
     store: StoreSpec
-    entries: BucketEntries
+    entries: FileGroupEntries
     instant_time: str
 
 
 def write_base_files(
     engine: Engine,
     store: StoreSpec,
-    staged: StagedBuckets,
+    staged: StagedFileGroups,
     numbers: Sequence[int],
     locations: Sequence[RecordLocation],
     *,
     instant_time: str,
-) -> list[WrittenBucket]:
-    """Write the base files of these buckets; `locations` are those of `staged`, with the times of their files.
+) -> list[WrittenFileGroup]:
+    """Write the base files of these file groups; `locations` are those of `staged`, with the times of their files.
 
-    Memory of a task: a bucket's keys, a few times. A bucket without keys gets no base file. Each gets the empty log
-    file by which it exists.
+    Memory of a task: a file group's keys, a few times. A file group without keys gets no base file. Each gets the empty
+    log file by which it exists.
     """
-    tasks = [_BaseTask(store=store, entries=staged.buckets[number], instant_time=instant_time) for number in numbers]
-    # The function has what tasks share, as they travel one by one.
+    tasks = [
+        _BaseTask(store=store, entries=staged.file_groups[number], instant_time=instant_time) for number in numbers
+    ]
+    # The function holds what the tasks share: it is serialised once, each task separately.
     return engine.run(partial(_write_base, locations=tuple(locations)), tasks)
 
 
-def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenBucket:
+def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
     store = open_store(task.store)
     number = task.entries.number
     file_id = file_id_of(FILE_ID_PREFIX, number)
-    # The bucket exists by this file, even without a key. It comes first: a bucket with a base file is whole.
+    # The file group exists by this file, even without a key. It comes first: a file group with a base file is whole.
     log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, task.instant_time)}"
     store.replace(log, initial_log_to_bytes(task.instant_time))
     keys, codes = task.entries.read(store)
@@ -86,13 +88,13 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
     repeated = pc.equal(keys[1:], keys[:-1]) if len(keys) > 1 else pa.array([], pa.bool_())
     if pc.any(repeated).as_py():
         found = keys[1:].filter(repeated)
-        return WrittenBucket(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
+        return WrittenFileGroup(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
     if not len(keys):
-        return WrittenBucket(number, 0, None)
+        return WrittenFileGroup(number, 0, None)
     content = base_file_to_bytes(keys, values_of(locations, codes))
     name = base_name(file_id, task.instant_time)
     store.replace(f"{partition_folder(RECORD_INDEX)}/{name}", content)
-    return WrittenBucket(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
+    return WrittenFileGroup(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,16 @@ class _CountTask:
     file: FileInfo
 
 
-def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenBucket]:
-    """What `write_base_files` said of these base files, by bucket, when it wrote them."""
+def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenFileGroup]:
+    """What `write_base_files` said of these base files, by file group, when it wrote them."""
     return engine.run(_count, [_CountTask(store, number, file) for number, file in sorted(files.items())])
 
 
-def _count(task: _CountTask, _context: TaskContext) -> WrittenBucket:
+def _count(task: _CountTask, _context: TaskContext) -> WrittenFileGroup:
     entries = len(read_base(open_store(task.store), task.file.path))
     file_id = file_id_of(FILE_ID_PREFIX, task.number)
     stat = base_stat(file_id, task.file.name, entries=entries, size_bytes=task.file.size_bytes)
-    return WrittenBucket(task.number, entries, stat)
+    return WrittenFileGroup(task.number, entries, stat)
 
 
 def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:
@@ -131,51 +133,51 @@ def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> Writ
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LogTask:
     store: StoreSpec
-    entries: BucketEntries
-    bucket: Bucket | None
+    entries: FileGroupEntries
+    file_group: IndexFileGroup | None
     instant_time: str
     version: int
 
 
-def write_bucket_logs(
+def write_file_group_logs(
     engine: Engine,
     store: StoreSpec,
-    staged: StagedBuckets,
-    buckets: Sequence[Bucket | None],
+    staged: StagedFileGroups,
+    file_groups: Sequence[IndexFileGroup | None],
     locations: Sequence[RecordLocation],
     *,
     instant_time: str,
     version: int,
-) -> list[WrittenBucket]:
-    """Write one log file, of this version, for every bucket with entries. `buckets` are as they are so far, by number.
+) -> list[WrittenFileGroup]:
+    """Write one log file, of this version, for every file group with entries. `file_groups`: as they are so far.
 
-    Each result tells by how many keys its bucket grew (below 0: shrank), which takes a look-up of the staged keys.
+    Each result tells by how many keys its file group grew (below 0: shrank), which takes a look-up of the staged keys.
     """
     tasks = [
         _LogTask(
             store=store,
             entries=entries,
-            bucket=buckets[entries.number],
+            file_group=file_groups[entries.number],
             instant_time=instant_time,
             version=version,
         )
-        for entries in staged.buckets
+        for entries in staged.file_groups
         if entries.batches
     ]
     return engine.run(partial(_write_log, locations=tuple(locations)), tasks)
 
 
-def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenBucket:
+def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
     store = open_store(task.store)
-    keys, codes, _ = settled(*task.entries.read(store))
+    keys, codes, _ = one_entry_per_key(*task.entries.read(store))
     number = task.entries.number
     if not len(keys):
-        return WrittenBucket(number, 0, None)
+        return WrittenFileGroup(number, 0, None)
     is_live = codes != DELETED
     was_there = np.zeros(len(keys), np.bool_)
-    if task.bucket is not None:
-        content = read_bucket(store, task.bucket)
+    if task.file_group is not None:
+        content = read_file_group(store, task.file_group)
         was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
     delta = delta_of(file_id_of(FILE_ID_PREFIX, number), keys, codes, locations)
     stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)
-    return WrittenBucket(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)
+    return WrittenFileGroup(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)

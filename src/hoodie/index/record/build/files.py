@@ -10,16 +10,21 @@ from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.record_location import RecordLocation
-from hoodie.index.record.bucket_files import WrittenBucket, count_entries, write_base_files, write_bucket_logs
-from hoodie.index.record.build_plan import IndexBuild
+from hoodie.index.record.build.file_group_files import (
+    WrittenFileGroup,
+    count_entries,
+    write_base_files,
+    write_file_group_logs,
+)
+from hoodie.index.record.build.plan import IndexBuild
+from hoodie.index.record.build.sizing import rows_of_slices
+from hoodie.index.record.build.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import FileGroupChange, changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
-from hoodie.index.record.staged_buckets import StagedBuckets
+from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, list_index_files
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState, list_buckets
-from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
 from hoodie.metadata.services.context import EngineFor
-from hoodie.services.indexing.sizing import rows_of_slices
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineZone, parse_instant_time
 from hoodie.view.table_view import TableState, TableView
@@ -46,7 +51,7 @@ class IndexFiles:
         self._round = 0
 
     def write_base(self, folder: str) -> None:
-        """Write the base files of all buckets, for the state in which the build began; those that are there stay.
+        """Write the base files of all file groups, for the state in which the build began; those that are there stay.
 
         Raises: RecordKeyError if two rows have one key.
         """
@@ -69,7 +74,7 @@ class IndexFiles:
         self._count([*kept.values(), *written])
 
     def catch_up(self, view: TableView, folder: str) -> bool:
-        """Write what changed since the last call to one log file for each bucket; says whether anything did.
+        """Write what changed since the last call to one log file for each file group; says whether anything did.
 
         Raises: CommitConflictError if a file to compare with is gone.
         """
@@ -81,14 +86,14 @@ class IndexFiles:
         self._round += 1
         self.files_read += len(changes)
         staged = self._staged(changes, f"{folder}/{self._round}")
-        written = write_bucket_logs(
+        written = write_file_group_logs(
             self._engine_for(sum(change.size_bytes for change in changes)),
             self._state.store.spec,
             staged,
-            self._buckets(),
+            self._file_groups(),
             self._locations(staged, slices, view.layout.zone),
             instant_time=self.build.build_time,
-            # Version 1 is the empty file by which the bucket exists.
+            # Version 1 is the empty file by which the file group exists.
             version=self._round + 1,
         )
         self._slices = slices
@@ -108,8 +113,8 @@ class IndexFiles:
                 "duplicates, then build it again"
             )
 
-    def _take_up(self) -> dict[int, WrittenBucket]:
-        """The base files that an earlier process finished, by bucket; its log files go: their round is not known."""
+    def _take_up(self) -> dict[int, WrittenFileGroup]:
+        """The base files that an earlier process finished, by number. Its log files go: their round is not known."""
         found: dict[int, FileInfo] = {}
         numbers = {file_id_of(FILE_ID_PREFIX, number): number for number in range(self.build.buckets)}
         for info in self._own_files().values():
@@ -124,13 +129,13 @@ class IndexFiles:
         counted = count_entries(engine, self._state.store.spec, found)
         return {written.number: written for written in counted}
 
-    def _staged(self, changes: Sequence[FileGroupChange], folder: str) -> StagedBuckets:
+    def _staged(self, changes: Sequence[FileGroupChange], folder: str) -> StagedFileGroups:
         stage = EntryStage(folder, KeyGroups(self.build.buckets))
         staged = stage_changes(self._engine_for, self._state.store.spec, changes, stage, self._read)
-        return StagedBuckets.of(staged, self.build.buckets)
+        return StagedFileGroups.of(staged, self.build.buckets)
 
     def _locations(
-        self, staged: StagedBuckets, slices: Iterable[FileSlice], zone: TimelineZone
+        self, staged: StagedFileGroups, slices: Iterable[FileSlice], zone: TimelineZone
     ) -> list[RecordLocation]:
         """The locations that entries name, with the time of their base file."""
         times = {(found.partition_path, found.file_id): _instant_ms(found.base_instant_time, zone) for found in slices}
@@ -139,21 +144,21 @@ class IndexFiles:
     def _own_files(self) -> dict[str, FileInfo]:
         """Base and log files of this build, by path."""
         own: dict[str, FileInfo] = {}
-        for path, info in list_buckets(self._state.store).items():
+        for path, info in list_index_files(self._state.store).items():
             parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
             if parsed is not None and parsed.instant_time == self.build.build_time:
                 own[path] = info
         return own
 
-    def _buckets(self) -> Sequence[Bucket]:
-        """The buckets as they are so far, by number."""
+    def _file_groups(self) -> Sequence[IndexFileGroup]:
+        """The file groups as they are so far, by number."""
         instant = Instant(
             requested_time=self.build.build_time,
             action=Action.DELTA_COMMIT,
             state=State.COMPLETED,
             completion_time=self.build.build_time,
         )
-        found = RecordIndexState.of(self._own_files(), Timeline.of([instant])).buckets
+        found = RecordIndexState.of(self._own_files(), Timeline.of([instant])).file_groups
         if len(found) != self.build.buckets:
             self.is_outdated = True
             raise CommitConflictError(
@@ -178,18 +183,18 @@ class IndexFiles:
                     "changed since cannot be told; build it again (and keep more with hoodie.clean.commits.retained)"
                 )
 
-    def _count(self, written: Iterable[WrittenBucket]) -> None:
-        for bucket in written:
-            self.entries += bucket.entries
-            if bucket.stat is not None:
-                self.stats.append(bucket.stat)
+    def _count(self, written: Iterable[WrittenFileGroup]) -> None:
+        for file_group in written:
+            self.entries += file_group.entries
+            if file_group.stat is not None:
+                self.stats.append(file_group.stat)
 
 
-def _check_unique(written: Iterable[WrittenBucket], where: str) -> None:
-    doubled = [bucket for bucket in written if bucket.duplicates]
+def _check_unique(written: Iterable[WrittenFileGroup], where: str) -> None:
+    doubled = [file_group for file_group in written if file_group.duplicates]
     if doubled:
-        count = sum(bucket.duplicates for bucket in doubled)
-        examples = [key for bucket in doubled for key in bucket.examples][:_EXAMPLES_MAX]
+        count = sum(file_group.duplicates for file_group in doubled)
+        examples = [key for file_group in doubled for key in file_group.examples][:_EXAMPLES_MAX]
         raise RecordKeyError(
             f"{where} has {count:,} rows whose key another row has too, such as {examples}: a record index knows one "
             "row of each key, so it was not switched on. Remove the duplicates, then build it again"

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.index.record import file_groups
 from hoodie.index.record.state import record_index
-from hoodie.metadata.record_index import buckets
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
 
@@ -28,11 +28,11 @@ def store() -> MemoryStore:
     table.bulk_insert(rows)
     for _ in range(9):
         table.upsert(rows.slice(0, 1))
-    assert all(bucket.file_slice.base_file for bucket in state_of(store).buckets)
+    assert all(bucket.file_slice.base_file for bucket in state_of(store).file_groups)
     return store
 
 
-def state_of(store: MemoryStore) -> buckets.RecordIndexState:
+def state_of(store: MemoryStore) -> file_groups.RecordIndexState:
     state = record_index(Table(store).view())
     assert state is not None
     return state
@@ -41,7 +41,7 @@ def state_of(store: MemoryStore) -> buckets.RecordIndexState:
 def test_few_blocks_of_a_large_bucket_are_read(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Table(store).record_locations(KEYS)
     assert whole["file_id"].null_count == 0
-    monkeypatch.setattr(buckets, "WHOLE_BYTES_MAX", 0)
+    monkeypatch.setattr(file_groups, "WHOLE_BYTES_MAX", 0)
     counting = FaultStore(store, count_reads=True)
     counting.register()
     try:

@@ -1,6 +1,6 @@
-"""The buckets of the record index: which file slice holds which keys, and how a worker reads one.
+"""The file groups of the record index: which file slice holds which keys, and how a worker reads one.
 
-docs/format/metadata.md §5.1. A bucket is a file group of the partition `record_index`. The number of buckets is
+docs/format/metadata.md §5.1. A file group is a file group of the partition `record_index`. The number of file groups is
 not stored: it is the number of file groups that are found.
 """
 
@@ -22,8 +22,8 @@ from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.record_index.kind import FILE_ID_PREFIX
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
 from hoodie.metadata.slice_reader import read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
@@ -38,7 +38,7 @@ CACHE_BYTES_MAX = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class IndexFileGroup:
     """One file group of the record index, with the file slice that its reader sees. Picklable.
 
     `files` are the files of the slice as they were listed: a file of the same name but another time is another file.
@@ -56,15 +56,16 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexState:
-    """The record index at one moment: its buckets, by number. Picklable."""
+    """The record index at one moment: its file groups, by number. Picklable."""
 
-    buckets: tuple[Bucket, ...]
+    file_groups: tuple[IndexFileGroup, ...]
 
     @classmethod
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
         """The newest slices among these files, by path. `timeline` holds the visible instants of the metadata table.
 
-        Raises: UnsupportedError if each data partition has buckets of its own; CorruptFileError if a bucket is missing.
+        Raises: UnsupportedError if each data partition has file groups of its own; CorruptFileError if a file group is
+        missing.
         """
         folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}
@@ -81,45 +82,45 @@ class RecordIndexState:
                 raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
         if not found:
             raise CorruptFileError("all buckets are missing: drop the record index and build it", path=folder)
-        return cls(tuple(bucket_of(number, file_slice, infos) for number, file_slice in enumerate(found)))
+        return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
     def file_ids(self) -> tuple[str, ...]:
-        """File ids of the buckets, by number."""
-        return tuple(bucket.file_slice.file_id for bucket in self.buckets)
+        """File ids of the file groups, by number."""
+        return tuple(file_group.file_slice.file_id for file_group in self.file_groups)
 
     def numbers_of(self, keys: pa.StringArray) -> npt.NDArray[np.int32]:
-        """The bucket of each key."""
-        return file_group_index(keys, len(self.buckets))
+        """The file group of each key."""
+        return file_group_index(keys, len(self.file_groups))
 
 
-def list_buckets(store: Store) -> dict[str, FileInfo]:
+def list_index_files(store: Store) -> dict[str, FileInfo]:
     """All files of the partition by path: of every slice, visible or not."""
     return {info.path: info for info in store.list(partition_folder(RECORD_INDEX))}
 
 
-def bucket_of(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> Bucket:
-    """The bucket of a slice, whose files are among `infos`, by path."""
+def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
+    """The file group of a slice, whose files are among `infos`, by path."""
     paths = [log.path for log in file_slice.log_files]
     if file_slice.base_file is not None:
         paths.insert(0, file_slice.base_file.path)
-    return Bucket(number, file_slice, tuple(infos[path] for path in paths))
+    return IndexFileGroup(number, file_slice, tuple(infos[path] for path in paths))
 
 
-def read_bucket(store: Store, bucket: Bucket) -> SliceContent:
-    """Parse a bucket's files; what this process parsed before is not read again.
+def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
+    """Parse a file group's files; what this process parsed before is not read again.
 
     Memory: the files, of which `CACHE_BYTES_MAX` stay for the next task.
 
     Raises:
         CorruptFileError: a file does not parse.
     """
-    files = list(bucket.files)
+    files = list(file_group.files)
     base: HFileReader | None = None
-    if bucket.file_slice.base_file is not None:
+    if file_group.file_slice.base_file is not None:
         base = _kept.get(store, files.pop(0), _open_base)
     logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in files]
-    return assembled(bucket.file_slice, base, logs)
+    return assembled(file_group.file_slice, base, logs)
 
 
 def _open_base(store: Store, info: FileInfo) -> HFileReader:

@@ -1,4 +1,4 @@
-"""Looks keys up in one bucket of the record index (docs/format/metadata.md §5; RFC-08)."""
+"""Looks keys up in one file group of the record index (docs/format/metadata.md §5; RFC-08)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hoodie.metadata.slice_content import SliceContent
 
 
 class LookUp(StrEnum):
-    """How a bucket's files are searched."""
+    """How a file group's files are searched."""
 
     SEEK = "seek"
     """Decompress only the blocks that may hold a wanted key."""
@@ -23,25 +23,25 @@ class LookUp(StrEnum):
 
 
 SCAN_SHARE = 0.5
-"""Share of a bucket's keys from which on it is cheaper to scan it.
+"""Share of a file group's keys from which on it is cheaper to scan it.
 
 RFC-08 says about 30%; measured here are 40% of 100,000 keys and 61% of a million (docs/record-index/measured.md).
 """
 
 
 def way_of(wanted: int, content: SliceContent) -> LookUp:
-    """The cheaper way to look so many distinct keys up in a bucket."""
+    """The cheaper way to look so many distinct keys up in a file group."""
     stored = sum(len(block) for block in content.blocks) + (0 if content.base is None else len(content.base))
     return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
 
 
 def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookUp.SEEK) -> LocationColumn:
-    """Locations of keys that belong to the bucket, in their order; keys it does not hold have none.
+    """Locations of keys that belong to the file group, in their order; keys it does not hold have none.
 
     Memory: the keys, the decompressed blocks that are touched, and one location for each distinct value.
 
     Raises:
-        CorruptFileError: a file of the bucket does not parse.
+        CorruptFileError: a file of the file group does not parse.
     """
     wanted = keys.cast(pa.binary())
     found = _Found(len(wanted))

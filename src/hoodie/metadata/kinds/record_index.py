@@ -1,6 +1,6 @@
-"""The kind `record_index`: record key -> location, in buckets by hash (docs/format/metadata.md §4.7, §5; RFC-08).
+"""The kind `record_index`: record key -> location, in file groups by hash (docs/format/metadata.md §4.7, §5; RFC-08).
 
-A bucket is a file group: a base HFile, and one HFile block and one delete block for each commit that touched it since.
+A file group has a base HFile, and one HFile block and one delete block for each commit that touched it since.
 The newest row or deletion of a key counts.
 """
 
@@ -31,7 +31,8 @@ _IS_PARTITIONED: Final = "isPartitioned"
 class RecordIndexKind:
     """The kind `record_index`: the newest row of a key wins, a deletion removes it.
 
-    `is_partitioned` matters to a new partition only: each data partition gets buckets of its own, with its first rows.
+    `is_partitioned` matters to a new partition only: each data partition gets file groups of its own, with its first
+    rows.
     """
 
     is_partitioned: bool = False
@@ -52,7 +53,7 @@ class RecordIndexKind:
         }
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
-        """The least number of buckets that the properties allow: a new partition is empty."""
+        """The least number of file groups that the properties allow: a new partition is empty."""
         return 0 if self.is_partitioned else options.RECORD_INDEX_BUCKETS_MIN.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
@@ -64,9 +65,9 @@ class RecordIndexKind:
         return changes.deltas_of(self.name)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a bucket into the keys and values of its next base file; deletions are gone then.
+        """Merge a file group into the keys and values of its next base file; deletions are gone then.
 
-        Memory: the bucket's keys and values, three times.
+        Memory: the file group's keys and values, three times.
         """
         keys, values = _newest(content.blocks)
         live = pc.is_valid(values)
@@ -82,7 +83,7 @@ class RecordIndexKind:
 
 
 def is_partitioned_record_index(store: Store) -> bool:
-    """Whether the record index has buckets for each data partition of its own.
+    """Whether the record index has file groups for each data partition of its own.
 
     Raises: CorruptFileError if the index definitions do not parse.
     """

@@ -1,6 +1,6 @@
 """The files of the record index that belong to one view of a table: now, in the past, and between two moments.
 
-A bucket's base file mixes the entries of all commits that were compacted into it, so that a view that does not count
+The base file of a file group mixes the entries of all commits that were compacted into it. A view that does not count
 one of those commits needs an older file slice. After the cleaner removed it, the past state cannot be read.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.index.record.file_groups import RecordIndexState, list_index_files
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState, list_buckets
-from hoodie.metadata.record_index.kind import RecordIndexKind
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.services.archiving import never_archived_from
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slice_reader import read_log
@@ -26,7 +26,7 @@ from hoodie.timeline import Action, Instant, Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class IndexView:
+class IndexHistory:
     """The record index under one view of its table. `later` are requested times of instants that do not count."""
 
     folder: MetadataFolder
@@ -34,7 +34,7 @@ class IndexView:
     later: frozenset[str] = frozenset()
 
     def state(self, *, as_of: str | None = None) -> RecordIndexState:
-        """The buckets as of a requested time (inclusive), or with all instants of the view.
+        """The file groups as of a requested time (inclusive), or with all instants of the view.
 
         Raises: UnsupportedError if compaction and cleaning removed the files of that state; as `RecordIndexState.of`.
         """
@@ -46,7 +46,7 @@ class IndexView:
         seen = visible_instants(timeline, self.data_timeline).filter(
             lambda instant: instant.requested_time not in times
         )
-        infos = list_buckets(self.folder.store)
+        infos = list_index_files(self.folder.store)
         seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
         if not unseen and as_of is None and not self.later:
             return RecordIndexState.of(infos, seen)
@@ -75,7 +75,7 @@ class IndexView:
         Raises: UnsupportedError if entries of one of them may be missing, or were added by an index build.
         """
         timeline = self.folder.timeline()
-        infos = list_buckets(self.folder.store)
+        infos = list_index_files(self.folder.store)
         ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
         if ordered:
             self._check_since(ordered[0], infos, timeline)
@@ -139,9 +139,9 @@ class IndexView:
         """Refuse slices that may lack files: each must have its base file, or begin where the index began."""
         was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
         of_all = {found.file_id for info in infos.values() if (found := _base_of(info) or LogFileName.parse(info.name))}
-        is_whole = all(_begins(bucket.file_slice) for bucket in state.buckets)
+        is_whole = all(_begins(file_group.file_slice) for file_group in state.file_groups)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
-        if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.buckets):
+        if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.file_groups):
             raise self._folded()
 
     def _folded(self) -> UnsupportedError:
@@ -151,7 +151,7 @@ class IndexView:
         )
 
     def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
-        """Refuse instants that completed before the oldest slice of some bucket began."""
+        """Refuse instants that completed before the oldest slice of some file group began."""
         started = self._start_times(infos, timeline)
         oldest: dict[str, str] = {}
         for info in infos.values():
