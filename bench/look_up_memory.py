@@ -10,7 +10,8 @@ import pyarrow as pa
 import hoodie
 from bench.memory import peak_memory
 from hoodie.engine import LocalEngine
-from hoodie.metadata.record_index.buckets import CACHE_BYTES_MAX, RecordIndexState, read_bucket
+from hoodie.index.record.file_groups import CACHE_BYTES_MAX, RecordIndexState, read_file_group
+from hoodie.index.record.state import record_index
 from hoodie.storage import open_store
 
 _ENTRY_BYTES = 21
@@ -26,7 +27,7 @@ def memory_of_look_up(folder: Path, keys: pa.StringArray) -> dict[str, Any]:
         before = peak.driver_mib
         found = table.record_locations(keys)
     assert found["file_id"].null_count == 0, f"{found['file_id'].null_count} of {len(keys)} keys were not found"
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None, "the table has no record index"
     threads = LocalEngine().threads
     task = _task_bytes(folder, state)
@@ -51,8 +52,8 @@ def _load_libraries() -> None:
 
 def _task_bytes(folder: Path, state: RecordIndexState) -> int:
     """The most that a task takes: the greatest bucket's files, its entries as blocks, and as columns."""
-    bucket = max(state.buckets, key=lambda bucket: bucket.size_bytes)
-    content = read_bucket(open_store(folder), bucket)
+    bucket = max(state.file_groups, key=lambda bucket: bucket.size_bytes)
+    content = read_file_group(open_store(folder), bucket)
     columns = [column for block in content.blocks for column in (block.keys, block.values) if column is not None]
     rows = sum(len(block) for block in content.blocks)
     if content.base is not None:

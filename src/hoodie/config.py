@@ -175,13 +175,6 @@ RECORD_INDEX_LOOK_UP: Final = Option(
     "hoodie",
     "How buckets of the record index are searched: block by block, whole, or as the share of keys tells.",
 )
-RECORD_INDEX_HASH: Final = Option(
-    "hoodie.python.record.index.hash",
-    "java",
-    _text,
-    "hoodie",
-    "Hash function by which keys fall into the buckets of the record index; every engine takes 'java' and so must we.",
-)
 METADATA_COMPACT_DELTA_COMMITS: Final = Option(
     "hoodie.metadata.compact.max.delta.commits",
     10,
@@ -344,7 +337,6 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_INDEX_BUCKETS_MAX,
         RECORD_INDEX_GROWTH_FACTOR,
         RECORD_INDEX_LOOK_UP,
-        RECORD_INDEX_HASH,
         METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
         FILL_MISSING,

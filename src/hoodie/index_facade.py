@@ -8,7 +8,7 @@ from typing import Any
 from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.index import index_name
+from hoodie.index import RECORD, index_kind
 from hoodie.metadata.services.context import EngineFor
 from hoodie.read.changes import completion_of
 from hoodie.read.plan import When
@@ -100,7 +100,7 @@ class TableIndex:
         if since is None:
             engine, dataset = engine_and_dataset(data)
             return compare_batch(WriteCall(state=self._state, engine=engine), dataset, names)
-        if "record" not in names:
+        if RECORD.name not in names:
             raise InvalidConfigError(f"since= checks the record index, which is none of {names}")
         return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._engine_for())
 
@@ -110,5 +110,5 @@ class TableIndex:
 
 
 def _only_record(name: Any) -> None:
-    if index_name(str(name)) != "record":
+    if index_kind(str(name)) is not RECORD:
         raise UnsupportedError(f"index={name!r}: only the record index is built and dropped; others look at the data")

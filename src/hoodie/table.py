@@ -21,7 +21,7 @@ from hoodie.engine.selection import (
 )
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, table_exists
-from hoodie.index import GLOBAL_INDEXES, index_of_view
+from hoodie.index import index_of_view
 from hoodie.index_facade import TableIndex
 from hoodie.read.changes import plan_changes
 from hoodie.read.history import history
@@ -419,7 +419,7 @@ class Table:
         Arrow data is held in memory, with the keys among it that the table holds; on a DataFrame Spark does the work.
         """
         view = self.view()
-        is_global = index_of_view(view) in GLOBAL_INDEXES
+        is_global = index_of_view(view).is_global
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
         return filter_exists(view, table_in_memory(data), is_global=is_global)

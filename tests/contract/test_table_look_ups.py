@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.index.record.state import record_index
 from tests.contract.table_lanes import Lane, trips
 
 CITIES = ("sf", "nyc", "la", "rio")
@@ -86,7 +87,7 @@ def test_conditions_on_the_key_read_its_files_only(
     look: Look, where: str, expected: list[str], cities: set[str]
 ) -> None:
     assert sorted(look.lane.read(look.table, where=where)["id"].to_pylist()) == expected
-    if look.lane.session is not None and look.table.view().record_index() is not None:
+    if look.lane.session is not None and record_index(look.table.view()) is not None:
         files = look.table.read(where=where).inputFiles()
         assert {file.rpartition("/")[0].rpartition("city=")[2] for file in files} == cities
 
@@ -94,5 +95,5 @@ def test_conditions_on_the_key_read_its_files_only(
 def test_keys_are_read_from_their_files_only(look: Look) -> None:
     found = look.table.read_keys(keys(look.lane, "k03", "k07", "k02"))
     assert sorted(look.lane.arrow(found)["id"].to_pylist()) == ["k03", "k07"]
-    if look.lane.session is not None and look.table.view().record_index() is not None:
+    if look.lane.session is not None and record_index(look.table.view()) is not None:
         assert {file.rpartition("/")[0].rpartition("city=")[2] for file in found.inputFiles()} == {"rio"}

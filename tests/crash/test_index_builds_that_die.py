@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.metadata.record_index.buckets import list_buckets
+from hoodie.index.record.file_groups import list_index_files
+from hoodie.index.record.state import record_index
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
@@ -30,7 +31,7 @@ def write_and_check(store: MemoryStore) -> Rows:
     Table(store).upsert(trips({**CHANGE, "b": (2, "sf")}, deleted=("b",)))
     new = {key: row for key, row in {**START, **CHANGE}.items() if key != "b"}
     assert rows_of(store) == new
-    if Table(store).view().record_index() is not None:
+    if record_index(Table(store).view()) is not None:
         report = Table(store).index.verify()
         assert report.ok, str(report)
     return new
@@ -38,24 +39,24 @@ def write_and_check(store: MemoryStore) -> Rows:
 
 def check_no_leftovers(store: MemoryStore) -> None:
     """All files of the index's folder are believed, and no build is on the timeline."""
-    state = Table(store).view().record_index()
+    state = record_index(Table(store).view())
     check_tidy(store, has_record_index=state is not None)
-    believed = set() if state is None else {info.path for bucket in state.buckets for info in bucket.files}
-    found = {path for path in list_buckets(store) if not path.endswith(".hoodie_partition_metadata")}
+    believed = set() if state is None else {info.path for bucket in state.file_groups for info in bucket.files}
+    found = {path for path in list_index_files(store) if not path.endswith(".hoodie_partition_metadata")}
     assert found == believed
 
 
 def check_build(death: Death, buckets: int, before: int | None) -> None:
     """After a death: the old index or none or the new one, all whole; writers go on; the next build ends well."""
     store = death.store
-    state = Table(store).view().record_index()
-    assert (None if state is None else len(state.buckets)) in (before, buckets, None), death
+    state = record_index(Table(store).view())
+    assert (None if state is None else len(state.file_groups)) in (before, buckets, None), death
     assert rows_of(store) == START
     new = write_and_check(store)
     Table(store).index.build(buckets=buckets)
-    state = Table(store).view().record_index()
+    state = record_index(Table(store).view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     report = Table(store).index.verify()
     assert report.ok, f"{death}: {report}"
     assert report.checked["entries"] == len(new)
@@ -79,8 +80,8 @@ def test_a_drop_that_dies() -> None:
         assert rows_of(death.store) == START
         write_and_check(death.store)
         Table(death.store).index.drop()
-        assert Table(death.store).view().record_index() is None
-        assert list_buckets(death.store) == {}
+        assert record_index(Table(death.store).view()) is None
+        assert list_index_files(death.store) == {}
         Table(death.store).index.build(buckets=2)
         assert Table(death.store).index.verify().ok
         check_no_leftovers(death.store)
@@ -92,8 +93,8 @@ def test_a_drop_takes_back_a_build_that_died() -> None:
     for death in deaths(table_of("global_simple"), lambda table: table.index.build(buckets=2)):
         if Table(death.store).timeline.pending().instants:
             Table(death.store).index.drop()
-            assert list_buckets(death.store) == {}
-            assert Table(death.store).view().record_index() is None
+            assert list_index_files(death.store) == {}
+            assert record_index(Table(death.store).view()) is None
             check_no_leftovers(death.store)
 
 

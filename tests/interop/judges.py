@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 import hoodie
 from hoodie.format.filenames import BaseFileName
+from hoodie.index.record.state import record_index
 from hoodie.timeline.instant import Action, Instant, State
 from tests.support.index_check import Locations, indexed
 from tests.support.sessions import STATIC_CONFS
@@ -233,7 +234,7 @@ def assert_index_is_data(
     nobody may find. Gives the locations.
     """
     view = hoodie.open(path).view()
-    state = view.record_index()
+    state = record_index(view)
     assert state is not None, "the table has no record index"
     places = (rows or jvm.read(path)).select(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"])
     data: Locations = {}

@@ -10,6 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.files.table_properties import update_table_config
+from hoodie.index.record.state import record_index
 from hoodie.services.indexing import build as index_build
 from hoodie.table import Table
 from hoodie.timeline import Action
@@ -48,9 +49,9 @@ def _check(jvm: Jvm, table: Table, path: Path, model: Model, buckets: int) -> No
     expected = _rows(model)
     assert_same_rows(table.to_arrow(SCHEMA.names), expected, key="id")
     assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     report = table.index.verify()
     assert report.ok, str(report)
     assert report.checked["entries"] == len(model)

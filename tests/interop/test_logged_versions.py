@@ -28,6 +28,7 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.table_schema import arrow_to_avro
 from hoodie.format.table import table_keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.index.simple import SimpleIndex
 from hoodie.records.merging.fold import EntryKind
 from hoodie.timeline import Action
 from hoodie.view.table_state import TableState
@@ -101,7 +102,7 @@ class Logged:
         (found,) = table.view().slices()
         self._avro = arrow_to_avro(kind.schema, table_name=NAME)
         store = table.view().store
-        with write_instant(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT) as write:
+        with write_instant(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
             log = LogFileName(found.file_id, write.instant_time, 1, "0-0-0").name
             with LogFileWriter(store, log) as writer:
                 for step in range(max(map(len, logged.values()))):

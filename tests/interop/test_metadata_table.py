@@ -13,7 +13,6 @@ import pytest
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import drop_partitions
 from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.fake_commits import FakeTable
@@ -184,7 +183,7 @@ def test_index_partitions_of_the_jvm_come_and_go(jvm: Jvm, copy_of: CopyOf) -> N
     _agree(jvm, table, path)
 
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files"})
-    drop_partitions(table.store, foreign)
+    table.metadata_table().drop_partitions(foreign)
     ours = table.metadata_table()
     for _ in range(COMMITS_TO_COMPACT):
         table.commit(ours, rows=1)

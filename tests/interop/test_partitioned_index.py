@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import hoodie
+from hoodie.index.record.state import has_partitioned_index
 from tests.interop.judges import Jvm
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
@@ -41,7 +42,7 @@ def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:
         operation="upsert",
         options={"hoodie.datasource.write.hive_style_partitioning": "true"},
     )
-    assert table.view().has_partitioned_index()
+    assert has_partitioned_index(table.view())
     check_index(table.view())
     again = table.upsert(_rows(("e", 3, "sf"), ("f", 3, "sf"), ("z", 3, "new")))
     assert (again.inserted, again.updated) == (1, 2)

@@ -19,6 +19,7 @@ import pytest
 import hoodie
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.table_properties import read_table_config, update_table_config
+from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
@@ -277,9 +278,9 @@ def test_we_continue_a_record_index_of_the_jvm(jvm: Jvm, tmp_path: Path, buckets
 
     run.step("upsert", named)
     assert run.partitions == {"files", "record_index", "column_stats", "partition_stats"}
-    state = hoodie.open(run.path).view().record_index()
+    state = record_index(hoodie.open(run.path).view())
     assert state is not None
-    assert len(state.buckets) == buckets
+    assert len(state.file_groups) == buckets
     if run.rules.moves:
         run.store(STORED)
     run.step("upsert", run.ours)
@@ -380,9 +381,9 @@ def test_keys_that_java_sorts_otherwise(jvm: Jvm, tmp_path: Path) -> None:
     for _ in range(3):
         run.model.upsert(extra)
         run.theirs("upsert", extra, **options)
-    state = hoodie.open(run.path).view().record_index()
+    state = record_index(hoodie.open(run.path).view())
     assert state is not None
-    (bucket,) = state.buckets
+    (bucket,) = state.file_groups
     assert bucket.file_slice.base_file is not None
     read = hoodie.open(run.path, spark=False).read_keys(keys[:3] + keys[-3:])
     assert sorted(read["id"].to_pylist()) == sorted(keys[:3] + keys[-3:])

@@ -15,10 +15,10 @@ import pytest
 
 from hoodie.config import RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE_NEW, RECORD_UPDATE_PARTITION_PATH
 from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 from hoodie.format.table.properties import parse_properties, properties_to_bytes
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import LocalStore
 from tests.interop.judges import Jvm
 
@@ -75,7 +75,7 @@ def indexed(jvm: Jvm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of the JVM with a record index, which stores nothing about it in its options."""
     path = tmp_path_factory.mktemp("indexed") / "trips"
     upsert(jvm, path, *START, options=STORED)
-    assert PARTITION in partitions(path)
+    assert RECORD_INDEX in partitions(path)
     assert not {TYPE, *SWITCHES} & parse_properties((path / ".hoodie/hoodie.properties").read_bytes()).keys()
     return path
 
@@ -103,7 +103,7 @@ def test_what_is_stored_decides_whether_a_plain_writer_keeps_and_uses_the_index(
 ) -> None:
     path = copy_of(indexed, tmp_path / "trips", stored)
     upsert(jvm, path, ("a", 2, "sf"))
-    assert (PARTITION in partitions(path)) == is_kept
+    assert (RECORD_INDEX in partitions(path)) == is_kept
     assert (path / ".hoodie/metadata/record_index").exists() == is_kept
     assert [row[0] for row in snapshot(jvm, path)].count("a") == (1 if is_used else 2)
 
@@ -120,7 +120,7 @@ def test_a_writer_who_asks_for_something_else_is_refused_before_it_writes(
     with pytest.raises(Exception, match=r"Config conflict"):
         upsert(jvm, path, ("a", 2, "sf"), options=asked)
     assert len(jvm.timeline(path)) == 1
-    assert PARTITION in partitions(path)
+    assert RECORD_INDEX in partitions(path)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_log_file_without_a_delta_commit_is_never_believed(jvm: Jvm, tmp_path:
     for key in ("a", "new"):
         value = RecordLocation("city=la", "00000000-0000-0000-0000-000000000000-0", 0)
         delta = FileGroupDelta(
-            partition=PARTITION,
+            partition=RECORD_INDEX,
             file_id=f"record-index-{file_group_index(pa.array([key]), 10)[0]:04}-0",
             keys=pa.array([key]),
             values=location_values([value], pa.array([0]).to_numpy()),
@@ -182,9 +182,9 @@ def test_bulk_insert_makes_duplicates_and_the_index_names_the_newest(jvm: Jvm, t
 def test_the_switch_alone_builds_the_index_of_a_table_that_has_rows(jvm: Jvm, tmp_path: Path, indexed: Path) -> None:
     path = copy_of(indexed, tmp_path / "trips")
     upsert(jvm, path, ("b", 2, "sf"))
-    assert PARTITION not in partitions(path)
+    assert RECORD_INDEX not in partitions(path)
     upsert(jvm, path, ("b", 3, "sf"), options={RECORD_INDEX_ENABLE.key: "true"})
-    assert PARTITION in partitions(path)
+    assert RECORD_INDEX in partitions(path)
     assert locations(jvm, path, ["a", "b", "c"]) == {"a": "city=nyc", "b": "city=sf", "c": "city=sf"}
 
 

@@ -13,8 +13,8 @@ from hoodie.format.filenames import BaseFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
-from hoodie.metadata.initialise import drop_partitions, initialise
-from hoodie.metadata.kinds.files_partition import FileChanges
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, Store
 from hoodie.timeline import (
@@ -70,6 +70,11 @@ class FakeTable:
         return load_timeline(self.store, self.layout)
 
     @property
+    def locked(self) -> LockedTable:
+        """The table as a writer with its lock finds it."""
+        return LockedTable(config=self.config, timeline=self.timeline, clock=self.clock)
+
+    @property
     def action(self) -> Action:
         """What writes are called in this table."""
         is_cow = self.config.table_type is TableType.COPY_ON_WRITE
@@ -89,12 +94,12 @@ class FakeTable:
         """Delete the metadata table, as if the table had never had one."""
         partitions = {*self.config.metadata_partitions, "files"}
         update_table_config(self.store, {keys.METADATA_PARTITIONS: None})
-        drop_partitions(self.store, partitions)
+        MetadataTable(self.store, self.config).drop_partitions(partitions)
 
     def rebuild_metadata_table(self) -> MetadataTable:
         """Drop the metadata table that the JVM made, and build our own."""
         self.drop_metadata_table()
-        initialise(self.store, self.config, self.storage_listing(), clock=self.clock, data_timeline=self.timeline)
+        MetadataTable.create(self.store, self.locked, self.storage_listing)
         update_table_config(self.store, {keys.METADATA_PARTITIONS: "files"})
         return self.metadata_table()
 
@@ -136,8 +141,8 @@ class FakeTable:
     def tell_metadata_table(self, metadata_table: MetadataTable, instant_time: str, stat: WriteStat) -> None:
         """Write the metadata table's delta commit."""
         name = (stat.path or "").rpartition("/")[2]
-        changes = FileChanges(added={stat.partition_path or "": {name: stat.file_size_bytes}})
-        metadata_table.commit(instant_time, changes, data_timeline=self.timeline, clock=self.clock)
+        changes = MetadataChanges(files_added={stat.partition_path or "": {name: stat.file_size_bytes}})
+        metadata_table.commit(instant_time, changes, self.locked)
 
     def complete(self, instant_time: str, stat: WriteStat) -> None:
         """Complete the write."""

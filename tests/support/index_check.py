@@ -10,9 +10,10 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.index.record.file_groups import RecordIndexState, read_file_group
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState, read_bucket
-from hoodie.metadata.record_index.partition import RecordIndexPartition
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 
@@ -23,9 +24,9 @@ Locations = dict[str, tuple[str, str]]
 def indexed(store: Store, state: RecordIndexState) -> Locations:
     """Every entry of the index; each in the bucket of its key, and in no other."""
     found: Locations = {}
-    for bucket in state.buckets:
-        keys, values = RecordIndexPartition().compact(read_bucket(store, bucket), file_name="")
-        assert (file_group_index(keys, len(state.buckets)) == bucket.number).all()
+    for bucket in state.file_groups:
+        keys, values = RecordIndexKind().compact(read_file_group(store, bucket), file_name="")
+        assert (file_group_index(keys, len(state.file_groups)) == bucket.number).all()
         column = LocationColumn.parse(values, schema_json=metadata_schema(), path=bucket.file_slice.file_id)
         for key, code in zip(keys.to_pylist(), column.codes.tolist(), strict=True):
             assert key not in found
@@ -47,8 +48,8 @@ def stored(view: TableView, partition_path: str | None = None) -> Locations:
 
 def check_index(view: TableView) -> None:
     """The index holds every key of the data where it lies, and no other; no log file of a dead writer is left."""
-    partitioned = view.partitioned_index()
-    state = view.record_index()
+    partitioned = partitioned_index(view)
+    state = record_index(view)
     assert (state is None) != (partitioned is None), "the table has no record index"
     if state is not None:
         assert _differences(indexed(view.store, state), stored(view)) == {}

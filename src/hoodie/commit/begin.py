@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.leftovers import Leftovers
-from hoodie.commit.metadata_ready import ready_metadata_table
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
@@ -58,4 +58,4 @@ def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     rolled_back = tuple(roll_back_dead_writes(view))
     view = TableView.load(state) if rolled_back else view
     leftovers.remove(state.store, view.timeline)
-    return ready_metadata_table(view), rolled_back
+    return ensure_metadata_partitions(view), rolled_back

@@ -1,4 +1,4 @@
-"""What a commit says, to the timeline and to the metadata table."""
+"""The content of a commit: its completed file, and what it changes in the metadata table."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
-from hoodie.metadata.kinds.files_partition import FileChanges
-from hoodie.metadata.services.context import EngineFor
+from hoodie.format.instants.write_stat import by_partition
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.table import MetadataTable
 from hoodie.view.table_view import TableView
 
@@ -21,11 +23,8 @@ def commit_metadata(
     compacted: bool = False,
 ) -> CommitMetadata:
     """The content of a completed write; `replaced` are file ids that it takes out, by partition path."""
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        partition_to_write_stats={path: tuple(found) for path, found in by_partition.items()},
+        partition_to_write_stats=by_partition(stats),
         compacted=compacted,
         operation_type=operation.value,
         extra_metadata=dict(extra_metadata),
@@ -39,26 +38,29 @@ def commit_to_metadata_table(
     now: TableView,
     instant_time: str,
     metadata: CommitMetadata,
-    index_stats: Sequence[WriteStat],
+    written_logs: Sequence[WriteStat],
     engine_for: EngineFor,
 ) -> None:
-    """Files and locations of this commit, under the same instant, before the commit itself completes."""
-    changes = FileChanges(added=_sizes(metadata))
+    """Write the delta commit of a write, before the write itself completes. Call it under the table's lock.
+
+    `now` was loaded under that lock. `written_logs` are the log files of metadata partitions that tasks have written.
+
+    Raises: as `MetadataTable.commit`.
+    """
+    changes = MetadataChanges(files_added=_sizes(metadata), written_logs=tuple(written_logs))
     with now.state.lock:
-        open_metadata_table(now).commit(
-            instant_time,
-            changes,
-            written=index_stats,
-            data_timeline=now.timeline,
-            clock=now.clock,
-            engine_for=engine_for,
-        )
+        open_metadata_table(now).commit(instant_time, changes, locked_table(now, engine_for))
+
+
+def locked_table(now: TableView, engine_for: EngineFor = local_engine) -> LockedTable:
+    """What changes of the metadata table need of a view that was loaded under the table's lock."""
+    return LockedTable(config=now.config, timeline=now.timeline, clock=now.clock, engine_for=engine_for)
 
 
 def open_metadata_table(now: TableView) -> MetadataTable:
-    """The metadata table's object, one for all views of the table.
+    """Return the object of the metadata table, one for all views of the table.
 
-    Raises: CommitConflictError if there is none any more.
+    Raises: CommitConflictError if another process removed the metadata table.
     """
     table = now.state.metadata_table or MetadataTable.open(now.store, now.config)
     if table is None:

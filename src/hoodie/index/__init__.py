@@ -1,34 +1,33 @@
-"""Indexes: which file group holds a record key."""
+"""Indexes: which file group holds a record key.
 
-from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
-from hoodie.index.selection import (
-    GLOBAL_INDEXES,
-    INDEX_NAMES,
-    RECORD_INDEXES,
-    index_name,
-    index_of,
-    index_of_view,
-    moves_option,
-    moves_records,
-    partition_tells,
-    stored_index,
-    table_index,
-)
+Each index is one module or package with its kind; the registry lists the kinds.
+"""
+
+from hoodie.index.api import Index, LookUpCost, Route, Tagged, Tagger, TagRequest
+from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.kind import IndexKind
+from hoodie.index.record.index import RECORD
+from hoodie.index.record.partitioned import PARTITIONED_RECORD
+from hoodie.index.registry import INDEXES, index_kind
+from hoodie.index.selection import index_of, index_of_view, partition_tells, stored_index, table_index
+from hoodie.index.simple import SIMPLE
 
 __all__ = [
-    "GLOBAL_INDEXES",
-    "INDEX_NAMES",
-    "RECORD_INDEXES",
+    "GLOBAL_SIMPLE",
+    "INDEXES",
+    "PARTITIONED_RECORD",
+    "RECORD",
+    "SIMPLE",
     "Index",
+    "IndexKind",
     "LookUpCost",
     "Route",
     "TagRequest",
     "Tagged",
-    "index_name",
+    "Tagger",
+    "index_kind",
     "index_of",
     "index_of_view",
-    "moves_option",
-    "moves_records",
     "partition_tells",
     "stored_index",
     "table_index",

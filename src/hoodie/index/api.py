@@ -1,8 +1,8 @@
-"""What an index does for a write: say, for every staged row, which file group holds its key."""
+"""What an index does for a write: it tells for every staged row which file group holds its key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -14,9 +14,9 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.index.begun import BegunTable
+from hoodie.index.placement import Placement
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import StoreSpec
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
@@ -34,11 +34,8 @@ class Route(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """Everything an index needs to tag one write's rows. `keys`, in `key_groups`, are there if the index asked."""
+    """The staged rows of one write. `keys`, in `key_groups`, are there if the index asked for them."""
 
-    view: TableView
-    record_index: RecordIndexState | None
-    partitioned_index: Mapping[str, RecordIndexState] | None = None
     schema: pa.Schema
     merger: RecordMerger
     runs: tuple[StagedRun, ...]
@@ -47,11 +44,6 @@ class TagRequest:
     stage_folder: str
     engine_for: Callable[[int], Engine]
     """The engine for work on so many bytes."""
-
-    @property
-    def store(self) -> StoreSpec:
-        """The table's folder."""
-        return self.view.store.spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +83,23 @@ class LookUpCost:
         return f"{looked_up}: {used} buckets of the record index, {self.bytes_read / 1e6:,.1f} MB"
 
 
+class Tagger(Protocol):
+    """The index that serves one write, with what it knew of the table when the write began."""
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """Find the file groups that hold keys of the staged rows.
+
+        Raises: CommitConflictError if the index was exchanged between the staging of the rows and the begin.
+        """
+        ...
+
+    def placement(self, default: Placement) -> Placement:
+        """What chooses the file groups of inserts: `default`, unless the index dictates them."""
+        ...
+
+
 class Index(Protocol):
-    """An index of one table."""
+    """An index as one write uses it."""
 
     @property
     def name(self) -> str:
@@ -118,8 +125,8 @@ class Index(Protocol):
         """What the index wants staged of the keys, if it looks at those instead of rows."""
         ...
 
-    def tag(self, request: TagRequest) -> Tagged:
-        """Find the file groups that hold keys of the staged rows."""
+    def begin(self, table: BegunTable) -> Tagger:
+        """Begin to serve a write of the table, as the write found it."""
         ...
 
 

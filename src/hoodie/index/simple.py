@@ -6,8 +6,9 @@ moves there or stays, as `hoodie.simple.index.update.partition.path` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, writ
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
+from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
@@ -68,15 +72,31 @@ class SimpleIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: it reads keys from the staged rows."""
 
+    def begin(self, table: BegunTable) -> SimpleTagger:
+        """See `Index.begin`; nothing is read yet."""
+        return SimpleTagger(self, table.view)
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleTagger:
+    """The simple index as it serves one write."""
+
+    index: SimpleIndex
+    view: TableView
+
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Index.tag`. One task for a few base files of one partition."""
-        touched = None if self.is_global else {run.partition_path for run in request.runs}
-        slices = tuple(request.view.slices(touched))
+        """See `Tagger.tag`. One task for a few base files of one partition."""
+        touched = None if self.index.is_global else {run.partition_path for run in request.runs}
+        slices = tuple(self.view.slices(touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
         engine = request.engine_for(sum(found.size_bytes for found in slices))
         tasks = list(self._tasks(engine, request, slices))
         return Tagged(hits=tuple(hit for hits in engine.run(probe, tasks) for hit in hits), slices=slices)
+
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
 
     def _tasks(self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice]) -> Iterator[_ProbeTask]:
         runs_of: dict[str, list[StagedRun]] = {}
@@ -87,14 +107,14 @@ class SimpleIndex:
         number = 0
         by_partition: dict[str, list[FileSlice]] = {}
         for found in slices:
-            if self.is_global or found.partition_path in runs_of:
+            if self.index.is_global or found.partition_path in runs_of:
                 by_partition.setdefault(found.partition_path, []).append(found)
-        read = slice_read(request.view.config, with_meta_fields(request.schema), request.merger)
+        read = slice_read(self.view.config, with_meta_fields(request.schema), request.merger)
         for partition_path, own in by_partition.items():
-            runs = request.runs if self.is_global else tuple(runs_of[partition_path])
+            runs = request.runs if self.index.is_global else tuple(runs_of[partition_path])
             for files in chunks(own, limit):
                 output = f"{request.stage_folder}/hits-{number}"
-                yield _ProbeTask(request.store, read, self, partition_path, files, runs, output)
+                yield _ProbeTask(self.view.store.spec, read, self.index, partition_path, files, runs, output)
                 number += 1
 
 
@@ -202,3 +222,11 @@ class _Incoming:
             return False  # Beyond ASCII the JVM's order of keys is not byte order.
         bounds = pc.min_max(self.unique_keys)
         return bool(bounds["max"].as_py().encode() < low or bounds["min"].as_py().encode() > high)
+
+
+def _make(_view: TableView, _properties: Mapping[str, str]) -> SimpleIndex:
+    return SimpleIndex()
+
+
+# The type is not stored: a JVM writer may then choose another index that keeps keys unique in each partition.
+SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=_make, stores_type=False)

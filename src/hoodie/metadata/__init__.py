@@ -1,1 +1,4 @@
-"""The metadata table: derived data about the data table that can always be rebuilt."""
+"""The metadata table: data derived from the data table, which can always be rebuilt.
+
+`table.MetadataTable` is the only way to change it. Each kind of partition is one module: `kinds/`, `record_index/`.
+"""

@@ -1,7 +1,7 @@
-"""Log files of archived instants: the archive tells when they completed, and so to which file slice they belong.
+"""Completion times of archived instants, which decide to which file slice their log files belong.
 
-docs/format/table.md §5.1. The JVM archives instants whose log files are still there; our own archiving does not, so
-that tables of ours cost nothing here.
+docs/format/table.md §5.1. The JVM archives instants whose log files are still there. Our archiving does not, so tables
+that only this library wrote cost nothing here.
 """
 
 from __future__ import annotations
@@ -10,26 +10,28 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.metadata.places import METADATA_HISTORY, RECORD_INDEX_PREFIX
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.places import METADATA_HISTORY
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import Timeline, TimelineArchive
 
 _known: dict[StoreSpec, Mapping[str, str]] = {}
-"""What the last call for each table found out: archived instants do not change. Bounded by the log files of a table."""
+"""Completion times that earlier calls read, by table. Archived instants do not change. Bounded by the log files."""
 
 
-def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str]) -> Timeline:
-    """The metadata table's timeline, with completion times of the archived instants that `names` leave in doubt.
+def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str], kind: PartitionKind) -> Timeline:
+    """Add completion times of archived instants to the metadata table's timeline, as far as they are needed.
 
-    `names` are the files of one partition. In doubt is a log file older than a base file of its file group: its
-    instant may have completed before or after that was begun. So is every one of the record index, whose log files are
-    written before their instants are: the JVM that rolls back a dead write of ours leaves them, and archives what is
-    around them. Reads the archive only if there is such a log file, and this process has not met it before.
+    `names` are the files of the partition `kind`. The completion time is needed of a log file that is older than the
+    active timeline and than a base file of its file group: its instant may have completed before or after the base file
+    was begun. It is needed of every such log file if the kind's log files are written before their delta commit: a
+    JVM writer that rolls back a dead write of ours leaves them, and archives the instants around them. The archive is
+    read only if there is such a log file whose instant this process has not looked up before.
 
     Raises:
         CorruptFileError: the archive does not parse.
     """
-    in_doubt = _in_doubt(timeline, names)
+    in_doubt = _in_doubt(timeline, names, kind)
     if not in_doubt:
         return timeline
     known = dict(_known.get(store.spec, {}))
@@ -42,7 +44,8 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str])
     return replace(timeline, archived={**timeline.archived, **completed}, never_completed=never)
 
 
-def _in_doubt(timeline: Timeline, names: Collection[str]) -> set[str]:
+def _in_doubt(timeline: Timeline, names: Collection[str], kind: PartitionKind) -> set[str]:
+    """Instants of the log files whose completion time is needed."""
     start = timeline.start or ""
     newest: dict[str, str] = {}
     logs: list[LogFileName] = []
@@ -56,7 +59,5 @@ def _in_doubt(timeline: Timeline, names: Collection[str]) -> set[str]:
         if base is not None:
             newest[base.file_id] = max(newest.get(base.file_id, ""), base.instant_time)
     return {
-        log.instant_time
-        for log in logs
-        if log.file_id.startswith(RECORD_INDEX_PREFIX) or log.instant_time < newest.get(log.file_id, "")
+        log.instant_time for log in logs if kind.logs_before_commit or log.instant_time < newest.get(log.file_id, "")
     }

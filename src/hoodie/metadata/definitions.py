@@ -1,47 +1,40 @@
-"""Index definitions: what `.hoodie/.index_defs/index.json` says of the metadata table's indexes.
+"""Index definitions: the description of the metadata table's indexes in `.hoodie/.index_defs/index.json`.
 
-docs/format/metadata.md §3.11. A reader believes an index when `hoodie.table.metadata.partitions` names it; the
-definition tells of which kind it is.
+docs/format/metadata.md §3.11. An index is used if `hoodie.table.metadata.partitions` names it. Its definition adds
+what kind of index it is and which columns it has.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.metadata.places import INDEX_DEFINITIONS
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import Store
 
 _DEFINITIONS = "indexDefinitions"
 
 
-def is_partitioned_record_index(store: Store) -> bool:
-    """Whether the record index has buckets for each data partition of its own.
+def read_definition(store: Store, partition: str) -> Mapping[str, Any] | None:
+    """Read the definition of a metadata partition; None if it has none.
 
     Raises: CorruptFileError if the definitions do not parse.
     """
-    definition = _definitions(_read(store), store).get(PARTITION) or {}
-    options = definition.get("indexOptions") if isinstance(definition, dict) else None
-    return isinstance(options, dict) and str(options.get("isPartitioned")).lower() == "true"
+    definition = _definitions(_read(store), store).get(partition)
+    return definition if isinstance(definition, dict) else None
 
 
-def define_record_index(store: Store, *, is_partitioned: bool = False) -> None:
-    """Add or replace the definition of the record index."""
+def write_definition(store: Store, partition: str, definition: Mapping[str, Any]) -> None:
+    """Add or replace the definition of a metadata partition.
+
+    Raises: CorruptFileError if the definitions do not parse.
+    """
     content = _read(store)
     definitions = _definitions(content, store)
-    wanted = {
-        "indexName": PARTITION,
-        "indexType": PARTITION,
-        "indexFunction": "",
-        "sourceFields": [],
-        "indexOptions": {"isPartitioned": str(is_partitioned).lower()},
-        "version": "V1",
-    }
-    if definitions.get(PARTITION) != wanted:
-        _write(store, {**content, _DEFINITIONS: {**definitions, PARTITION: wanted}})
+    if definitions.get(partition) != definition:
+        _write(store, {**content, _DEFINITIONS: {**definitions, partition: definition}})
 
 
 def drop_definitions(store: Store, names: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Delta commits of the metadata table: what one instant of the data table changed.
+"""Delta commits of the metadata table: the rows that one instant of the data table adds.
 
 docs/format/metadata.md §3.5, §3.6.
 """
@@ -30,7 +30,7 @@ class FileGroupDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say: such a file group gets no log file."""
+        """Whether it has neither rows nor deletes: such a file group gets no log file."""
         return not len(self.keys) and not len(self.deleted_keys)
 
 
@@ -44,9 +44,9 @@ def write_delta_commit(
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
-    """Write requested, inflight, one log file for each file group with something to say, and completed.
+    """Write requested, inflight, one log file for each file group that has rows or deletes, and completed.
 
-    `written` tells of log files of this instant that `write_log` wrote before.
+    `written` are the statistics of log files of this instant that `write_log` wrote before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -69,8 +69,8 @@ def write_log(
 ) -> WriteStat:
     """Write the log file of one file group, before or within its delta commit.
 
-    Nobody believes the file until a delta commit of that instant completes. `version` orders several log files of one
-    file group. `overwrite`: a task that is tried again writes the same bytes again.
+    Readers do not see the file until a delta commit of that instant completes. `version` orders several log files of
+    one file group. `overwrite`: a task that is tried again writes the same bytes again.
     """
     name = log_name(delta.file_id, requested_time, version)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)

@@ -1,4 +1,4 @@
-"""The metadata table as a folder: its timeline, its files, and the steps that every kind of its instants is made of."""
+"""The folder of the metadata table: its timeline, its files, and the steps of an instant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.metadata_table.metadata_record import commit_schema
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
 from hoodie.metadata.places import (
@@ -82,7 +83,7 @@ class MetadataFolder:
         delete_instant_files(self.store, self.layout, requested_time, action, *states, folder=METADATA_HOODIE_FOLDER)
 
     def partitions(self) -> list[str]:
-        """Names of the partitions that have a folder, whether or not they may be believed."""
+        """Names of the partitions that have a folder, whether or not readers use them."""
         names = (path.rpartition("/")[2] for path in self.store.folders(METADATA_FOLDER))
         return [name for name in names if name != _HOODIE_NAME]
 
@@ -94,7 +95,7 @@ class MetadataFolder:
                     yield partition, info
 
     def undo(self, requested_time: str, action: Action, *, keep: Collection[str] = ()) -> None:
-        """Take back what an earlier attempt at the instant left: readers stop believing it before files go.
+        """Delete what an earlier attempt at the instant left: first the completed file, so that readers stop to see it.
 
         `keep` are paths, partition and name, of files of this attempt.
         """
@@ -111,7 +112,7 @@ def base_name(file_id: str, requested_time: str) -> str:
 
 
 def log_name(file_id: str, requested_time: str, version: int = 1) -> str:
-    """Name of the log file that a delta commit adds to a file group; of several `version` tells the order."""
+    """Name of the log file that a delta commit adds to a file group; `version` orders several of them."""
     return LogFileName(file_id, requested_time, version, WRITE_TOKEN).name
 
 
@@ -119,11 +120,8 @@ def commit_metadata(
     operation: WriteOperation, stats: Iterable[WriteStat], *, compacted: bool = False
 ) -> CommitMetadata:
     """Content of a completed instant of the metadata table."""
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        partition_to_write_stats={partition: tuple(found) for partition, found in by_partition.items()},
+        partition_to_write_stats=by_partition(stats),
         compacted=compacted,
         extra_metadata={SCHEMA_KEY: commit_schema()},
         operation_type=operation.value,

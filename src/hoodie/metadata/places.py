@@ -14,9 +14,6 @@ INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 METADATA_TIMELINE_PATH: Final = "timeline"
 METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/history"
 
-RECORD_INDEX_PREFIX: Final = "record-index-"
-"""What file ids of the record index begin with."""
-
 
 def partition_folder(partition: str) -> str:
     """Folder of a partition of the metadata table, relative to the data table's base path."""
@@ -29,5 +26,5 @@ def metadata_layout(config: TableConfig) -> Layout:
 
 
 def file_id_of(prefix: str, index: int) -> str:
-    """File id of a file group of a metadata partition: its index is its place in the sorted list."""
+    """Return the file id of a file group of a metadata partition; `index` is its place in the sorted list."""
     return f"{prefix}{index:04d}-0"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.instants.service_metadata import (
-    InstantInfo,
-    RollbackMetadata,
-    RollbackPartitionMetadata,
-    RollbackPlan,
-    RollbackRequest,
-)
+from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
 
 
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, clock: InstantClock) -> None:
-    """Take back the delta commit `target_time` with the rollback instant `rollback_time`.
+    """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
 
-    Of a target that never got as far as the timeline just the files go: log files of the record index are written
-    first. May be called again after an interruption, with the same or (the JVM does so) a later rollback instant.
+    A target that is not on the timeline may have log files that tasks wrote before its delta commit: these are deleted,
+    without a rollback instant. May be called again after an interruption, with the same or (the JVM does so) a later
+    rollback instant.
 
     Raises:
         UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
@@ -36,7 +32,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
     if target is not None:
         _check_not_compacted(timeline, target)
     plan = _begin(folder, target_time, rollback_time, begun)
-    # From here on readers no longer believe the target.
+    # From here on readers do not see the target.
     folder.forget(target_time, Action.DELTA_COMMIT, State.COMPLETED)
     for _, info in list(folder.files_of(target_time)):
         folder.store.delete(info.path)
@@ -44,7 +40,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
     folder.complete(
         rollback_time,
         Action.ROLLBACK,
-        _metadata(plan, target_time, rollback_time).to_bytes(),
+        rollback_metadata(plan, _target(target_time), rollback_time=rollback_time).to_bytes(),
         completion_time=time_after(clock, folder.timeline()),
     )
 
@@ -61,7 +57,7 @@ def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
 
 
 def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
-    """Only an instant older than the last compaction can be archived, so the archive is seldom asked."""
+    """Only an instant older than the last compaction can be archived, so the archive is seldom read."""
     compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
     last = compactions.latest()
     if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
@@ -84,7 +80,7 @@ def _check_not_compacted(timeline: Timeline, target: Instant) -> None:
 
 
 def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: Instant | None) -> RollbackPlan:
-    """Create what is missing of the requested and inflight files; of an interrupted rollback the plan counts."""
+    """Create the requested and inflight files if they are missing; an interrupted rollback keeps its plan."""
     if begun is not None:
         content = read_instant(folder.store, folder.layout, begun, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
         plan = RollbackPlan.parse(content) if content else _plan(folder, target_time)
@@ -97,34 +93,9 @@ def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: 
 
 
 def _plan(folder: MetadataFolder, target_time: str) -> RollbackPlan:
-    requests = tuple(
-        RollbackRequest(
-            partition_path=partition,
-            file_id="",
-            latest_base_instant="",
-            files_to_be_deleted=(folder.store.uri(info.path),),
-            log_blocks_to_be_deleted={},
-        )
-        for partition, info in folder.files_of(target_time)
-    )
-    return RollbackPlan(
-        instant_to_rollback=InstantInfo(commit_time=target_time, action=Action.DELTA_COMMIT.value),
-        rollback_requests=requests,
-    )
+    files = ((partition, (folder.store.uri(info.path),)) for partition, info in folder.files_of(target_time))
+    return rollback_plan(_target(target_time), files)
 
 
-def _metadata(plan: RollbackPlan, target_time: str, rollback_time: str) -> RollbackMetadata:
-    deleted: dict[str, tuple[str, ...]] = {}
-    for request in plan.rollback_requests:
-        deleted[request.partition_path] = deleted.get(request.partition_path, ()) + request.files_to_be_deleted
-    return RollbackMetadata(
-        start_rollback_time=rollback_time,
-        time_taken_in_millis=0,
-        total_files_deleted=sum(map(len, deleted.values())),
-        commits_rollback=(target_time,),
-        partition_metadata={
-            partition: RollbackPartitionMetadata(partition_path=partition, success_delete_files=names)
-            for partition, names in deleted.items()
-        },
-        instants_rollback=(InstantInfo(commit_time=target_time, action=Action.DELTA_COMMIT.value),),
-    )
+def _target(target_time: str) -> InstantInfo:
+    return InstantInfo(commit_time=target_time, action=Action.DELTA_COMMIT.value)

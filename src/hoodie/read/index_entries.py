@@ -9,9 +9,12 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
-from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.partition import LookUp, RecordIndexPartition, find
-from hoodie.metadata.slice_reader import RowBlock, SliceReader
+from hoodie.index.record.find import LookUp, find
+from hoodie.index.record.history import IndexHistory
+from hoodie.index.record.state import index_history
+from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slice_reader import SliceReader
 from hoodie.read.changes import completed_between
 from hoodie.read.plan import When
 from hoodie.timeline import Instant, instant_time_of_ms, to_instant_time
@@ -50,9 +53,9 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     reader = SliceReader(view.store)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for bucket in state.buckets:
+        for bucket in state.file_groups:
             content = reader.read_once(bucket.file_slice)
-            keys, _ = RecordIndexPartition().compact(content, file_name="")
+            keys, _ = RecordIndexKind().compact(content, file_name="")
             for start in range(0, len(keys), _BATCH_ROWS):
                 some = keys.slice(start, _BATCH_ROWS)
                 located = _columns(find(content, some, look_up=LookUp.SEEK), view)
@@ -114,8 +117,8 @@ def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
     return [pa.array(column, pa.string()).take(places) for column in texts]
 
 
-def _index_of(view: TableView) -> IndexView:
-    index = view.index_view()
+def _index_of(view: TableView) -> IndexHistory:
+    index = index_history(view)
     if index is None:
         raise UnsupportedError(f'{view.store.uri("")} has no record index; build it with t.index.build("record")')
     return index

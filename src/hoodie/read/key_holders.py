@@ -11,9 +11,10 @@ from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import GLOBAL_INDEXES, index_of_view
+from hoodie.index import RECORD, IndexKind, index_of_view
 from hoodie.index.record import FoundLocations, look_up
-from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.condition import Condition
 from hoodie.records.keys.key_columns import KeyColumns
@@ -52,26 +53,28 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
     Also None if the index no longer has its state as of that requested time; reads then look into the data files. If
     inserts wrote several rows with one key, the index has the location of the newest.
     """
-    if _index_name(view) != "record":
+    if _index_of(view) is not RECORD:
         return None
     try:
-        return view.record_index(as_of=as_of)
+        return record_index(view, as_of=as_of)
     except UnsupportedError:
         return None
 
 
 def is_unique_by_partition(view: TableView) -> bool:
     """Whether record keys are unique in a partition only: two partitions can hold different records of one key."""
-    name = _index_name(view)
-    return name not in GLOBAL_INDEXES and not name.startswith("global")
+    kind = _index_of(view)
+    if kind is None:
+        return not view.config.raw[INDEX_TYPE_KEY].strip().lower().startswith("global")
+    return not kind.is_global
 
 
-def _index_name(view: TableView) -> str:
-    """Our name of the table's index; the stored one if this release does not know it, and reads do not use it."""
+def _index_of(view: TableView) -> IndexKind | None:
+    """The table's index; None if this release does not have it: reads do without it."""
     try:
         return index_of_view(view)
     except (InvalidConfigError, UnsupportedError):
-        return view.config.raw[INDEX_TYPE_KEY].strip().lower()
+        return None
 
 
 def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from hoodie.engine import LocalEngine
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations, look_up
-from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
 from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hoodie.config import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
@@ -20,12 +19,6 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.definitions import is_partitioned_record_index
-from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index import partition as record_index
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.index_view import IndexView
-from hoodie.metadata.record_index.partitioned import partitioned_state
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, read_instant
@@ -162,45 +155,11 @@ class TableView:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)
                 if self.state.metadata_table is not None:
-                    return self.state.metadata_table.listing(self._whole_timeline(), partitions)
-        listing = list_from_storage(self.store, self.config, self._whole_timeline())
+                    return self.state.metadata_table.listing(self.whole_timeline(), partitions)
+        listing = list_from_storage(self.store, self.config, self.whole_timeline())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 
-    def record_index(self, *, as_of: str | None = None) -> RecordIndexState | None:
-        """The buckets of the record index, now or as of a requested time (inclusive); None if the table has none.
-
-        Raises: UnsupportedError if the index no longer tells its state of that time.
-        """
-        found = self.index_view()
-        return None if found is None else found.state(as_of=as_of)
-
-    def partitioned_index(self) -> Mapping[str, RecordIndexState] | None:
-        """The buckets of each data partition, where the record index is a partitioned one; else None."""
-        if not self.has_partitioned_index():
-            return None
-        return partitioned_state(MetadataFolder(self.store, self.config), self._whole_timeline())
-
-    def has_partitioned_index(self) -> bool:
-        """Whether the table has a record index with buckets of their own for each data partition."""
-        version = self.config.version
-        if record_index.PARTITION not in self.config.metadata_partitions or not version.has_known_metadata_table:
-            return False
-        stored = self.config.raw.get(INDEX_TYPE_KEY, "").upper()
-        if stored in ("RECORD_INDEX", "RECORD_LEVEL_INDEX"):
-            return stored == "RECORD_LEVEL_INDEX"
-        return is_partitioned_record_index(self.store)
-
-    def index_view(self) -> IndexView | None:
-        """What of the global record index this view believes; None if the table has none."""
-        version = self.config.version
-        if record_index.PARTITION not in self.config.metadata_partitions or not version.has_known_metadata_table:
-            return None
-        if self.has_partitioned_index():
-            return None
-        later = frozenset(instant.requested_time for instant in self.completed_later)
-        return IndexView(MetadataFolder(self.store, self.config), self._whole_timeline(), later)
-
-    def _whole_timeline(self) -> Timeline:
+    def whole_timeline(self) -> Timeline:
         """All instants, those completed later too: they determine which files exist."""
         if not self.completed_later:
             return self.timeline
@@ -227,7 +186,7 @@ class TableView:
         Raises: as `rules.table_merger`, on merge-on-read tables; as `schema`.
         """
         read = slice_read(self.config, with_meta_fields(self.schema().arrow))
-        return replace(read, timeline=self._whole_timeline()) if self.config.version.validates_log_blocks else read
+        return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
         """File ids that completed replace commits replaced, by partition path."""

@@ -13,7 +13,6 @@ from hoodie import config as options
 from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
-from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
@@ -22,7 +21,7 @@ from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
-from hoodie.index import RECORD_INDEXES, index_name, stored_index, table_index
+from hoodie.index import INDEXES, index_kind, table_index
 from hoodie.records.merging.merge import MergeFunction, RecordMerger
 from hoodie.records.merging.mergers import register_merger
 from hoodie.storage import Store
@@ -41,10 +40,8 @@ _TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", 
 _SET_BY_ARGUMENTS = frozenset(
     {
         options.INDEX_TYPE_KEY,
-        options.RECORD_INDEX_ENABLE.key,
-        options.RECORD_INDEX_ENABLE_NEW.key,
-        options.PARTITIONED_RECORD_INDEX_ENABLE.key,
         options.PYTHON_MERGER_KEY,
+        *(switch.key for kind in INDEXES for switch in kind.switches),
     }
 )
 _CREATION_KEYS = frozenset(
@@ -98,9 +95,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
         )
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
-    index = stored_index(index_name(wanted.index), properties, moves_by_default=mode is not MergeMode.CUSTOM)
+    kind = index_kind(wanted.index)
+    index = kind.stored_properties(properties, moves_by_default=mode is not MergeMode.CUSTOM)
     merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
-    check_moves_merge(index_name(wanted.index), {**properties, **index}, merger)
+    check_moves_merge(kind, {**properties, **index}, merger)
     _check_properties(properties)
     name = wanted.name or default_name
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
@@ -139,7 +137,7 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     """
     partition_by, partition_types = _split_types(_names(wanted.partition_by))
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
-    asked["index"] = (index_name(wanted.index), table_index(config))
+    asked["index"] = (index_kind(wanted.index).name, table_index(config).name)
     if wanted.record_key is not None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:
@@ -175,7 +173,7 @@ def _type(wanted: CreateOptions) -> TableType:
 
 def _check_supported(wanted: CreateOptions) -> None:
     is_merged_late = _type(wanted) is TableType.MERGE_ON_READ and callable(wanted.merge_mode)
-    if is_merged_late and index_name(wanted.index) in RECORD_INDEXES:
+    if is_merged_late and index_kind(wanted.index).metadata_partition is not None:
         raise UnsupportedError(
             f"index={wanted.index!r} with a Python merger on a merge-on-read table: which records it deletes shows "
             "when logs are merged, long after the index was told; use index='simple' or 'global_simple'"
@@ -186,7 +184,7 @@ def _check_supported(wanted: CreateOptions) -> None:
         )
     if not wanted.record_key:
         raise UnsupportedError("record_key=None (automatic keys) comes with a later release; name the key columns")
-    index_name(wanted.index)
+    index_kind(wanted.index)
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -250,7 +248,6 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
     options.check_sizes(properties)
-    record_index_hash(options.RECORD_INDEX_HASH.get(properties))
 
 
 def _default_name(store: Store) -> str:

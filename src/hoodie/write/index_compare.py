@@ -17,26 +17,26 @@ import pyarrow as pa
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
-from hoodie.index import Index, TagRequest, index_name
-from hoodie.index.record import RecordIndex
+from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, TagRequest, index_kind
+from hoodie.index.begun import BegunTable
+from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
-from hoodie.metadata.record_index.buckets import RecordIndexState
 from hoodie.records.change import RECORD_KEY
-from hoodie.services.indexing.verify import consistent_state
+from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.report import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.write.prepare import Preparation
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage
 
-COMPARABLE = ("record", "simple", "global_simple")
+COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE))
 
 Rows = npt.NDArray[np.int64]
 
 
 def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
     """The indexes' names. Raises: InvalidConfigError unless they are two that can be compared."""
-    found = tuple(index_name(name) for name in names)
+    found = tuple(index_kind(name).name for name in names)
     if len(set(found)) != 2 or not set(found) <= set(COMPARABLE):
         raise InvalidConfigError(f"compare {' and '.join(map(repr, names))}: expected two of {', '.join(COMPARABLE)}")
     return found
@@ -59,7 +59,7 @@ def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Repor
         setup = replace(setup, view=state.view)
         staged = _stage(setup, data, preparation, folder)
         by_index = [
-            _located(setup, staged, state.index, _index(name), f"{folder}/{place}")
+            _located(setup, staged, _tagger(name, state), f"{folder}/{place}")
             for place, name in enumerate((first, second))
         ]
         report = _compared(state.view.store, staged, by_index, (first, second))
@@ -72,9 +72,11 @@ def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: s
     return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
 
 
-def _index(name: str) -> Index:
+def _tagger(name: str, state: IndexedState) -> Tagger:
     """An index that only looks up: no record moves."""
-    return RecordIndex() if name == "record" else SimpleIndex(is_global=True, update_partition_path=False)
+    if name == RECORD.name:
+        return RecordTagger(RecordIndex(), state.view, state.index)
+    return SimpleIndex(is_global=True, update_partition_path=False).begin(BegunTable(state.view))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,9 @@ class _Located:
     names: tuple[tuple[str, str], ...]
 
 
-def _located(setup: WriteSetup, staged: Staged, state: RecordIndexState, index: Index, folder: str) -> _Located:
-    tagged = index.tag(
+def _located(setup: WriteSetup, staged: Staged, tagger: Tagger, folder: str) -> _Located:
+    tagged = tagger.tag(
         TagRequest(
-            view=setup.view,
-            record_index=state,
             schema=setup.schema.arrow,
             merger=setup.merger,
             runs=staged.runs,

@@ -14,6 +14,7 @@ from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
+from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_size import record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
@@ -72,8 +73,9 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 staged.runs,
                 tagged.hits,
                 [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
-                sizing=setup.sizing,
-                record_bytes=record_bytes(write.view, staged.runs, setup.options),
+                placement=write.index.placement(
+                    SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+                ),
                 known_only=operation is WriteOperation.DELETE or setup.changed is not None,
                 storage=setup.storage(is_indexed=is_indexed),
             )
@@ -114,9 +116,6 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
 def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) -> Tagged:
     """Ask the index."""
     request = TagRequest(
-        view=write.view,
-        record_index=write.index.state,
-        partitioned_index=write.index.partitioned_state,
         schema=setup.schema.arrow,
         merger=setup.merger,
         runs=staged.runs,
@@ -125,7 +124,7 @@ def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) ->
         stage_folder=folder,
         engine_for=setup.engine_for,
     )
-    return setup.index.tag(request)
+    return write.index.tag(request)
 
 
 def _untagged(write: WriteInstant, staged: Staged) -> Tagged:

@@ -1,4 +1,4 @@
-"""Where changes go: updates to their file group, inserts to small file groups until these are full, the rest to new.
+"""Where changes go: updates to their file group, inserts to the file groups that a placement chooses.
 
 A pure function of the staged runs, the index's hits and the file slices: the workload profile of docs/format/table.md
 §9.1. On copy-on-write tables a file group that changes gets a new base file; on merge-on-read tables what changes is
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
+from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
-from hoodie.records.keys.key_hash import HASH_END
-from hoodie.write.context import FileSizing
+from hoodie.index.placement import HashRange, InsertShare, Placement
 
 
 class Storage(Enum):
@@ -27,14 +27,6 @@ class Storage(Enum):
     """Merge-on-read: updates go to logs; inserts to base files without logs, as the index does not look into those."""
     APPEND = auto()
     """Merge-on-read, with an index that finds keys in logs: everything goes to logs."""
-
-
-@dataclass(frozen=True, slots=True)
-class HashRange:
-    """Inserts whose key hash lies in `[start, end)`: rows of one key stay together, whatever batch brought them."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +60,13 @@ def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, .
 class FileTask:
     """Everything that happens to one file group in one write.
 
-    `file_slice` None opens a new file group. `hits` are its updates; `inserts` is its share of the partition's inserts:
-    the staged rows with this partition path that no index found. `appends`: to its log, instead of a new base file.
+    `file_slice` None opens the file group `file_id`. `hits` are its updates; `inserts` is its share of the partition's
+    inserts: the staged rows with this partition path that no index found. `appends`: to its log, instead of a new base
+    file.
     """
 
     partition_path: str
+    file_id: str
     file_slice: FileSlice | None
     hits: tuple[StagedHits, ...]
     inserts: HashRange | None
@@ -90,29 +84,19 @@ class FileTask:
         return self.base_file.size_bytes if self.base_file is not None and not self.appends else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A part of a partition's inserts and the file group it goes to (None: a new one)."""
-
-    file_slice: FileSlice | None
-    hash_range: HashRange
-    rows: int
-
-
 def plan_files(
     runs: Sequence[StagedRun],
     hits: Sequence[StagedHits],
     slices: Sequence[FileSlice],
     *,
-    sizing: FileSizing,
-    record_bytes: float,
+    placement: Placement,
     known_only: bool = False,
     storage: Storage = Storage.REWRITE,
 ) -> list[FileTask]:
     """One task per file group that changes, sorted by partition path.
 
-    `slices` are the latest ones of every partition that runs or hits name; `record_bytes` is the expected size of a
-    record in a base file. `known_only`: rows without a hit have nothing to delete or to update, and go nowhere.
+    `slices` are the latest ones of every partition that runs or hits name. `known_only`: rows without a hit have
+    nothing to delete or to update, and are ignored.
     """
     slices_of: dict[str, list[FileSlice]] = {}
     for found in slices:
@@ -123,9 +107,18 @@ def plan_files(
         own = slices_of.get(partition.path, [])
         expected = 0 if known_only else partition.inserts_expected()
         open_to_inserts = [found for found in own if _takes_inserts(found, storage, partition)]
-        shares = list(_place(expected, open_to_inserts, sizing, record_bytes))
+        shares = list(placement.place(partition.path, expected, open_to_inserts)) if expected > 0 else []
+        _check_open(shares, own, open_to_inserts)
         tasks += _tasks(partition, own, shares, storage)
     return tasks
+
+
+def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to_inserts: Sequence[FileSlice]) -> None:
+    """Refuse a placement whose inserts would hide the records of a file group: not appended, and not merged."""
+    closed = {found.file_id for found in own} - {found.file_id for found in open_to_inserts}
+    wrong = [share.file_id for share in shares if share.file_id in closed]
+    if wrong:
+        raise UnsupportedError(f"inserts were placed in the file groups {wrong}, which take none in this write")
 
 
 def _takes_inserts(found: FileSlice, storage: Storage, partition: _Partition) -> bool:
@@ -168,55 +161,32 @@ def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterat
 
 
 def _tasks(
-    partition: _Partition, slices: list[FileSlice], shares: list[_Share], storage: Storage
+    partition: _Partition, slices: list[FileSlice], shares: list[InsertShare], storage: Storage
 ) -> Iterator[FileTask]:
     """Join updates and insert shares by file group."""
-    share_of = {share.file_slice.file_id: share for share in shares if share.file_slice is not None}
+    share_of = {share.file_id: share for share in shares}
     hits_of: dict[str, list[StagedHits]] = {}
     for hit in partition.hits:
         hits_of.setdefault(hit.file_id, []).append(hit)
     for found in slices:
-        share, hits = share_of.get(found.file_id), tuple(hits_of.get(found.file_id, ()))
+        share, hits = share_of.pop(found.file_id, None), tuple(hits_of.get(found.file_id, ()))
         if share is None and not hits:
             continue
         yield FileTask(
             partition_path=partition.path,
+            file_id=found.file_id,
             file_slice=found,
             hits=hits,
             inserts=share.hash_range if share else None,
             insert_rows=share.rows if share else 0,
             appends=storage is Storage.APPEND or (storage is Storage.APPEND_UPDATES and share is None),
         )
-    for share in shares:
-        if share.file_slice is None:
-            yield FileTask(
-                partition_path=partition.path,
-                file_slice=None,
-                hits=(),
-                inserts=share.hash_range,
-                insert_rows=share.rows,
-            )
-
-
-def _place(rows: int, slices: list[FileSlice], sizing: FileSizing, record_bytes: float) -> Iterator[_Share]:
-    """Share out a partition's inserts: smallest small file group first, then evenly over new ones."""
-    if rows <= 0:
-        return
-    placed: list[tuple[FileSlice | None, int]] = []
-    left = rows
-    for found in sorted(slices, key=lambda found: (found.size_bytes, found.file_id)):
-        room = int((sizing.max_file_bytes - found.size_bytes) / record_bytes)
-        if left <= 0 or found.size_bytes >= sizing.small_file_bytes:
-            break
-        if room > 0:
-            placed.append((found, min(room, left)))
-            left -= min(room, left)
-    if left > 0:
-        count = -(-left // max(int(sizing.max_file_bytes / record_bytes), 1))
-        placed += [(None, -(-left // count))] * count
-    total = sum(share for _, share in placed)
-    before = 0
-    for slice_or_none, share in placed:
-        start, end = before * HASH_END // total, (before + share) * HASH_END // total
-        before += share
-        yield _Share(slice_or_none, HashRange(start, end), share)
+    for share in share_of.values():
+        yield FileTask(
+            partition_path=partition.path,
+            file_id=share.file_id,
+            file_slice=None,
+            hits=(),
+            inserts=share.hash_range,
+            insert_rows=share.rows,
+        )

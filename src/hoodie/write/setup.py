@@ -16,14 +16,13 @@ from hoodie.commit.conflicts import known_schema
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
-from hoodie.format.hashes.key_hashes import record_index_hash
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import GLOBAL_INDEXES, Index, index_of, moves_option, moves_records
+from hoodie.index import INDEXES, Index, IndexKind, index_kind, index_of
 from hoodie.index.record import EntryStage
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
@@ -78,7 +77,7 @@ class WriteSetup:
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
         index = index_of(view, effective)
-        check_moves_merge(index.name, effective, merger)
+        check_moves_merge(index_kind(index.name), effective, merger)
         return cls(
             call=call,
             view=view,
@@ -184,7 +183,13 @@ class WriteSetup:
         Raises: CommitConflictError.
         """
         with write_instant(
-            self.call.state, action, operation, plan, baseline=self.call.baseline, engine_for=self.engine_for
+            self.call.state,
+            action,
+            operation,
+            plan,
+            index=self.index,
+            baseline=self.call.baseline,
+            engine_for=self.engine_for,
         ) as write:
             if known_schema(write.view) != known_schema(self.view):
                 raise CommitConflictError(
@@ -206,7 +211,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
     """
     check_call_options(properties, config)
-    for moves in (options.UPDATE_PARTITION_PATH, options.RECORD_UPDATE_PARTITION_PATH):
+    for moves in filter(None, (kind.moves_option for kind in INDEXES)):
         if moves.get(properties, config.raw) != moves.get(config.raw):
             raise InvalidConfigError(
                 f"{moves.key} is fixed when the table is created, since reads by partition depend on it: it is "
@@ -215,7 +220,6 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
-    record_index_hash(options.RECORD_INDEX_HASH.get(effective))
     return effective
 
 
@@ -244,15 +248,15 @@ def check_writable(view: TableView) -> None:
             raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
 
 
-def check_moves_merge(index: str, properties: Mapping[str, str], merger: RecordMerger) -> None:
+def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:
     """Refuse a merge function where a record may move to another partition: there its stored version is not at hand.
 
     Raises: UnsupportedError.
     """
-    if merger.function is not None and index in GLOBAL_INDEXES and moves_records(index, properties):
+    if merger.function is not None and index.moves_option is not None and index.moves_records(properties):
         raise UnsupportedError(
-            f"index={index!r} moves records between partitions, which a Python merger cannot follow yet; use "
-            f"index='simple', or create the table with {moves_option(index).key}=false"
+            f"index={index.name!r} moves records between partitions, which a Python merger cannot follow yet; use "
+            f"index='simple', or create the table with {index.moves_option.key}=false"
         )
 
 

@@ -15,7 +15,8 @@ from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.index import Index
+from hoodie.index.session import IndexSession
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import Action, Instant
 from hoodie.view.table_state import TableState
@@ -27,13 +28,13 @@ class WriteInstant:
     """A write between its begin and its commit.
 
     `baseline` is the table as the rows of the write were worked out on it: `view`, or an earlier one if the caller read
-    rows before the write began. Conflicts count from there. `index`: what the write tells the record index.
+    rows before the write began. Conflicts count from there. `index`: the indexes at work for the write.
     """
 
     pending: PendingInstant
     operation: WriteOperation
     baseline: TableView
-    index: RecordIndexUpdate
+    index: IndexSession
     engine_for: EngineFor
     rolled_back: tuple[RolledBack, ...] = ()
 
@@ -73,13 +74,13 @@ class WriteInstant:
         reached(Step.LOCATED)
 
         def check(now: TableView) -> None:
-            check_conflicts(self.baseline, now, metadata, is_global=is_global, index=self.index)
+            check_conflicts(self.baseline, now, metadata, is_global=is_global, index=self.index.update)
 
         completed = self.pending.finish(
             DataCommit(
                 instant_time=self.instant_time,
                 metadata=metadata,
-                index=self.index,
+                index=self.index.update,
                 check_conflicts=check,
                 engine_for=self.engine_for,
             )
@@ -91,7 +92,7 @@ class WriteInstant:
         """Take the write back unless the metadata table may have it. Never fails."""
         if not self.pending.is_in_metadata_table:
             with contextlib.suppress(Exception):
-                self.index.discard()
+                self.index.update.discard()
         self.pending.undo()
 
 
@@ -102,10 +103,11 @@ def write_instant(
     operation: WriteOperation,
     plan: bytes = b"",
     *,
+    index: Index,
     baseline: TableView | None = None,
     engine_for: EngineFor = local_engine,
 ) -> Iterator[WriteInstant]:
-    """Begin a write; the body writes its files and commits it.
+    """Begin a write; the body writes its files and commits it. `index` serves it.
 
     `baseline`: the state in which the caller read what it now writes. `plan` is the content of the requested file.
 
@@ -122,7 +124,7 @@ def write_instant(
         pending=pending,
         operation=operation,
         baseline=baseline or pending.view,
-        index=RecordIndexUpdate(pending.view, pending.instant_time, engine_for),
+        index=IndexSession.begin(index, pending.view, pending.instant_time, engine_for),
         engine_for=engine_for,
         rolled_back=begun.rolled_back,
     )
@@ -146,7 +148,7 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         return
     is_gone = False
     with contextlib.suppress(Exception):
-        is_gone = write.index.was_taken_away(TableView.load(write.view.state))
+        is_gone = write.index.update.was_taken_away(TableView.load(write.view.state))
     if is_gone:
         raise CommitConflictError(
             f"the record index of {write.view.store.uri('')} was built anew or dropped while this write ran; nothing "

@@ -13,6 +13,7 @@ import pytest
 import hoodie
 from hoodie.cli import main
 from hoodie.index.record.entries import EntryWriter
+from hoodie.index.record.state import record_index
 
 TRIPS = pa.table({"id": ["a", "b", "c"], "city": ["sf", "nyc", "sf"]})
 Run = Callable[..., tuple[object, str, str]]
@@ -52,7 +53,7 @@ def test_build_verify_compare_drop(run: Run, path: Path, tmp_path: Path) -> None
     assert (code, "OK" in out) == (0, True)
     code, out, _ = run("drop", path, "--json")
     assert (code, json.loads(out)["operation"]) == (0, "drop record index")
-    assert hoodie.open(path).view().record_index() is None
+    assert record_index(hoodie.open(path).view()) is None
 
 
 def test_a_difference_is_an_exit_code(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import hoodie
 from hoodie import config as options
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.index import Index, index_name, index_of, stored_index
+from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of
 from hoodie.index.record import RecordIndex
-from hoodie.metadata.initialise import drop_partitions
+from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table
 from hoodie.write.setup import effective_options
 from tests.unit.write.tables import SCHEMA, trips
@@ -47,28 +47,36 @@ def test_what_a_new_table_stores(tmp_path: Path, index: str, expected: dict[str,
     raw = table.view().config.raw
     told = {key: value for key, value in raw.items() if "index" in key and ".metadata.partitions" not in key}
     assert told == expected
-    assert stored_index(index, {}) == expected
+    assert index_kind(index).stored_properties({}) == expected
     assert serving(table).name == index
     table.upsert(trips(("a", 1, 1.0, "sf")))
     assert serving(table).name == index
 
 
 def test_moves_are_stored_as_asked_for() -> None:
-    assert stored_index("record", {MOVES: "false"})[MOVES] == "false"
-    assert stored_index("record", {}, moves_by_default=False)[MOVES] == "false"
-    assert stored_index("record", {MOVES: "true"}, moves_by_default=False)[MOVES] == "true"
+    assert RECORD.stored_properties({MOVES: "false"})[MOVES] == "false"
+    assert RECORD.stored_properties({}, moves_by_default=False)[MOVES] == "false"
+    assert RECORD.stored_properties({MOVES: "true"}, moves_by_default=False)[MOVES] == "true"
 
 
 @pytest.mark.parametrize("name", ["record", "RECORD_INDEX", "Global_Record_Level_Index", " record_index "])
 def test_the_names_of_the_record_index(name: str) -> None:
-    assert index_name(name) == "record"
+    assert index_kind(name) is RECORD
+
+
+def test_every_index_is_found_by_all_its_names() -> None:
+    for kind in INDEXES:
+        assert {index_kind(name) for name in (kind.name, *kind.types)} == {kind}
+    assert len({name for kind in INDEXES for name in kind.names}) == sum(len(kind.names) for kind in INDEXES)
 
 
 def test_names_that_are_none() -> None:
     with pytest.raises(InvalidConfigError, match="known are simple"):
-        index_name("btree")
-    with pytest.raises(UnsupportedError, match="this release has 'record'"):
-        index_name("BLOOM")
+        index_kind("btree")
+    for name in ("BLOOM", "global_bloom", "Bucket", " hbase "):
+        told = rf"index='{name.strip().lower()}' comes with hoodie 0.4; this release has 'record', 'partitioned_record'"
+        with pytest.raises(UnsupportedError, match=told):
+            index_kind(name)
 
 
 @pytest.mark.parametrize("index", ["record", "partitioned_record", "global_simple"])
@@ -77,7 +85,7 @@ def test_a_write_finds_records_as_the_table_says(tmp_path: Path, index: str, ask
     """With an index that looks into one partition a key of another one would be a second row."""
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index=index)
     table.upsert(trips(("a", 1, 1.0, "sf")))
-    if index_name(asked) == index:
+    if index_kind(asked).name == index:
         assert serving(table, {TYPE: asked.lower()}).name == index
         return
     with pytest.raises(InvalidConfigError, match="leave the option out"):
@@ -104,7 +112,7 @@ def test_where_the_record_index_was_dropped_keys_stay_unique(
     table.upsert(trips(("a", 1, 1.0, "sf")))
     store = table.view().store
     update_table_config(store, {"hoodie.table.metadata.partitions": "files"})
-    drop_partitions(store, {"record_index"})
+    MetadataTable(store, table.view().config).drop_partitions({"record_index"})
     assert serving(table).name == "global_simple"
     table.upsert(trips(("a", 2, 1.0, "la")))
     found = table.to_arrow(columns=["_hoodie_record_key", "ts", "_hoodie_partition_path"])

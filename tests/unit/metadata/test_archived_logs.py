@@ -7,6 +7,7 @@ import pytest
 from hoodie.files.slices import latest_slices
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.places import METADATA_HISTORY, partition_folder
 from hoodie.metadata.slice_reader import slices_of
 from hoodie.storage import FaultStore, MemoryStore
@@ -35,7 +36,7 @@ def store() -> MemoryStore:
 
 
 def test_a_log_that_completed_after_the_compaction_was_planned_belongs_to_the_new_slice(store: MemoryStore) -> None:
-    (found,) = slices_of(store, "files", ACTIVE)
+    (found,) = slices_of(store, FilesKind(), ACTIVE)
     assert found.base_instant_time == "20"
     assert [log.name.instant_time for log in found.log_files] == ["15", "30"]
 
@@ -43,10 +44,10 @@ def test_a_log_that_completed_after_the_compaction_was_planned_belongs_to_the_ne
 def test_what_was_looked_up_once_is_known(store: MemoryStore) -> None:
     counting = FaultStore(store, count_reads=True)
     names = [info.name for info in store.list(partition_folder("files"))]
-    with_archived_logs(counting, ACTIVE, names)
+    with_archived_logs(counting, ACTIVE, names, FilesKind())
     assert len(counting.calls) == 3
     del counting.calls[:]
-    assert with_archived_logs(counting, ACTIVE, names).archived == {"12": "13", "15": "21"}
+    assert with_archived_logs(counting, ACTIVE, names, FilesKind()).archived == {"12": "13", "15": "21"}
     assert counting.calls == []
 
 
@@ -54,13 +55,13 @@ def test_nothing_is_read_without_doubt(store: MemoryStore) -> None:
     counting = FaultStore(store, count_reads=True)
     # Older than the active timeline, but of another file group, or younger than its base file.
     names = [LOG.format("15").replace("0000-0", "0001-0"), BASE.format("11"), LOG.format("12"), LOG.format("30")]
-    assert with_archived_logs(counting, ACTIVE, names) is ACTIVE
-    assert with_archived_logs(counting, Timeline(), names) == Timeline()
+    assert with_archived_logs(counting, ACTIVE, names, FilesKind()) is ACTIVE
+    assert with_archived_logs(counting, Timeline(), names, FilesKind()) == Timeline()
     assert counting.calls == []
 
 
 def test_an_instant_in_no_archive_counts_as_completed_at_once() -> None:
     names = {LOG.format("15"): 1, BASE.format("20"): 1}
-    timeline = with_archived_logs(MemoryStore(), ACTIVE, names)
+    timeline = with_archived_logs(MemoryStore(), ACTIVE, names, FilesKind())
     (found,) = latest_slices({"": names}, timeline, {})
     assert found.log_files == ()

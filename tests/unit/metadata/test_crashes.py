@@ -9,7 +9,7 @@ import pytest
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import initialise
+from hoodie.metadata.table import MetadataTable
 from hoodie.storage import CrashError, CrashPoint, FaultStore
 from tests.support.fake_commits import FakeTable
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
@@ -102,7 +102,7 @@ def test_an_initialisation_that_dies(table: FakeTable, crash_point: CrashPoint) 
     table.drop_metadata_table()
 
     def step(some: FakeTable) -> None:
-        initialise(some.store, some.config, some.storage_listing(), clock=some.clock, data_timeline=some.timeline)
+        MetadataTable.create(some.store, some.locked, some.storage_listing)
         update_table_config(some.store, {keys.METADATA_PARTITIONS: "files"})
 
     def recover(dead: FakeTable) -> None:

@@ -10,8 +10,8 @@ from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
-from hoodie.metadata.kinds.files_partition import merge
-from hoodie.metadata.slice_reader import SliceReader, believed
+from hoodie.metadata.kinds.files import FilesKind, merge
+from hoodie.metadata.slice_reader import SliceReader
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline
 
@@ -41,7 +41,7 @@ def delete_block(instant_time: str, key: str, *, replaces: str = "") -> bytes:
 
 
 def merged(store: MemoryStore, timeline: Timeline) -> dict[str, int | None]:
-    (content,) = SliceReader(store).read("files", timeline)
+    (content,) = SliceReader(store).read(FilesKind(), timeline)
     return merge(content).get("p", {})
 
 
@@ -76,9 +76,9 @@ def test_a_log_compaction_has_rows_and_deletions() -> None:
     timeline = Timeline.of([instant("050", "0509", Action.COMMIT), *(instant(time, f"{time}9") for time in logs)])
     for time, data in logs.items():
         store.create(f"{FOLDER}/.files-0000-0_{time}.log.1_0-0-0", data)
-        (content,) = SliceReader(store).read("files", timeline)
+        (content,) = SliceReader(store).read(FilesKind(), timeline)
         assert "q" not in merge(content) or time == "100"
-    (content,) = SliceReader(store).read("files", timeline)
+    (content,) = SliceReader(store).read(FilesKind(), timeline)
     assert [block.instant_time for block in content.blocks] == ["500", "500"]
     assert merge(content) == {"p": {"a": 1, "b": 1, "c": 1}}
 
@@ -114,10 +114,3 @@ def test_other_data_blocks_are_refused() -> None:
     store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", block.to_bytes())
     with pytest.raises(UnsupportedError, match="AVRO_DATA"):
         merged(store, Timeline.of([instant("100", "150")]))
-
-
-def test_instants_that_are_pending_on_either_timeline_are_not_believed() -> None:
-    metadata = Timeline.of([instant("100", "109"), instant("200", "209"), instant("300", None), instant("400", "409")])
-    data = Timeline.of([instant("100", "110"), instant("200", None), instant("300", None)])
-    assert [found.requested_time for found in believed(metadata, data)] == ["100", "400"]
-    assert believed(metadata, data).start == "100"

@@ -13,8 +13,8 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan, RollbackMetadata, RollbackPlan
 from hoodie.format.metadata_table.metadata_record import commit_schema, decode_record, metadata_schema
 from hoodie.format.table import table_keys as keys
+from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.files_partition import FileChanges
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import FaultStore
@@ -39,9 +39,9 @@ def compactions(table: FakeTable) -> list[Instant]:
     return [found for found in metadata_timeline(table) if found.is_completed and found.action is Action.COMMIT]
 
 
-def change(table: FakeTable, ours: MetadataTable, changes: FileChanges) -> None:
-    """A delta commit whose data instant the timeline does not know: it is believed at once."""
-    ours.commit(table.clock.next_time(table.timeline), changes, data_timeline=table.timeline, clock=table.clock)
+def change(table: FakeTable, ours: MetadataTable, changes: MetadataChanges) -> None:
+    """A delta commit whose data instant the timeline does not know: it is visible at once."""
+    ours.commit(table.clock.next_time(table.timeline), changes, table.locked)
 
 
 def check_listing(table: FakeTable) -> None:
@@ -107,7 +107,7 @@ def test_removed_files_and_dropped_partitions(table: FakeTable) -> None:
     ours = table.metadata_table()
     listing = ours.listing(table.timeline)
     victim = sorted(listing["city=sf"])[0]
-    changes = FileChanges(removed={"city=sf": [victim]}, dropped_partitions=("city=nyc",))
+    changes = MetadataChanges(files_deleted={"city=sf": [victim]}, partitions_dropped=("city=nyc",))
     change(table, ours, changes)
     expected = {name: size for name, size in listing["city=sf"].items() if name != victim}
     assert ours.listing(table.timeline) == {"city=sf": expected}
@@ -116,10 +116,10 @@ def test_removed_files_and_dropped_partitions(table: FakeTable) -> None:
 
 def test_a_dropped_partition_may_come_back(table: FakeTable) -> None:
     ours = table.metadata_table()
-    gone = FileChanges(dropped_partitions=("city=nyc",))
+    gone = MetadataChanges(partitions_dropped=("city=nyc",))
     change(table, ours, gone)
-    back = FileChanges(added={"city=nyc": {"new.parquet": 7}}, dropped_partitions=("city=nyc",))
-    change(table, ours, FileChanges())
+    back = MetadataChanges(files_added={"city=nyc": {"new.parquet": 7}}, partitions_dropped=("city=nyc",))
+    change(table, ours, MetadataChanges())
     change(table, ours, back)
     assert ours.listing(table.timeline)["city=nyc"] == {"new.parquet": 7}
 
@@ -127,7 +127,7 @@ def test_a_dropped_partition_may_come_back(table: FakeTable) -> None:
 def test_a_log_file_that_grew_has_its_greater_size(table: FakeTable) -> None:
     ours = table.metadata_table()
     for size in (10, 30, 20):
-        change(table, ours, FileChanges(added={"city=sf": {"f": size}}))
+        change(table, ours, MetadataChanges(files_added={"city=sf": {"f": size}}))
     assert ours.listing(table.timeline, ["city=sf"])["city=sf"]["f"] == 30
 
 
@@ -270,15 +270,15 @@ def test_a_metadata_table_removed_meanwhile_stops_a_commit(table: FakeTable) -> 
     ours = table.metadata_table()
     update_table_config(table.store, {keys.METADATA_PARTITIONS: None})
     with pytest.raises(CommitConflictError, match="removed"):
-        change(table, ours, FileChanges())
+        change(table, ours, MetadataChanges())
 
 
 def test_a_second_attempt_at_an_instant_replaces_the_first(table: FakeTable) -> None:
     ours = table.metadata_table()
     instant_time = table.begin()
     stat = table.add_file(instant_time, "city=sf")
-    ghost = FileChanges(added={"city=sf": {"ghost.parquet": 1}})
-    ours.commit(instant_time, ghost, data_timeline=table.timeline, clock=table.clock)
+    ghost = MetadataChanges(files_added={"city=sf": {"ghost.parquet": 1}})
+    ours.commit(instant_time, ghost, table.locked)
     table.tell_metadata_table(ours, instant_time, stat)
     table.complete(instant_time, stat)
     assert ours.listing(table.timeline) == table.storage_listing()

@@ -10,9 +10,10 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import partition_folder
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.storage import open_store
 from tests.unit.read.counted import ROWS, counting, new_table
 
@@ -52,7 +53,7 @@ def test_entries_are_the_keys_of_the_table(tmp_path: Path) -> None:
     table.delete(["k02"])
     assert entries(table) == rows(table)
     found = table.inspect.index()
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None
     assert found["bucket"].to_pylist() == state.numbers_of(found["key"].combine_chunks()).tolist()
     assert found["bucket"].to_pylist() == sorted(found["bucket"].to_pylist())
@@ -65,7 +66,7 @@ def test_a_few_entries_read_one_bucket(tmp_path: Path) -> None:
     with counting(new_table(tmp_path / "t")) as counted:
         calls = counted._store.calls
         counted.table.inspect.index(limit=1)
-        read = {call.path for call in calls if call.operation == "read" and f"/{PARTITION}/" in call.path}
+        read = {call.path for call in calls if call.operation == "read" and f"/{RECORD_INDEX}/" in call.path}
         assert {path.rpartition("/")[2].partition("_")[0] for path in read} == {".record-index-0000-0"}
 
 
@@ -105,7 +106,7 @@ def test_compactions_do_not_change_what_the_past_was(tmp_path: Path) -> None:
     for number in range(5):
         table.upsert(pa.table({"id": ["k01", f"new{number}"], "city": [f"c{number}", "c0"], "x": [0, 0]}))
         history.append((table.delete([f"k{10 + number}"]).instant, rows(table)))
-    bases = [found for found in open_store(table.path).list(partition_folder(PARTITION)) if ".hfile" in found.path]
+    bases = [found for found in open_store(table.path).list(partition_folder(RECORD_INDEX)) if ".hfile" in found.path]
     assert bases
     for instant, expected in history:
         assert entries(table, instant) == expected == rows(table, instant)
@@ -147,7 +148,7 @@ def clean_index(table: hoodie.Table) -> None:
 
     view = table.view()
     folder = MetadataFolder(view.store, view.config)
-    where = partition_folder(PARTITION)
+    where = partition_folder(RECORD_INDEX)
     names = [info.name for info in view.store.list(where)]
     timeline = folder.timeline()
     newest = timeline.instants[-1].requested_time

@@ -9,8 +9,9 @@ import pytest
 
 import hoodie
 from hoodie.errors import RecordKeyError, SchemaMismatchError
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.state import record_index
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index.partition import PARTITION
 from tests.unit.read.counted import ROWS, counting, new_table
 
 INDEXES = ["record", "simple", "global_simple"]
@@ -96,7 +97,7 @@ def test_an_entry_that_names_a_file_group_that_is_gone_is_not_believed(tmp_path:
     """As after a clustering that a JVM writer could not finish: the index is right about the key, not the place."""
     table = new_table(tmp_path / "t")
     view = table.view()
-    state = view.record_index()
+    state = record_index(view)
     assert state is not None
     delta_of(table, "k01", "00000000-0000-0000-0000-000000000000-0")
     assert table.record_locations(["k01", "k02"])["file_id"].null_count == 1
@@ -109,14 +110,14 @@ def delta_of(table: hoodie.Table, key: str, file_id: str) -> None:
     from hoodie.format.metadata_table.record_location import RecordLocation
 
     view = table.view()
-    state = view.record_index()
+    state = record_index(view)
     assert state is not None
     keys = pa.array([key])
-    bucket = state.buckets[int(state.numbers_of(keys)[0])].file_slice.file_id
+    bucket = state.file_groups[int(state.numbers_of(keys)[0])].file_slice.file_id
     values = pa.array([RecordLocation("city=c1", file_id, 0).to_bytes()], pa.binary())
     newest = table.upsert(pa.table({"id": ["later"], "city": ["c3"], "x": [1]})).instant
     delta = FileGroupDelta(
-        partition=PARTITION, file_id=bucket, keys=keys, values=values, deleted_keys=pa.array([], pa.string())
+        partition=RECORD_INDEX, file_id=bucket, keys=keys, values=values, deleted_keys=pa.array([], pa.string())
     )
     write_log(view.store, newest, delta)
 

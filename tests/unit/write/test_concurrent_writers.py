@@ -13,6 +13,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.index.simple import SimpleIndex
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
@@ -33,7 +34,7 @@ def keys(table: Table) -> list[str]:
 def test_a_live_pending_write_is_left_alone(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT) as write:
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
         other = table.upsert(trips(("x", 1, 1.0, "sf")))
         assert other.notes == ()
         pending = table.timeline.pending().instants
@@ -143,7 +144,7 @@ def test_a_live_write_of_the_jvm_is_left_alone(tmp_path: Path) -> None:
 def test_a_write_that_others_took_for_dead_does_not_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT) as write:
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
         write.pending.end()
         table.upsert(trips(("x", 1, 1.0, "sf")))
         with pytest.raises(hoodie.CommitConflictError, match="taken for dead"):

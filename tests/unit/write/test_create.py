@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config import RECORD_INDEX_HASH
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType
@@ -43,17 +42,6 @@ def test_names_of_options_come_in_any_case(tmp_path: Path) -> None:
     table.upsert(trips(("a", 1, 1.0, "sf")))
     table.upsert(trips(("a", 2, 1.0, "nyc")))
     assert table.to_arrow()["city"].to_pylist() == ["nyc"]
-
-
-@pytest.mark.parametrize("name", ["murmur", "jawa"])
-def test_only_the_hash_of_the_jvm_serves_the_record_index(tmp_path: Path, name: str) -> None:
-    hashed = {RECORD_INDEX_HASH.key: name}
-    with pytest.raises(InvalidConfigError, match=f"hash function '{name}'"):
-        hoodie.create(tmp_path / "t", SCHEMA, **NAMED, properties=hashed)
-    assert not hoodie.exists(tmp_path / "t")
-    table = hoodie.create(tmp_path / "t", SCHEMA, **NAMED, properties={RECORD_INDEX_HASH.key: "java"})
-    with pytest.raises(InvalidConfigError, match=f"hash function '{name}'"):
-        table.upsert(trips(("a", 1, 1.0, "sf")), properties=hashed)
 
 
 def test_ordering_inside_a_struct_is_refused(tmp_path: Path) -> None:

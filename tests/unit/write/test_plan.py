@@ -10,9 +10,11 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.records.keys.key_hash import HASH_END
 from hoodie.write.context import FileSizing
+from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 
 SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
+TENS = SizePlacement(SIZING, 10)
 
 
 def run(path: str, rows: int, start: int = 0) -> StagedRun:
@@ -43,12 +45,12 @@ def check_ranges(tasks: list[FileTask]) -> None:
 
 
 def test_nothing_to_do() -> None:
-    assert plan_files([], [], [file_slice("p", "f", 10)], sizing=SIZING, record_bytes=10) == []
+    assert plan_files([], [], [file_slice("p", "f", 10)], placement=TENS) == []
 
 
 @pytest.mark.parametrize(("rows", "files"), [(1, 1), (100, 1), (101, 2), (1000, 10), (1001, 11)])
 def test_inserts_open_as_many_files_as_they_fill(rows: int, files: int) -> None:
-    tasks = plan_files([run("p", rows)], [], [], sizing=SIZING, record_bytes=10)
+    tasks = plan_files([run("p", rows)], [], [], placement=TENS)
     assert len(tasks) == files
     assert all(task.base_file is None for task in tasks)
     assert max(task.insert_rows for task in tasks) <= 100
@@ -56,7 +58,7 @@ def test_inserts_open_as_many_files_as_they_fill(rows: int, files: int) -> None:
 
 
 def test_a_record_larger_than_a_file_gets_its_own() -> None:
-    tasks = plan_files([run("p", 3)], [], [], sizing=SIZING, record_bytes=5000)
+    tasks = plan_files([run("p", 3)], [], [], placement=SizePlacement(SIZING, 5000))
     assert shares(tasks) == [(None, 1)] * 3
 
 
@@ -67,23 +69,23 @@ def test_small_files_are_filled_first_smallest_first() -> None:
         file_slice("p", "s", 500),
         file_slice("p", "xs", 100),
     ]
-    tasks = plan_files([run("p", 120)], [], slices, sizing=SIZING, record_bytes=10)
+    tasks = plan_files([run("p", 120)], [], slices, placement=TENS)
     assert sorted(shares(tasks), key=str) == [("s", 30), ("xs", 90)]
     check_ranges(tasks)
-    tasks = plan_files([run("p", 300)], [], slices, sizing=SIZING, record_bytes=10)
+    tasks = plan_files([run("p", 300)], [], slices, placement=TENS)
     assert sorted(shares(tasks), key=str) == [("s", 50), ("xs", 90), (None, 80), (None, 80)]
     check_ranges(tasks)
 
 
 def test_no_small_files_if_the_limit_is_zero() -> None:
     sizing = FileSizing(max_file_bytes=1000, small_file_bytes=0)
-    tasks = plan_files([run("p", 10)], [], [file_slice("p", "f", 1)], sizing=sizing, record_bytes=10)
+    tasks = plan_files([run("p", 10)], [], [file_slice("p", "f", 1)], placement=SizePlacement(sizing, 10))
     assert shares(tasks) == [(None, 10)]
 
 
 def test_updates_go_to_their_file_however_full() -> None:
     slices = [file_slice("p", "full", 1200), file_slice("p", "other", 1100)]
-    tasks = plan_files([run("p", 10)], [hits("p", "full", 10)], slices, sizing=SIZING, record_bytes=10)
+    tasks = plan_files([run("p", 10)], [hits("p", "full", 10)], slices, placement=TENS)
     # The second task is there for a row that the count hides: a key the table holds twice is hit twice.
     assert shares(tasks) == [("full", 0), (None, 1)]
     assert tasks[0].hits
@@ -91,9 +93,7 @@ def test_updates_go_to_their_file_however_full() -> None:
 
 
 def test_updates_and_inserts_meet_in_a_small_file() -> None:
-    (task,) = plan_files(
-        [run("p", 10)], [hits("p", "f", 4)], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10
-    )
+    (task,) = plan_files([run("p", 10)], [hits("p", "f", 4)], [file_slice("p", "f", 100)], placement=TENS)
     assert (task.insert_rows, bool(task.hits)) == (6, True)
     check_ranges([task])
 
@@ -101,13 +101,13 @@ def test_updates_and_inserts_meet_in_a_small_file() -> None:
 def test_deletes_rewrite_only_files_that_hold_the_keys() -> None:
     slices = [file_slice("p", "f", 100), file_slice("p", "g", 100), file_slice("q", "h", 100)]
     found = [hits("p", "f", 2)]
-    tasks = plan_files([run("p", 5), run("q", 5, 5)], found, slices, sizing=SIZING, record_bytes=10, known_only=True)
+    tasks = plan_files([run("p", 5), run("q", 5, 5)], found, slices, placement=TENS, known_only=True)
     assert shares(tasks) == [("f", 0)]
 
 
 def test_partitions_are_planned_by_themselves() -> None:
     runs = [run("q", 5), run("p", 5, 5), run("q", 5, 10)]
-    tasks = plan_files(runs, [], [file_slice("p", "f", 100)], sizing=SIZING, record_bytes=10)
+    tasks = plan_files(runs, [], [file_slice("p", "f", 100)], placement=TENS)
     assert [(task.partition_path, task.insert_rows) for task in tasks] == [("p", 5), ("q", 10)]
     rows = TaggedRows(tuple(runs), (hits("q", "h", 1),))
     assert [len(rows.runs_for(task.partition_path)) for task in tasks] == [1, 2]
@@ -117,7 +117,7 @@ def test_partitions_are_planned_by_themselves() -> None:
 def test_a_move_is_a_delete_there_and_an_insert_here() -> None:
     slices = [file_slice("p", "f", 100)]
     runs, found = [run("q", 3)], [hits("p", "f", 0, 2)]
-    tasks = plan_files(runs, found, slices, sizing=SIZING, record_bytes=10)
+    tasks = plan_files(runs, found, slices, placement=TENS)
     assert [(task.partition_path, bool(task.hits), task.insert_rows) for task in tasks] == [
         ("p", True, 0),
         ("q", False, 3),
@@ -131,5 +131,5 @@ def test_a_global_plan_leaves_room_for_inserts_it_cannot_count() -> None:
     """Updates of other partitions' rows may hide the partition's own inserts."""
     slices = [file_slice("p", "f", 1200)]
     found = [hits("p", "f", 5)]
-    tasks = plan_files([run("p", 5)], found, slices, sizing=SIZING, record_bytes=10)
+    tasks = plan_files([run("p", 5)], found, slices, placement=TENS)
     assert [task.inserts is not None for task in tasks] == [False, True]

@@ -5,7 +5,7 @@ On-disk format: docs/format/table.md §2.4 (`HoodieWriteStat`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -189,6 +189,14 @@ def _json_fields() -> tuple[tuple[str, str], ...]:
 
 
 _JSON_FIELDS: Final = _json_fields()
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """Group statistics by partition path, in their order; `""` if the table has no partitions."""
+    grouped: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        grouped.setdefault(stat.partition_path or "", []).append(stat)
+    return {path: tuple(found) for path, found in grouped.items()}
 
 
 def parse_texts(value: object, name: str, path: str) -> tuple[str, ...]:

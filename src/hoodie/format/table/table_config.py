@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, InvalidConfigError
+from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType, stored_key_generator
 from hoodie.format.table.merge_config import (
@@ -191,8 +192,8 @@ class TableConfig:
 
     @property
     def has_metadata_table(self) -> bool:
-        """Whether the metadata table may be believed: its `files` partition is listed as ready."""
-        return "files" in self.metadata_partitions
+        """Whether readers use the metadata table: its partition `files` is named as ready."""
+        return FILES in self.metadata_partitions
 
     def to_bytes(self, now: datetime) -> bytes:
         """Write hoodie.properties with the right checksum, entries in the order of `raw`.

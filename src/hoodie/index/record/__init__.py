@@ -1,4 +1,4 @@
-"""The record-level index (RFC-08): every key's location, in buckets of HFiles, committed with the data."""
+"""The record-level index (RFC-08): every key's location, in file groups of HFiles, committed with the data."""
 
 from hoodie.index.record.entries import (
     EntryStage,
@@ -8,7 +8,7 @@ from hoodie.index.record.entries import (
     write_entries,
     write_partitioned_entries,
 )
-from hoodie.index.record.index import RecordIndex
+from hoodie.index.record.index import RecordIndex, RecordTagger
 from hoodie.index.record.look_up import FoundLocations, look_up
 from hoodie.index.record.partitioned import PartitionedRecordIndex
 
@@ -18,6 +18,7 @@ __all__ = [
     "FoundLocations",
     "PartitionedRecordIndex",
     "RecordIndex",
+    "RecordTagger",
     "StagedEntries",
     "WrittenEntries",
     "look_up",

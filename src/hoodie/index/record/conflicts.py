@@ -1,4 +1,4 @@
-"""Did two writes say something of the same keys to the record index? It can tell; without it only partitions can."""
+"""Detect conflicts by comparing the keys that two writes recorded in the record index."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER
-from hoodie.metadata.record_index.partition import PARTITION
 from hoodie.metadata.slice_reader import read_log
 from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.table_view import TableView
@@ -33,14 +34,15 @@ class IndexedWrite:
     def shares_keys_with(self, other: Instant) -> bool:
         """Whether the other write, which completed, wrote an entry of a key that this one wrote an entry of.
 
-        Reads the log files of both in the buckets that both touched. True as well where that cannot be told any more.
+        Reads the log files of both in the index file groups that both touched. Also true if this cannot be told any
+        more.
         """
         return bool(self.stats) and (self.was_switched or any(self._meets(*pair) for pair in self._pairs(other)))
 
     def would_lose_to(self, other: Instant) -> bool:
         """Whether an entry of the other write, which completed before this one, would count nevertheless.
 
-        Entries of a bucket count in the order in which their writes were requested, but for those that a compaction
+        Entries of a file group count in the order in which their writes were requested, but for those that a compaction
         put into its base file. True as well where that cannot be told any more.
         """
         if not self.stats or self.was_switched:
@@ -53,20 +55,20 @@ class IndexedWrite:
         return any(starts.get(own.file_id, "") <= completed and self._meets(own, theirs) for own, theirs in pairs)
 
     def _pairs(self, other: Instant) -> list[tuple[WriteStat, WriteStat | None]]:
-        """Log files of this and the other write in the same bucket; None if the other's are not known any more."""
+        """Log files of this and the other write in the same file group; None if the other's are not known any more."""
         folder = MetadataFolder(self.now.store, self.now.config)
         instant = folder.timeline().get(other.requested_time, Action.DELTA_COMMIT)
         if instant is None:
             return [(stat, None) for stat in self.stats]
         content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
-        told = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(PARTITION, ())
+        told = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(RECORD_INDEX, ())
         return [(own, theirs) for own in self.stats for theirs in told if own.file_id == theirs.file_id]
 
     def _slice_starts(self) -> Mapping[str, str]:
-        """When the newest slice of each bucket began, by file id."""
-        state = self.now.record_index()
-        states = (self.now.partitioned_index() or {}).values() if state is None else [state]
-        slices = [bucket.file_slice for found in states for bucket in found.buckets]
+        """When the newest slice of each file group began, by file id."""
+        state = record_index(self.now)
+        states = (partitioned_index(self.now) or {}).values() if state is None else [state]
+        slices = [file_group.file_slice for found in states for file_group in found.file_groups]
         return {found.file_id: found.base_instant_time for found in slices if found.base_file is not None}
 
     def _meets(self, own: WriteStat, theirs: WriteStat | None) -> bool:

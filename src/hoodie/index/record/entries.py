@@ -1,6 +1,6 @@
-"""Entries of the record index that a write makes: staged by those who write files, then written bucket by bucket.
+"""Entries of the record index that a write makes: staged by the tasks that write files, then written to log files.
 
-The log files of the buckets are written before the table's lock is taken, and believed once the write has completed.
+The log files are written before the table's lock is taken. They count when the write has completed.
 Of one key that a write deletes and inserts, as when a record moves, the insert counts.
 """
 
@@ -21,10 +21,10 @@ from hoodie.files.staging.staged import StageReader
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
+from hoodie.index.record.partition_file_groups import partitioned_file_id
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
-from hoodie.metadata.record_index.partition import PARTITION
-from hoodie.metadata.record_index.partitioned import partitioned_file_id
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 
@@ -43,7 +43,7 @@ Batches = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class EntryStage:
-    """Where a write stages its entries, and for which buckets. Picklable."""
+    """Where a write stages its entries, and for which file groups. Picklable."""
 
     folder: str
     groups: KeyGroups | None
@@ -107,7 +107,7 @@ class EntryWriter:
         flat = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         codes = pa.array(np.full(len(flat), code, np.int32))
         batch = pa.RecordBatch.from_arrays([flat, codes], schema=_SCHEMA)
-        # All partitions share the buckets of a global index.
+        # All partitions share the file groups of a global index.
         self._pending.setdefault(partition_path if self._stage.groups is None else "", []).append(batch)
         self._pending_bytes += batch.nbytes
         self._rows += len(flat)
@@ -150,11 +150,11 @@ class WrittenEntries:
 
 @dataclass(frozen=True, slots=True)
 class _LogTask:
-    """The entries of one group of buckets: record batches by path, and where the codes of a file begin."""
+    """The entries of one group of file groups: record batches by path, and where the codes of a file begin."""
 
     file_ids: tuple[str, ...]
     numbers: tuple[int, ...]
-    """The buckets of the group."""
+    """The file groups of the group."""
     batches: Batches
 
 
@@ -167,10 +167,10 @@ def write_entries(
     instant_ms: int,
     file_ids: Sequence[str],
 ) -> WrittenEntries:
-    """Write one log file for each bucket that has entries; `file_ids` are those of all buckets, by number.
+    """Write one log file for each file group that has entries; `file_ids` are those of all file groups, by number.
 
-    One task for each group of buckets; memory of a task: its entries, twice. Safe to repeat: the files have the same
-    names and bytes.
+    One task for each group of file groups; memory of a task: its entries, twice. Safe to repeat: the files have the
+    same names and bytes.
     """
     batches, locations = gathered(staged)
     count = KeyGroups(len(file_ids)).count
@@ -190,11 +190,11 @@ def write_partitioned_entries(
     instant_ms: int,
     file_ids: Mapping[str, Sequence[str]],
 ) -> WrittenEntries:
-    """As `write_entries`, for a partitioned index: `file_ids` are the buckets of each data partition, by number.
+    """As `write_entries`, for a partitioned index: `file_ids` are the file groups of each data partition, by number.
 
     A data partition without any gets its first one.
 
-    Raises: PartitionPathError for a data partition that cannot have buckets.
+    Raises: PartitionPathError for a data partition that cannot have file groups.
     """
     batches, locations = gathered(staged)
     tasks: list[_LogTask] = []
@@ -218,7 +218,7 @@ def _write_groups(
 
 @dataclass(frozen=True, slots=True)
 class _WriteGroup:
-    """Callable for `Engine.run`: writes the log files of a group. It has what tasks share: they travel one by one."""
+    """Callable for `Engine.run`: writes the log files of a group. What tasks share is here, serialised once."""
 
     store: StoreSpec
     instant_time: str
@@ -234,7 +234,7 @@ class _WriteGroup:
             mine = np.flatnonzero(numbers == number)
             if not len(mine):
                 continue
-            own_keys, own_codes, doubled = settled(keys.take(pa.array(mine)), codes[mine])
+            own_keys, own_codes, doubled = one_entry_per_key(keys.take(pa.array(mine)), codes[mine])
             duplicates += doubled
             delta = delta_of(task.file_ids[number], own_keys, own_codes, self.locations)
             stats.append(write_log(store, self.instant_time, delta, overwrite=True))
@@ -271,10 +271,10 @@ def read_entries(
 
 
 def delta_of(file_id: str, keys: pa.StringArray, codes: Codes, locations: Sequence[RecordLocation]) -> FileGroupDelta:
-    """What settled entries, ascending by key, say to a bucket."""
+    """The delta of an index file group, of entries as `one_entry_per_key` gives them."""
     is_live = codes != DELETED
     return FileGroupDelta(
-        partition=PARTITION,
+        partition=RECORD_INDEX,
         file_id=file_id,
         keys=keys.filter(pa.array(is_live)),
         values=values_of(locations, codes[is_live]),
@@ -288,7 +288,7 @@ def values_of(locations: Sequence[RecordLocation], codes: Codes) -> pa.BinaryArr
     return location_values([locations[code] for code in used.tolist()], places)
 
 
-def settled(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
+def one_entry_per_key(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
     """One entry for each key, ascending by UTF-8 bytes; an insert beats a deletion, and the last insert the others.
 
     The third value is how many inserts lost.

@@ -1,18 +1,26 @@
-"""Tag rows by the record index: one task per group of buckets, each reading only its keys and its buckets."""
+"""The global record index: keys are looked up in the metadata table, a task for each group of index file groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from hoodie import config as options
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
-from hoodie.index.api import LookUpCost, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
+from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
 from hoodie.index.record.entries import ENTRY_BYTES
-from hoodie.index.record.moves import settle_moves
-from hoodie.index.record.tag import BucketTask, tag_buckets
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.find import LookUp
+from hoodie.index.record.moves import drop_older_moves
+from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_record_index, record_index
+from hoodie.index.record.tag import TagTask, tag_file_groups
+from hoodie.index.simple import SimpleIndex
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 
@@ -25,15 +33,16 @@ _TASKS_MIN = 2
 class RecordIndex:
     """Tags by looking keys up in the record index of the metadata table.
 
-    Cost: the batch's keys, and of each bucket that has one the blocks that may hold them (seek) or all (scan). Memory
-    of a task: its group's keys, what it decodes of one bucket, and `buckets.CACHE_BYTES_MAX` of parsed files.
+    Cost: the batch's keys, and of each index file group that has one the blocks that may hold them (seek) or all
+    (scan). Memory of a task: its group's keys, what it decodes of one index file group, and
+    `file_groups.CACHE_BYTES_MAX` of parsed files.
 
-    `initial_buckets`: how many buckets the table will have if it has none yet.
+    `initial_buckets`: how many index file groups the table will have if it has none yet.
     """
 
     update_partition_path: bool = False
     look_up: LookUp | None = None
-    """Force a way; None decides for each bucket by the share of its keys that is asked for."""
+    """Force a way; None decides for each index file group by the share of its keys that is asked for."""
     initial_buckets: int = 10
 
     @property
@@ -53,47 +62,63 @@ class RecordIndex:
 
     @property
     def needs_exchange(self) -> bool:
-        """No: rows of one key meet in the task of their bucket."""
+        """No: rows of one key meet in the task of their index file group."""
         return False
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
-        """The keys by bucket, with the columns that decide which of two rows of a key counts."""
-        state = view.record_index()
-        groups = KeyGroups(len(state.buckets) if state else self.initial_buckets)
+        """The keys by index file group, with the columns that decide which of two rows of a key counts."""
+        state = record_index(view)
+        groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 
+    def begin(self, table: BegunTable) -> RecordTagger:
+        """See `Index.begin`. Lists the files of the index."""
+        return RecordTagger(self, table.view, table.read(record_index))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTagger:
+    """The record index as it serves one write. `state`: its index file groups as the write found them."""
+
+    index: RecordIndex
+    view: TableView
+    state: RecordIndexState | None
+
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Index.tag`.
+        """See `Tagger.tag`.
 
         Raises:
-            CommitConflictError: the index was built anew with other buckets since the keys were staged.
+            CommitConflictError: the index was built anew with other file groups since the keys were staged.
         """
-        state = request.record_index
-        if state is None:
+        if self.state is None:
             raise CommitConflictError(
-                f"the record index of {request.view.store.uri('')} was removed while this write ran; nothing was "
+                f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
                 "committed, try again"
             )
-        tasks = list(self._tasks(request, state))
+        tasks = list(self._tasks(request, self.state))
         work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * ENTRY_BYTES
-        parts = request.engine_for(work_bytes).run(tag_buckets, tasks)
+        parts = request.engine_for(work_bytes).run(tag_file_groups, tasks)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(request.view.slices(partitions))
+        slices = tuple(self.view.slices(partitions))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         # An entry may name a file group that is gone, as after a clustering that failed half-way: not found, then.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
         cost = sum((part.cost for part in parts), LookUpCost())
-        if self.update_partition_path and request.merger.ordering_columns:
-            hits = settle_moves(request, hits, slices)
+        if self.index.update_partition_path and request.merger.ordering_columns:
+            hits = drop_older_moves(self.view, request, hits, slices)
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
 
-    def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[BucketTask]:
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
+
+    def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[TagTask]:
         """One task for each group that has keys; for few keys, one for several groups: each opens the same files."""
-        groups = KeyGroups(len(state.buckets))
+        groups = KeyGroups(len(state.file_groups))
         if request.key_groups != groups:
             raise CommitConflictError(
-                f"the record index of {request.view.store.uri('')} was built anew while this write ran; nothing was "
+                f"the record index of {self.view.store.uri('')} was built anew while this write ran; nothing was "
                 "committed, try again"
             )
         by_group: dict[int, list[StagedKeys]] = {}
@@ -103,13 +128,52 @@ class RecordIndex:
         together = min(max(together, 1), max(-(-len(by_group) // _TASKS_MIN), 1))
         for number, start in enumerate(range(0, len(by_group), together)):
             members = sorted(by_group)[start : start + together]
-            yield BucketTask(
-                store=request.store,
+            yield TagTask(
+                store=self.view.store.spec,
                 merger=request.merger,
                 keys=tuple(keys for group in members for keys in by_group[group]),
-                buckets=tuple(bucket for group in members for bucket in state.buckets[group :: groups.count]),
-                bucket_count=len(state.buckets),
-                moves_records=self.update_partition_path,
-                look_up=self.look_up,
+                file_groups=tuple(
+                    file_group for group in members for file_group in state.file_groups[group :: groups.count]
+                ),
+                file_group_count=len(state.file_groups),
+                moves_records=self.index.update_partition_path,
+                look_up=self.index.look_up,
                 output=f"{request.stage_folder}/tagged-{number}",
             )
+
+
+def _exists_in(view: TableView) -> bool:
+    return has_record_index(view) and not has_partitioned_index(view)
+
+
+def _make(view: TableView, properties: Mapping[str, str]) -> Index:
+    """The record index; the data files are searched in its place if another writer dropped it."""
+    moves = RECORD.moves_records(properties)
+    if view.timeline.instants and not _exists_in(view):
+        return SimpleIndex(is_global=True, update_partition_path=moves)
+    return RecordIndex(
+        update_partition_path=moves,
+        look_up=look_up_of(properties),
+        initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(view.config.raw),
+    )
+
+
+def look_up_of(properties: Mapping[str, str]) -> LookUp | None:
+    """The way to look keys up that the options of a write force; None if they leave it open."""
+    way = options.RECORD_INDEX_LOOK_UP.get(properties)
+    return None if way == "auto" else LookUp(way)
+
+
+# JVM writers need both the type and the switches: without the switches they drop the index, and without the type they
+# do not look keys up in it.
+RECORD: Final = IndexKind(
+    name="record",
+    types=(GLOBAL_TYPE, "GLOBAL_RECORD_LEVEL_INDEX"),
+    make=_make,
+    is_global=True,
+    switches=(options.RECORD_INDEX_ENABLE, options.RECORD_INDEX_ENABLE_NEW),
+    moves_option=options.RECORD_UPDATE_PARTITION_PATH,
+    stores_moves=True,
+    metadata_partition=RecordIndexKind(),
+    exists_in=_exists_in,
+)

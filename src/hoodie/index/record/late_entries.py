@@ -6,36 +6,36 @@ from hoodie.engine import LocalEngine
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record import EntryStage, write_entries
 from hoodie.index.record.differences import changes_of, stage_changes
-from hoodie.metadata.definitions import is_partitioned_record_index
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.build_instants import build_time
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.services.context import local_engine
 from hoodie.timeline import Action, Timeline, parse_instant_time
 from hoodie.view.table_view import TableView
 
 
 def index_was_exchanged(began: TableView, now: TableView) -> bool:
-    """Whether the record index may be another one than when a write began; the names of its buckets do not tell.
+    """Whether the record index may be another one than when a write began; the names of its file groups do not tell.
 
     A build that did not end yet counts as well: it may have died after it had switched the index on.
     """
-    if (PARTITION in began.config.metadata_partitions) != (PARTITION in now.config.metadata_partitions):
+    if (RECORD_INDEX in began.config.metadata_partitions) != (RECORD_INDEX in now.config.metadata_partitions):
         return True
     if not _builds(now.timeline) - _builds(began.timeline.completed()):
         return False
-    # One with buckets for each data partition is none that is built.
-    return PARTITION not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
+    # One with file groups for each data partition is none that is built.
+    return RECORD_INDEX not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
 
 
 def index_was_switched(began: TableView, now: TableView) -> bool:
     """Whether the index that the table has now was not the one that it had when a write began."""
-    if PARTITION not in now.config.metadata_partitions:
+    if RECORD_INDEX not in now.config.metadata_partitions:
         return False
-    if PARTITION not in began.config.metadata_partitions:
+    if RECORD_INDEX not in began.config.metadata_partitions:
         return True
     builds = _builds(now.timeline) - _builds(began.timeline.completed())
     if not builds:
@@ -46,9 +46,9 @@ def index_was_switched(began: TableView, now: TableView) -> bool:
 
 def index_was_taken_away(began: TableView, now: TableView) -> bool:
     """Whether the index that the table had when a write began is gone, with its files."""
-    if PARTITION not in began.config.metadata_partitions:
+    if RECORD_INDEX not in began.config.metadata_partitions:
         return False
-    is_gone = PARTITION not in now.config.metadata_partitions
+    is_gone = RECORD_INDEX not in now.config.metadata_partitions
     return is_gone or bool(_builds(now.timeline.completed()) - _builds(began.timeline.completed()))
 
 
@@ -68,7 +68,7 @@ def late_entries(
     current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
     moment = parse_instant_time(instant_time, now.layout.zone)
     with stage_folder(store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(state.buckets)))
+        stage = EntryStage(folder, KeyGroups(len(state.file_groups)))
         staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())
         written = write_entries(
             LocalEngine(),

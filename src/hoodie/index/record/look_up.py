@@ -1,4 +1,4 @@
-"""Look record keys up in the record index, one task for each bucket that may hold some: for reads."""
+"""Look record keys up in the record index, one task for each file group that may hold some: for reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.format.metadata_table.record_location import LocationColumn, RecordLocation
 from hoodie.index.api import LookUpCost
-from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState, read_bucket
-from hoodie.metadata.record_index.partition import LookUp, find, way_of
+from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, read_file_group
+from hoodie.index.record.find import LookUp, find, way_of
 from hoodie.storage import Store, StoreSpec, open_store
 
 
@@ -36,21 +36,21 @@ def look_up(
 ) -> FoundLocations:
     """Find the locations of keys, in their order; they may repeat. `way` forces seek or scan.
 
-    Reads the files of the buckets to which the keys belong. Memory: the keys, and on each worker what
-    `metadata.record_index.partition.find` takes of one bucket. Locations are as stored: the caller checks that they
+    Reads the files of the file groups to which the keys belong. Memory: the keys, and on each worker what
+    `hoodie.index.record.find.find` takes of one file group. Locations are as stored: the caller checks that they
     still exist.
 
     Raises:
-        CorruptFileError: a file of a bucket does not parse.
+        CorruptFileError: a file of a file group does not parse.
     """
     encoded = keys.dictionary_encode()
     distinct = encoded.dictionary
     numbers = state.numbers_of(distinct)
-    rows = [np.flatnonzero(numbers == bucket.number) for bucket in state.buckets]
-    asked = [(bucket, mine) for bucket, mine in zip(state.buckets, rows, strict=True) if len(mine)]
-    tasks = [_Task(store.spec, bucket, distinct.take(pa.array(mine)), way) for bucket, mine in asked]
+    rows = [np.flatnonzero(numbers == file_group.number) for file_group in state.file_groups]
+    asked = [(file_group, mine) for file_group, mine in zip(state.file_groups, rows, strict=True) if len(mine)]
+    tasks = [_Task(store.spec, file_group, distinct.take(pa.array(mine)), way) for file_group, mine in asked]
     # Threads share the store at hand, other workers open their own.
-    function = partial(_look_up_bucket, store=store) if isinstance(engine, LocalEngine) else _look_up_bucket
+    function = partial(_look_up_file_group, store=store) if isinstance(engine, LocalEngine) else _look_up_file_group
     results = engine.run(function, tasks)
     codes = np.full(len(distinct), -1, np.int64)
     locations: list[RecordLocation] = []
@@ -63,18 +63,18 @@ def look_up(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Distinct keys of one bucket. Picklable."""
+    """Distinct keys of one file group. Picklable."""
 
     store: StoreSpec
-    bucket: Bucket
+    file_group: IndexFileGroup
     keys: pa.StringArray
     way: LookUp | None
 
 
-def _look_up_bucket(
+def _look_up_file_group(
     task: _Task, context: TaskContext, *, store: Store | None = None
 ) -> tuple[LocationColumn, LookUpCost]:
-    content = read_bucket(store or open_store(task.store), task.bucket)
+    content = read_file_group(store or open_store(task.store), task.file_group)
     way = task.way or way_of(len(task.keys), content)
     column = find(content, task.keys, look_up=way)
     cost = LookUpCost(
@@ -82,6 +82,6 @@ def _look_up_bucket(
         found=int((column.codes >= 0).sum()),
         buckets_sought=int(way is LookUp.SEEK),
         buckets_scanned=int(way is LookUp.SCAN),
-        bytes_read=task.bucket.size_bytes,
+        bytes_read=task.file_group.size_bytes,
     )
     return column, cost

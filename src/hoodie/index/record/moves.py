@@ -1,6 +1,6 @@
-"""May a record move to another partition? Only if it is not older than the stored one, which the index does not tell.
+"""Decide which records may move to another partition: only those that are not older than the stored record.
 
-So the file slices that hold the few candidates are asked for their ordering values.
+The record index stores no ordering values, so they are read from the file slices that hold the candidates.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.rules import slice_read
+from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +32,36 @@ class _MoveTask:
     output: str
 
 
-def settle_moves(request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]) -> list[StagedHits]:
-    """The hits, in which rows that are older than the stored record drop instead of moving."""
+def drop_older_moves(
+    view: TableView, request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]
+) -> list[StagedHits]:
+    """The hits, with route DROP for rows that would move but are older than the stored record."""
     current = {(found.partition_path, found.file_id): found for found in slices}
     moving: dict[tuple[str, str], list[StagedHits]] = {}
-    settled: list[StagedHits] = []
+    decided: list[StagedHits] = []
     for hit in hits:
         if hit.moves:
             moving.setdefault((hit.partition_path, hit.file_id), []).append(hit)
         else:
-            settled.append(hit)
+            decided.append(hit)
     tasks: list[_MoveTask] = []
     for number, (group, found) in enumerate(moving.items()):
         file_slice = current.get(group)
         if file_slice is None:
-            settled += found
+            decided += found
             continue
         output = f"{request.stage_folder}/moves-{number}"
         tasks.append(_MoveTask(file_slice, tuple(found), output))
     engine = request.engine_for(sum(task.file_slice.size_bytes for task in tasks))
-    read = slice_read(request.view.config, with_meta_fields(request.schema), request.merger)
+    read = slice_read(view.config, with_meta_fields(request.schema), request.merger)
     columns = (RECORD_KEY, *request.merger.ordering_columns)
-    settle = _Settle(request.store, replace(read, columns=columns), request.runs)
-    return settled + [hit for found in engine.run(settle, tasks) for hit in found]
+    decide = _DecideMoves(view.store.spec, replace(read, columns=columns), request.runs)
+    return decided + [hit for found in engine.run(decide, tasks) for hit in found]
 
 
 @dataclass(frozen=True, slots=True)
-class _Settle:
-    """Callable for `Engine.run`. It has what tasks share, as they travel one by one."""
+class _DecideMoves:
+    """Callable for `Engine.run`. It holds what the tasks share, so that this is serialised once."""
 
     store: StoreSpec
     read: SliceRead
@@ -92,7 +95,7 @@ class _Settle:
         return pa.concat_tables(parts)
 
     def _is_older(self, store: Store, file_slice: FileSlice, candidates: pa.Table) -> npt.NDArray[np.bool_]:
-        """Where the stored record outranks the candidate. Those that are not there are older than nothing."""
+        """Whether the stored record wins against each candidate. Candidates without a stored record are not older."""
         older = np.zeros(candidates.num_rows, np.bool_)
         keys = candidates[RECORD_KEY].combine_chunks()
         for stored in read_file_slice(store, file_slice, self.read):

@@ -1,20 +1,29 @@
-"""Tag rows by the partitioned record index: a row's key is looked for in the buckets of its own data partition."""
+"""The partitioned record index: a key is looked up in the index file groups of the row's own data partition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from hoodie import config as options
 from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
-from hoodie.index.api import LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.begun import BegunTable
+from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
+from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
+from hoodie.index.record.find import LookUp
+from hoodie.index.record.index import look_up_of
+from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
-from hoodie.metadata.record_index.buckets import Bucket, RecordIndexState
-from hoodie.metadata.record_index.partition import LookUp
+from hoodie.index.simple import SimpleIndex
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
@@ -23,7 +32,7 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True)
 class PartitionedRecordIndex:
-    """Tags by looking keys up in the buckets of their data partition; keys are unique in a partition.
+    """Tags by looking keys up in the index file groups of their data partition; keys are unique in a partition.
 
     Cost and memory: as `RecordIndex`, with one task for each data partition that the batch touches.
     """
@@ -53,41 +62,59 @@ class PartitionedRecordIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: staged rows lie by partition already."""
 
+    def begin(self, table: BegunTable) -> PartitionedTagger:
+        """See `Index.begin`. Lists the files of the index."""
+        return PartitionedTagger(self, table.view, table.read(partitioned_index))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedTagger:
+    """The partitioned record index as it serves one write. `states`: the index file groups by data partition."""
+
+    index: PartitionedRecordIndex
+    view: TableView
+    states: Mapping[str, RecordIndexState] | None
+
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Index.tag`.
+        """See `Tagger.tag`.
 
         Raises:
             CommitConflictError: the index was dropped since the write began.
         """
-        if request.partitioned_index is None:
+        if self.states is None:
             raise CommitConflictError(
-                f"the record index of {request.view.store.uri('')} was removed while this write ran; nothing was "
+                f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
                 "committed, try again"
             )
-        tasks = list(self._tasks(request, request.partitioned_index))
-        engine = request.engine_for(sum(bucket.size_bytes for task in tasks for bucket in task.buckets))
+        tasks = list(self._tasks(request, self.states))
+        engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
         parts = engine.run(_tag_partition, tasks)
-        slices = tuple(request.view.slices({run.partition_path for run in request.runs}))
+        slices = tuple(self.view.slices({run.partition_path for run in request.runs}))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         found = [hit for part in parts for hit in part.hits]
         hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
         return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
 
-    def _tasks(self, request: TagRequest, state: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
+    def placement(self, default: Placement) -> Placement:
+        """The default: a key may lie in any file group."""
+        return default
+
+    def _tasks(self, request: TagRequest, states: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
+        store = self.view.store.spec
         runs_of: dict[str, list[StagedRun]] = {}
         for run in request.runs:
             runs_of.setdefault(run.partition_path, []).append(run)
         for number, (path, runs) in enumerate(sorted(runs_of.items())):
-            if path in state:
+            if path in states:
                 output = f"{request.stage_folder}/tagged-{number}"
-                yield _PartitionTask(request.store, path, state[path].buckets, tuple(runs), self.look_up, output)
+                yield _PartitionTask(store, path, states[path].file_groups, tuple(runs), self.index.look_up, output)
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTask:
     store: StoreSpec
     partition_path: str
-    buckets: tuple[Bucket, ...]
+    file_groups: tuple[IndexFileGroup, ...]
     runs: tuple[StagedRun, ...]
     look_up: LookUp | None
     output: str
@@ -99,10 +126,27 @@ def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
     with StageReader(store, [RECORD_KEY]) as reader:
         keys = pa.concat_arrays([reader.read(run).column(RECORD_KEY) for run in task.runs])
     ordinals = np.concatenate([np.arange(run.start, run.start + run.rows) for run in task.runs])
-    groups, codes, cost = locate(store, task.buckets, len(task.buckets), keys, look_up=task.look_up)
+    groups, codes, cost = locate(store, task.file_groups, len(task.file_groups), keys, look_up=task.look_up)
     # An entry of another partition would be damage; nothing of this partition is there.
     own = np.array([path == task.partition_path for path, _ in groups] or [True])
     codes = np.where((codes >= 0) & own[np.maximum(codes, 0)], codes, -1)
     routes = np.full(len(codes), np.int8(Route.UPDATE))
     hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", by_file_group(groups, codes, ordinals, routes))
     return TaggedGroup(tuple(hits), cost)
+
+
+def _make(view: TableView, properties: Mapping[str, str]) -> Index:
+    """The partitioned index; the data files are searched in its place if another writer dropped it."""
+    if view.timeline.instants and not has_partitioned_index(view):
+        return SimpleIndex()
+    return PartitionedRecordIndex(look_up_of(properties))
+
+
+PARTITIONED_RECORD: Final = IndexKind(
+    name="partitioned_record",
+    types=(PARTITIONED_TYPE,),
+    make=_make,
+    switches=(options.PARTITIONED_RECORD_INDEX_ENABLE,),
+    metadata_partition=RecordIndexKind(is_partitioned=True),
+    exists_in=has_partitioned_index,
+)

@@ -1,4 +1,4 @@
-"""One group of buckets of the record index: where do the staged keys lie? Runs in a worker."""
+"""Look the staged keys of one group of index file groups up. Runs in a worker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hoodie.files.staging.staged_keys import PLACE, ROW, StagedKeys, read_keys
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
-from hoodie.metadata.record_index.buckets import Bucket, read_bucket
-from hoodie.metadata.record_index.partition import LookUp, find, way_of
+from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
+from hoodie.index.record.find import LookUp, find, way_of
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
@@ -33,22 +33,22 @@ _NOWHERE: FileGroup = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketTask:
-    """The keys of one group, and its buckets. Picklable."""
+class TagTask:
+    """The keys of one group, and its index file groups. Picklable."""
 
     store: StoreSpec
     merger: RecordMerger
     keys: tuple[StagedKeys, ...]
-    buckets: tuple[Bucket, ...]
-    bucket_count: int
+    file_groups: tuple[IndexFileGroup, ...]
+    file_group_count: int
     moves_records: bool
     look_up: LookUp | None
     output: str
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the buckets' files."""
-        return sum(bucket.size_bytes for bucket in self.buckets)
+        """Bytes of the file groups' files."""
+        return sum(file_group.size_bytes for file_group in self.file_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class TaggedGroup:
     cost: LookUpCost
 
 
-def tag_buckets(task: BucketTask, context: TaskContext) -> TaggedGroup:
+def tag_file_groups(task: TagTask, context: TaskContext) -> TaggedGroup:
     """Look the keys of a group up, and say what their rows do there."""
     store = open_store(task.store)
     rows = read_keys(store, task.keys)
     keys = rows[RECORD_KEY].combine_chunks()
-    groups, codes, cost = locate(store, task.buckets, task.bucket_count, keys, look_up=task.look_up)
+    groups, codes, cost = locate(store, task.file_groups, task.file_group_count, keys, look_up=task.look_up)
     routes = _routes(task, rows, groups, codes)
     ordinals = np.asarray(rows[ROW].combine_chunks())
     hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", by_file_group(groups, codes, ordinals, routes))
@@ -72,20 +72,25 @@ def tag_buckets(task: BucketTask, context: TaskContext) -> TaggedGroup:
 
 
 def locate(
-    store: Store, buckets: Sequence[Bucket], bucket_count: int, keys: pa.StringArray, *, look_up: LookUp | None
+    store: Store,
+    file_groups: Sequence[IndexFileGroup],
+    file_group_count: int,
+    keys: pa.StringArray,
+    *,
+    look_up: LookUp | None,
 ) -> tuple[list[FileGroup], Rows, LookUpCost]:
-    """File groups, and for each row the place of its key's in them; -1 where these buckets have none."""
+    """File groups, and for each row the place of its key's in them; -1 where these file groups have none."""
     encoded = keys.dictionary_encode()
     distinct, key_of_row = encoded.dictionary, np.asarray(encoded.indices)
     found = np.full(len(distinct), -1, np.int64)
     groups: dict[FileGroup, int] = {}
     cost = LookUpCost(keys=len(distinct))
-    numbers = file_group_index(distinct, bucket_count)
-    for bucket in buckets:
-        mine = np.flatnonzero(numbers == bucket.number)
+    numbers = file_group_index(distinct, file_group_count)
+    for file_group in file_groups:
+        mine = np.flatnonzero(numbers == file_group.number)
         if not len(mine):
             continue
-        content = read_bucket(store, bucket)
+        content = read_file_group(store, file_group)
         way = look_up or way_of(len(mine), content)
         column = find(content, distinct.take(pa.array(mine)), look_up=way)
         places = np.array([_place(groups, location) for location in column.locations], np.int64)
@@ -95,7 +100,7 @@ def locate(
             found=int(hit.sum()),
             buckets_sought=int(way is LookUp.SEEK),
             buckets_scanned=int(way is LookUp.SCAN),
-            bytes_read=bucket.size_bytes,
+            bytes_read=file_group.size_bytes,
         )
     return list(groups), found[key_of_row], cost
 
@@ -105,7 +110,7 @@ def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
     return groups.setdefault((location.partition_path, location.file_id), len(groups))
 
 
-def _routes(task: BucketTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
+def _routes(task: TagTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
     """What each row does where its key lies. Of rows of one key that would go several ways one counts."""
     routes = np.full(len(codes), np.int8(Route.UPDATE))
     is_row = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
@@ -155,7 +160,7 @@ def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int)
 def by_file_group(
     groups: list[FileGroup], codes: Rows, ordinals: Rows, routes: Routes
 ) -> Iterator[tuple[str, str, Rows, Routes]]:
-    """Rows that were found, by file group; and by themselves those that go nowhere, whose file group may be gone."""
+    """Group the hits by file group; rows that are dropped are returned separately, as their file group may be gone."""
     dropped = np.sort(ordinals[routes == Route.DROP])
     if len(dropped):
         yield *_NOWHERE, dropped, np.full(len(dropped), np.int8(Route.DROP))

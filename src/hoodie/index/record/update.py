@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.begun import BegunTable
 from hoodie.index.record.conflicts import IndexedWrite
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.index.record.entries import (
@@ -24,14 +25,14 @@ from hoodie.index.record.entries import (
     write_entries,
     write_partitioned_entries,
 )
+from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.late_entries import (
     index_was_exchanged,
     index_was_switched,
     index_was_taken_away,
     late_entries,
 )
-from hoodie.metadata.record_index.buckets import RecordIndexState
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Instant, parse_instant_time
@@ -42,33 +43,38 @@ from hoodie.view.table_view import TableView
 class RecordIndexUpdate:
     """The update of one write; see `IndexUpdate`. A table without record index gets none: all methods do nothing.
 
-    `view` is the table as the write found it, `engine_for` does the work.
+    `table` is the table as the write found it, `engine_for` does the work.
     """
 
-    view: TableView
+    table: BegunTable
     instant_time: str
     engine_for: EngineFor
     stats: Sequence[WriteStat] = ()
     _has_files: bool = field(default=False, init=False)
 
-    @cached_property
-    def state(self) -> RecordIndexState | None:
-        """The file groups of the global record index as the write found them; None if the table has none."""
-        return self.view.record_index()
+    @property
+    def view(self) -> TableView:
+        """The table as the write found it."""
+        return self.table.view
 
-    @cached_property
+    @property
+    def state(self) -> RecordIndexState | None:
+        """The index file groups of the global record index as the write found them; None if the table has none."""
+        return self.table.read(record_index)
+
+    @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
-        """The file groups of each data partition as the write found them, if the record index is a partitioned one."""
-        return self.view.partitioned_index()
+        """The index file groups of each data partition as the write found them, in a partitioned record index."""
+        return self.table.read(partitioned_index)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Where the writing tasks stage entries; None if the table has no record index."""
         if self.partitioned_state is not None:
             return EntryStage(folder, None)
-        return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.buckets)))
+        return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.file_groups)))
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Write the log files of the staged entries. Memory of a task: the entries of a group of buckets, twice.
+        """Write the log files of the staged entries. Memory of a task: the entries of a group of file groups, twice.
 
         Raises: PartitionPathError for a data partition that a partitioned index cannot name.
         """
@@ -108,18 +114,18 @@ class RecordIndexUpdate:
             return
         self.discard()
         self.stats = ()
-        if now.has_partitioned_index():
+        if has_partitioned_index(now):
             raise CommitConflictError(
                 f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
                 "nothing was committed, try again"
             )
-        state = now.record_index()
+        state = record_index(now)
         if state is not None:
             self._has_files = True
             self.stats = late_entries(now, self.instant_time, metadata, state)
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`. Reads the log files of both writes in the buckets that both touched."""
+        """See `IndexUpdate`. Reads the log files of both writes in the file groups that both touched."""
         write = self._indexed(now)
         return write is None or write.shares_keys_with(other)
 
@@ -139,7 +145,7 @@ class RecordIndexUpdate:
             table.discard(self.instant_time)
 
     def _indexed(self, now: TableView) -> IndexedWrite | None:
-        if PARTITION not in now.config.metadata_partitions:
+        if RECORD_INDEX not in now.config.metadata_partitions:
             return None
         was_switched = index_was_switched(self.view, now)
         return IndexedWrite(now=now, instant_time=self.instant_time, stats=self.stats, was_switched=was_switched)

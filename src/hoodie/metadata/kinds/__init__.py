@@ -1,4 +1,4 @@
-"""The kinds of metadata partitions.
+"""The registry of metadata partition kinds.
 
-Each kind is one module with the name, the rows and the merge rule of its partition.
+Each kind is one module with the name, the first content, the rows and the merge rule of its partition.
 """

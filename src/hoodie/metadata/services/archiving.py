@@ -7,9 +7,9 @@ back. Here the last compaction but one, the oldest pending instant and the oldes
 older than the last compaction cannot be rolled back anyhow (both implementations refuse), and a restore needs no more
 than its savepoint.
 
-An instant stays as long as any of its files does. So whether a file is believed never hangs on where the active
-timeline begins: a JVM writer that adds an index makes it begin at zero again, and would lose the base file of a
-bucket that nothing was written to since the compaction that made it.
+An instant stays on the active timeline as long as any of its files exists. So whether readers see a file never depends
+on where the active timeline begins: a JVM writer that adds an index makes it begin at zero again, and would lose the
+base file of a bucket that nothing was written to since the compaction that made it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ARCHIVED_BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})
 
 
 def archive_if_due(context: ServiceContext) -> bool:
-    """Move the oldest instants to the archive if there are too many; says whether it did.
+    """Move the oldest instants to the archive if there are too many. Returns whether it archived.
 
-    Files of instants that were never committed go first: as soon as the active timeline begins after them nobody could
-    tell them from files of archived ones.
+    Files of instants that were never committed are deleted first: once the active timeline begins after them, they
+    could not be distinguished from files of archived instants.
 
     Raises:
         CorruptFileError: the archive does not parse.

@@ -1,4 +1,4 @@
-"""Cleaning of the metadata table: files of file slices that compactions replaced, once nobody looks so far back.
+"""Cleaning of the metadata table: deletes the files of old file slices that no retained commit needs.
 
 docs/format/table.md §9.4 with the policy KEEP_LATEST_COMMITS. It runs at the start of a commit, under the table's lock.
 """
@@ -25,7 +25,7 @@ _POLICY = "KEEP_LATEST_COMMITS"
 
 
 def finish_clean(context: ServiceContext) -> bool:
-    """Take up a clean that somebody left pending; says whether there was one.
+    """Finish a clean that another process left pending. Returns whether there was one.
 
     Raises:
         CorruptFileError: its plan does not parse.
@@ -44,10 +44,9 @@ def finish_clean(context: ServiceContext) -> bool:
 
 
 def clean_if_due(context: ServiceContext) -> bool:
-    """Delete the files of replaced slices, once 20 commits came after the compaction; says whether it did.
+    """Delete the files of replaced slices, if 20 commits came after the compaction. Returns whether it cleaned.
 
-    Of each file group there stay: the newest slice, the slices that the last 20 commits see, and the newest before
-    those.
+    Of each file group it keeps the newest slice, the slices that the last 20 commits see, and the newest before those.
 
     Raises:
         CorruptFileError: the archived timeline does not parse.
@@ -66,9 +65,9 @@ def clean_if_due(context: ServiceContext) -> bool:
 
 
 def earliest_to_retain(context: ServiceContext) -> Instant | None:
-    """The oldest commit whose view of the metadata table stays whole; None as long as all of them do.
+    """Return the oldest commit as of which the metadata table stays readable; None if no commit loses files.
 
-    It never passes an instant that is pending on either timeline.
+    It is never later than an instant that is pending on either timeline.
     """
     commits = context.completed_commits()
     place = len(commits) - context.limits.commits_retained
@@ -82,10 +81,10 @@ def earliest_to_retain(context: ServiceContext) -> Instant | None:
 
 
 def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping[str, str], earliest: str) -> list[str]:
-    """Names of one partition's files that belong to slices which nobody from `earliest` (inclusive) on sees. Pure.
+    """Names of one partition's files whose file slices no commit from `earliest` (inclusive) on sees. Pure.
 
     `archived` are completion times of instants that the active timeline no longer has. A log file of an instant that
-    is on neither stays: it cannot be told which slice it belongs to.
+    is on neither is kept: its slice is unknown.
     """
     bases, logs = _parsed(names, timeline)
     obsolete: list[str] = []
@@ -107,7 +106,7 @@ def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping
 def _parsed(
     names: Collection[str], timeline: Timeline
 ) -> tuple[dict[str, list[BaseFileName]], dict[str, list[LogFileName]]]:
-    """Base and log files of believed instants, by file id."""
+    """Base and log files of completed instants, by file id."""
     bases: dict[str, list[BaseFileName]] = {}
     logs: dict[str, list[LogFileName]] = {}
     for name in names:
@@ -120,7 +119,7 @@ def _parsed(
 
 
 def _is_due(context: ServiceContext, earliest: Instant) -> bool:
-    """Whether a compaction passed out of sight since the last clean; told from the timeline alone."""
+    """Whether a compaction left the retained commits since the last clean. Reads the timeline only."""
     commits = context.completed_commits()
     passed = [
         place
@@ -130,14 +129,14 @@ def _is_due(context: ServiceContext, earliest: Instant) -> bool:
     if not passed:
         return False
     completed = context.metadata_timeline.completed()
-    # From this commit on the newest of them was out of sight: a later clean has seen to it.
+    # From this commit on the newest of them was not retained: a later clean has deleted what it replaced.
     place = min(passed[-1] + context.limits.commits_retained, len(commits) - 1)
     since = commits[place].requested_time
     return not any(instant.action is Action.CLEAN and instant.requested_time > since for instant in completed)
 
 
 def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
-    """What goes; None if nothing does."""
+    """The files to delete; None if there are none."""
     folder, timeline = context.folder, context.metadata_timeline
     listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
     archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))

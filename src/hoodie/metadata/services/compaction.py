@@ -19,7 +19,8 @@ from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.slice_reader import SliceReader, believed, slices_of
+from hoodie.metadata.slice_reader import SliceReader, slices_of
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
@@ -35,9 +36,9 @@ class CompactionTask:
 
 
 def finish_compaction(context: ServiceContext) -> bool:
-    """Take up a compaction that somebody left pending; says whether there was one.
+    """Finish a compaction that another process left pending. Returns whether there was one.
 
-    A log compaction that a JVM writer left is taken back: nothing is lost with it.
+    A log compaction that a JVM writer left is undone: its blocks only repeat others.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
@@ -58,7 +59,7 @@ def finish_compaction(context: ServiceContext) -> bool:
 
 
 def compact_if_due(context: ServiceContext) -> bool:
-    """Compact after ten delta commits; says whether it did.
+    """Compact after ten delta commits. Returns whether it compacted.
 
     Nothing is compacted while a delta commit belongs to a data instant that is still pending: its rows must stay out
     of base files, as it may be rolled back.
@@ -68,7 +69,9 @@ def compact_if_due(context: ServiceContext) -> bool:
     """
     if not is_compaction_due(context):
         return False
-    plan = _plan(context.folder, context.finished_kinds, believed(context.metadata_timeline, context.data_timeline))
+    plan = _plan(
+        context.folder, context.finished_kinds, visible_instants(context.metadata_timeline, context.data_timeline)
+    )
     if not plan.operations:
         return False
     requested_time = context.next_time()
@@ -87,12 +90,12 @@ def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
 
 
 def is_compaction_due(context: ServiceContext) -> bool:
-    """Whether enough delta commits came since the last compaction, and each is believed."""
+    """Whether enough delta commits came since the last compaction, and readers see each of them."""
     timeline = context.metadata_timeline
     if delta_commits_since_compaction(timeline) < context.limits.delta_commits_to_compact:
         return False
     deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
-    return len(believed(deltas, context.data_timeline)) == len(deltas)
+    return len(visible_instants(deltas, context.data_timeline)) == len(deltas)
 
 
 def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
@@ -117,8 +120,8 @@ def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: 
     """Every newest file slice that has log files. Pure but for the listing of the partitions."""
     operations = tuple(
         operation_of(partition, file_slice)
-        for partition in sorted(kinds)
-        for file_slice in slices_of(folder.store, partition, timeline)
+        for partition, kind in sorted(kinds.items())
+        for file_slice in slices_of(folder.store, kind, timeline)
         if file_slice.log_files
     )
     return CompactionPlan(operations=operations)

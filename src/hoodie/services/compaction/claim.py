@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_ready import ready_metadata_table
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
@@ -207,7 +207,7 @@ def _take_claimed(
             delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
             return None
         runner = runner_of(view, found, is_asked_for=is_asked_for)
-        pending = PendingInstant.claim(ready_metadata_table(view), found, _token(coordinator))
+        pending = PendingInstant.claim(ensure_metadata_partitions(view), found, _token(coordinator))
     return ClaimedPlan(
         pending=pending,
         plan=plan,

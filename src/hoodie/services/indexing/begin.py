@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hoodie.commit.leftovers import Leftovers
+from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.table import table_keys as keys
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index.record.build_plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
-from hoodie.metadata.definitions import is_partitioned_record_index
-from hoodie.metadata.initialise import initialise
-from hoodie.metadata.kinds.files_partition import PARTITION as FILES
-from hoodie.metadata.places import partition_folder
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.index.record.build.plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
+from hoodie.index.record.build.sizing import bucket_count, rows_of_slices
+from hoodie.index.record.state import record_index
+from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.context import EngineFor
-from hoodie.services.indexing.sizing import bucket_count, rows_of_slices
+from hoodie.metadata.table import MetadataTable
 from hoodie.services.indexing.switch import (
     cancel,
     differing,
@@ -28,7 +27,6 @@ from hoodie.services.indexing.switch import (
     on_properties,
 )
 from hoodie.timeline import Action, TableLock, is_live
-from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -75,7 +73,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
             else:
                 cancel(view, build)
                 notes = (f"took back the build at {build.requested_time}, whose process had died",)
-        view = _with_metadata_table(TableView.load(state))
+        view = ensure_metadata_table(TableView.load(state))
         found = _stands(view, buckets)
         if found is not None:
             return Begun(notes=(*notes, found))
@@ -101,7 +99,7 @@ def check_buildable(view: TableView) -> None:
         )
     if config.bootstrap_base_path is not None or config.base_file_format is not BaseFileFormat.PARQUET:
         raise UnsupportedError(f"{where}: this release indexes Parquet base files of its own format only")
-    is_there = PARTITION in config.metadata_partitions and is_partitioned_record_index(view.store)
+    is_there = RECORD_INDEX in config.metadata_partitions and is_partitioned_record_index(view.store)
     if is_there or is_told_partitioned(config):
         raise UnsupportedError(
             f"{where} has the record index with buckets for each data partition, which this release does not build; "
@@ -125,35 +123,27 @@ def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
     return all(view.store.head(path) is not None for found in slices for path in found.paths)
 
 
-def _with_metadata_table(view: TableView) -> TableView:
-    """The table with a metadata table: a listing of its files, at least."""
-    if view.config.has_metadata_table:
-        return view
-    listing = list_from_storage(view.store, view.config, view.timeline)
-    initialise(view.store, view.config, listing, clock=view.clock, data_timeline=view.timeline)
-    update_table_config(view.store, {keys.METADATA_PARTITIONS: FILES, keys.METADATA_PARTITIONS_INFLIGHT: ""})
-    view.state.metadata_table = None
-    return TableView.load(view.state)
-
-
 def _stands(view: TableView, buckets: int | None) -> str | None:
     """What to say if the index is there as it was asked for; its properties are stored if they are not."""
-    if PARTITION not in view.config.metadata_partitions:
+    if RECORD_INDEX not in view.config.metadata_partitions:
         return None
-    state = view.record_index()
-    if state is None or buckets not in (None, len(state.buckets)):
+    state = record_index(view)
+    if state is None:
+        return None
+    found = len(state.file_groups)
+    if buckets not in (None, found):
         return None
     stored = on_properties(view.config)
     if differing(view.config, stored):
         update_table_config(view.store, stored)
-        return f"the record index was there, with {len(state.buckets)} buckets; the table's properties tell of it now"
-    return f"the record index is there, with {len(state.buckets)} buckets"
+        return f"the record index was there, with {found} buckets; the table's properties tell of it now"
+    return f"the record index is there, with {found} buckets"
 
 
 def _start(view: TableView, buckets: int) -> PendingInstant:
     """Put a new build on the timeline."""
-    if PARTITION not in view.config.metadata_partitions:
-        view.store.delete_folder(partition_folder(PARTITION))
+    if RECORD_INDEX not in view.config.metadata_partitions:
+        MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
     last = view.timeline.writes().completed().latest()
     plan = plan_to_bytes(buckets, None if last is None else last.requested_time)
     return PendingInstant.start(view, Action.INDEXING, plan)

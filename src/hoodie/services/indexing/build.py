@@ -3,7 +3,7 @@
 1. An indexing instant says on the timeline that the build runs. It has the state of the table when it was requested.
 2. Without the lock: the keys of that state are staged by bucket, and each bucket's base file is written. Then what
    other writers changed since is written to log files, round by round: file groups before and after are compared.
-3. Under the table's lock: the last such round, the check of the counts, the switch (`index_switch`).
+3. Under the table's lock: the last such round, the check of the counts, the switch (`services.indexing.switch`).
 
 Nobody believes a file of it before. A build that died goes on where it was when it is called again.
 """
@@ -20,11 +20,11 @@ from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.files.staging.staged import stage_folder
-from hoodie.index.record.build_plan import IndexBuild
+from hoodie.index.record.build.files import IndexFiles
+from hoodie.index.record.build.plan import IndexBuild
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.begin import begin_build
-from hoodie.services.indexing.files import IndexFiles
 from hoodie.services.indexing.switch import SwitchOn, cancel, is_switched_on
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, State, TableLock

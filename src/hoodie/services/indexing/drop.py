@@ -5,11 +5,11 @@ from __future__ import annotations
 from hoodie.commit.leftovers import Leftovers
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.index.record.build_plan import pending_build, pending_indexing
-from hoodie.metadata.definitions import is_partitioned_record_index
-from hoodie.metadata.initialise import drop_partitions
-from hoodie.metadata.record_index.buckets import list_buckets
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.build.plan import pending_build, pending_indexing
+from hoodie.index.record.file_groups import list_index_files
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
+from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
 from hoodie.services.result import ServiceResult
@@ -40,12 +40,12 @@ def drop_record_index(state: TableState) -> ServiceResult:
         leftovers.remove(state.store, view.timeline)
         notes = _end_builds(view)
         view = TableView.load(state)
-        had_index = PARTITION in view.config.metadata_partitions
-        files = len(list_buckets(state.store))
-        if had_index or PARTITION in view.config.metadata_partitions_inflight:
+        had_index = RECORD_INDEX in view.config.metadata_partitions
+        files = len(list_index_files(state.store))
+        if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
             is_partitioned = is_partitioned_record_index(state.store)
             update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
-        drop_partitions(state.store, {PARTITION})
+        MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
 

@@ -9,32 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from hoodie import config as options
+from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant
-from hoodie.errors import CommitConflictError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.filenames import PARTITION_METADATA_NAME, instant_of_data_file
-from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.format.table.partition_metadata import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index import moves_records, partition_tells, stored_index
-from hoodie.index.record.build_plan import IndexBuild
-from hoodie.metadata.definitions import define_record_index
-from hoodie.metadata.folder import MetadataFolder, commit_metadata, time_after
-from hoodie.metadata.places import INDEX_DEFINITIONS, partition_folder
-from hoodie.metadata.record_index.buckets import list_buckets
-from hoodie.metadata.record_index.partition import PARTITION
+from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_tells, stored_index
+from hoodie.index.record.build.plan import IndexBuild
+from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_view import TableView
-
-_PARTITIONED_TYPE = "record_level_index"
-_PARTITIONED_ENABLE = "hoodie.metadata.record.level.index.enable"
-_RECORD_INDEX_TYPES = frozenset({"record", "record_index", "global_record_level_index"})
-_ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +41,17 @@ class SwitchOn:
 
     def check(self, now: TableView) -> None:
         """Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets."""
-        if PARTITION in now.config.metadata_partitions:
-            _check_no_pending_service(MetadataFolder(now.store, now.config))
+        if RECORD_INDEX in now.config.metadata_partitions:
+            MetadataTable(now.store, now.config).check_no_service_pending()
 
     def update_metadata_table(self, now: TableView) -> None:
         """Take the old index off, complete the build's delta commit, and name the index in the table's properties."""
-        folder, build = MetadataFolder(now.store, now.config), self.build
-        if PARTITION in now.config.metadata_partitions:
+        if RECORD_INDEX in now.config.metadata_partitions:
             # What the table says besides stays true, and is known to the process that goes on after a crash.
-            named = ",".join(sorted({*now.config.metadata_partitions} - {PARTITION}))
+            named = ",".join(sorted({*now.config.metadata_partitions} - {RECORD_INDEX}))
             update_table_config(now.store, {**told_properties(now.config), keys.METADATA_PARTITIONS: named})
-        _delete_others(now, build)
-        _ensure_partition(now, build)
-        define_record_index(now.store)
-        timeline = folder.timeline()
-        if timeline.get(build.build_time) is not None:
-            folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
-        folder.request(build.build_time, Action.DELTA_COMMIT)
-        folder.begin(build.build_time, Action.DELTA_COMMIT)
-        folder.complete(
-            build.build_time,
-            Action.DELTA_COMMIT,
-            commit_metadata(WriteOperation.BULK_INSERT_PREPPED, self.stats).to_bytes(now.config.version),
-            completion_time=time_after(now.clock, now.timeline, timeline),
-        )
+        metadata_table = MetadataTable(now.store, now.config)
+        metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, locked_table(now))
         update_table_config(now.store, on_properties(now.config))
 
     def content(self, now: TableView) -> bytes:
@@ -105,10 +83,9 @@ def _content(build: IndexBuild, now: TableView) -> bytes:
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
     """Whether the build became the table's index, and only its instant was not completed."""
-    if PARTITION not in view.config.metadata_partitions:
+    if RECORD_INDEX not in view.config.metadata_partitions:
         return False
-    found = MetadataFolder(view.store, view.config).timeline().get(build.build_time, Action.DELTA_COMMIT)
-    return found is not None and found.is_completed
+    return MetadataTable(view.store, view.config).has_build(build.build_time)
 
 
 def finish_dead(view: TableView, build: IndexBuild) -> None:
@@ -121,26 +98,15 @@ def finish_dead(view: TableView, build: IndexBuild) -> None:
 
 def cancel(view: TableView, build: IndexBuild) -> None:
     """Take back a build that is not switched on: its files, its instants. Under the table's lock."""
-    folder = MetadataFolder(view.store, view.config)
-    folder.forget(build.build_time, Action.DELTA_COMMIT, *_ALL_STATES)
-    if PARTITION in view.config.metadata_partitions:
-        for info in files_of(view, build):
-            view.store.delete(info)
-    else:
-        view.store.delete_folder(partition_folder(PARTITION))
+    MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, locked_table(view))
     states = (State.INFLIGHT, State.REQUESTED)
     delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
     delete_heartbeat(view.store, build.requested_time)
 
 
-def files_of(view: TableView, build: IndexBuild) -> list[str]:
-    """Paths of the base and log files that a build wrote."""
-    return [path for path in list_buckets(view.store) if instant_of_data_file(path) == build.build_time]
-
-
 def on_properties(config: TableConfig) -> dict[str, str | None]:
     """What the properties of a table with a record index say of it."""
-    named = {*config.metadata_partitions, PARTITION}
+    named = {*config.metadata_partitions, RECORD_INDEX}
     found = {**told_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
     if config.index_definitions_path is None:
         found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
@@ -154,9 +120,9 @@ def told_properties(config: TableConfig) -> dict[str, str | None]:
     `GLOBAL_SIMPLE`: it promises the same, and is what a table has whose record index was dropped.
     """
     moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
-    told = stored_index("record", config.raw, moves_by_default=moves)
+    told = RECORD.stored_properties(config.raw, moves_by_default=moves)
     stored = config.raw.get(options.INDEX_TYPE_KEY)
-    if stored and stored.strip().lower() != "global_simple":
+    if stored and stored_index(config) is not GLOBAL_SIMPLE:
         told[options.INDEX_TYPE_KEY] = stored
     return {**told}
 
@@ -168,27 +134,25 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
     a key would else be left where it is. Whether records move stays as it was. Another index type that is stored stays.
     After the partitioned index keys are unique in a partition, as before.
     """
-    named = {*config.metadata_partitions} - {PARTITION}
-    building = {*config.metadata_partitions_inflight} - {PARTITION}
+    named = {*config.metadata_partitions} - {RECORD_INDEX}
+    building = {*config.metadata_partitions_inflight} - {RECORD_INDEX}
     changes: dict[str, str | None] = {
         keys.METADATA_PARTITIONS: ",".join(sorted(named)),
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
-        options.RECORD_INDEX_ENABLE.key: None,
-        options.RECORD_INDEX_ENABLE_NEW.key: None,
-        _PARTITIONED_ENABLE: None,
+        **{switch.key: None for kind in (RECORD, PARTITIONED_RECORD) for switch in kind.switches},
     }
     if is_told_partitioned(config):
         changes[options.INDEX_TYPE_KEY] = None
     elif not is_partitioned and _finds_by_record_index(config):
-        changes[options.INDEX_TYPE_KEY] = stored_index("global_simple", config.raw)[options.INDEX_TYPE_KEY]
-        changes[options.UPDATE_PARTITION_PATH.key] = str(moves_records("record", config.raw)).lower()
+        changes |= GLOBAL_SIMPLE.stored_properties(config.raw)
+        changes[options.UPDATE_PARTITION_PATH.key] = str(RECORD.moves_records(config.raw)).lower()
         changes[options.RECORD_UPDATE_PARTITION_PATH.key] = None
     return changes
 
 
 def is_told_partitioned(config: TableConfig) -> bool:
     """Whether the stored index type is the record index with buckets for each data partition."""
-    return config.raw.get(options.INDEX_TYPE_KEY, "").strip().lower() == _PARTITIONED_TYPE
+    return stored_index(config) is PARTITIONED_RECORD
 
 
 def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collection[str]:
@@ -197,32 +161,6 @@ def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collecti
 
 
 def _finds_by_record_index(config: TableConfig) -> bool:
-    stored = config.raw.get(options.INDEX_TYPE_KEY)
-    if stored is None:
-        return PARTITION in config.metadata_partitions
-    return stored.strip().lower() in _RECORD_INDEX_TYPES
-
-
-def _check_no_pending_service(folder: MetadataFolder) -> None:
-    for instant in folder.timeline().pending():
-        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
-            raise CommitConflictError(
-                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the buckets "
-                "that are to be replaced; the next write to the table finishes it: then run the build again, it goes on"
-            )
-
-
-def _delete_others(view: TableView, build: IndexBuild) -> None:
-    """Delete the files of the buckets before, also what writers prepared for them that are still at work."""
-    for path in list_buckets(view.store):
-        instant_time = instant_of_data_file(path)
-        if instant_time is not None and instant_time != build.build_time:
-            view.store.delete(path)
-
-
-def _ensure_partition(view: TableView, build: IndexBuild) -> None:
-    """Create the file by which a folder is a partition. Not earlier: the JVM compacts what it takes for one."""
-    path = f"{partition_folder(PARTITION)}/{PARTITION_METADATA_NAME}"
-    if view.store.head(path) is None:
-        metadata = PartitionMetadata(commit_time=build.build_time, partition_depth=1)
-        view.store.create(path, metadata.to_bytes(datetime.now(UTC)))
+    if options.INDEX_TYPE_KEY not in config.raw:
+        return RECORD_INDEX in config.metadata_partitions
+    return stored_index(config) is RECORD

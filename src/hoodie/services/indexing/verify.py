@@ -11,11 +11,12 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.index.record.bucket_check import BucketDiffers, BucketProblem, check_buckets, check_entries
+from hoodie.index.record.build.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
+from hoodie.index.record.build.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
-from hoodie.index.record.staged_buckets import StagedBuckets
-from hoodie.metadata.record_index.buckets import RecordIndexState
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.state import record_index
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.services.report import Finding, Report, few_of_each_kind
 from hoodie.timeline import TableLock
@@ -49,12 +50,12 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     found = consistent_state(state)
     changes = changes_between([], found.slices)
     with stage_folder(state.store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(found.index.buckets)))
+        stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
         staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
-        by_bucket = StagedBuckets.of(staged, len(found.index.buckets))
-        size_bytes = sum(bucket.size_bytes for bucket in found.index.buckets)
+        by_bucket = StagedFileGroups.of(staged, len(found.index.file_groups))
+        size_bytes = sum(bucket.size_bytes for bucket in found.index.file_groups)
         work_bytes = size_bytes + sum(entries.rows for entries in staged) * ENTRY_BYTES
-        parts = check_buckets(engine_for(work_bytes), state.store.spec, by_bucket, found.index.buckets)
+        parts = check_file_groups(engine_for(work_bytes), state.store.spec, by_bucket, found.index.file_groups)
     return report_of(
         f"record index of {state.store.uri('')}",
         {"files": len(changes), "buckets": len(parts)},
@@ -74,11 +75,11 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
     old = found.view.as_completed_by(since).slices()
     changes = changes_between(old, found.slices)
     with stage_folder(state.store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(found.index.buckets)))
+        stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
         staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
-        by_bucket = StagedBuckets.of(staged, len(found.index.buckets))
+        by_bucket = StagedFileGroups.of(staged, len(found.index.file_groups))
         engine = engine_for(sum(change.size_bytes for change in changes))
-        parts = check_entries(engine, state.store.spec, by_bucket, found.index.buckets)
+        parts = check_entries(engine, state.store.spec, by_bucket, found.index.file_groups)
     return report_of(
         f"record index of {state.store.uri('')}, changes since {since}",
         {"file_groups": len(changes), "buckets": len(parts)},
@@ -106,16 +107,16 @@ def consistent_state(state: TableState) -> IndexedState:
 
 def _load(state: TableState) -> IndexedState:
     view = TableView.load(state)
-    index = view.record_index()
+    index = record_index(view)
     if index is None:
         raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
     return IndexedState(view, index, view.slices())
 
 
-def report_of(subject: str, checked: dict[str, int], parts: Iterable[BucketDiffers], *, seconds: float) -> Report:
+def report_of(subject: str, checked: dict[str, int], parts: Iterable[FileGroupDiffers], *, seconds: float) -> Report:
     """The report of all buckets together."""
     totals: Counter[str] = Counter()
-    problems: Counter[str] = Counter({kind.value: 0 for kind in BucketProblem})
+    problems: Counter[str] = Counter({kind.value: 0 for kind in IndexProblem})
     findings: list[Finding] = []
     for part in parts:
         totals.update(keys=part.keys, entries=part.entries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import SequenceNumbers, Stamper
-from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
+from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
@@ -43,7 +42,7 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
-    stat = new_file.write(task.base_file, changes, parts)
+    stat = new_file.write(task.file_id, task.base_file, changes, parts)
     return Written.of([stat], entries.close() if entries is not None else None)
 
 
@@ -58,11 +57,12 @@ class NewBaseFile:
     numbers: SequenceNumbers
     entries: EntryWriter | None
 
-    def write(self, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()) -> WriteStat:
-        """Merge the changes into the base file that is there, or open a file group; `parts` are further inserts."""
+    def write(
+        self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
+    ) -> WriteStat:
+        """Merge the changes into the base file that is there, or open the file group; `parts` are further inserts."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
-        file_id = base_file.file_id if base_file else new_file_id(uuid.uuid4(), 0)
         name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
         path = join_path(self.partition_path, name)
         stamper = Stamper(self.context.schema, instant_time, self.numbers, self.partition_path, name)

@@ -8,6 +8,7 @@ log says is deleted.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +24,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import deleted_keys, read_file_slice
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import SequenceNumbers, Stamper
-from hoodie.format.filenames import IoType, LogFileName
+from hoodie.format.filenames import IoType, LogFileName, new_file_id
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
@@ -65,7 +66,7 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
         # once more, as there may be many.
         left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
-        stats.append(new_file.write(None, next(left_out), left_out))
+        stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
     return Written.of(stats, entries.close() if entries is not None else None)
 
 

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
 from hoodie.index import Route
+from hoodie.index.placement import HashRange
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.key_hash import spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
-from hoodie.write.plan import FileTask, HashRange, TaggedRows
+from hoodie.write.plan import FileTask, TaggedRows
 
 Rows = npt.NDArray[np.int64]
 _PART_BYTES = 64 * 1024 * 1024

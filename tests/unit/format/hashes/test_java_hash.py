@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -48,3 +49,10 @@ def test_the_smallest_integer_has_a_group_too() -> None:
 
 def test_groups_of_the_format_page() -> None:
     assert file_group_index(pa.array(["key-000000", "key-000349", "TXN-001"]), 10).tolist() == [4, 0, 8]
+
+
+def test_similar_keys_spread_over_the_groups() -> None:
+    keys = pa.array([f"trip-{number:08}" for number in range(20_000)])
+    counts = np.bincount(file_group_index(keys, 10), minlength=10)
+    assert counts.min() > 1_000
+    assert counts.max() < 3_000

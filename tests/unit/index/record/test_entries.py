@@ -19,9 +19,9 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, write_entries, write_partitioned_entries
-from hoodie.index.record.entries import DELETED, settled
+from hoodie.index.record.entries import DELETED, one_entry_per_key
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX
 from hoodie.metadata.slice_reader import read_log
 from hoodie.storage import MemoryStore, Store
 
@@ -181,7 +181,7 @@ def test_a_partition_that_cannot_have_buckets_is_refused() -> None:
 def test_settled_leaves_one_entry_of_each_key(entries: list[tuple[str, int]]) -> None:
     keys = pa.array([key for key, _ in entries], pa.string())
     codes = np.array([code for _, code in entries], np.int32)
-    settled_keys, settled_codes, lost = settled(keys, codes)
+    settled_keys, settled_codes, lost = one_entry_per_key(keys, codes)
     expected = {key: max(code for other, code in entries if other == key) for key, _ in entries}
     assert settled_keys.to_pylist() == sorted(expected, key=str.encode)
     assert dict(zip(settled_keys.to_pylist(), settled_codes.tolist(), strict=True)) == expected

@@ -13,6 +13,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import LogFileName
 from hoodie.index.record import EntryStage, EntryWriter, write_entries
+from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.table import Table
@@ -32,10 +33,10 @@ def table(tmp_path: Path) -> Table:
 
 def write_logs(table: Table, instant_time: str) -> list[Path]:
     """Log files of a dead write at that instant: it deleted some keys, and moved others to a file that is gone."""
-    store, state = table.view().store, table.view().record_index()
+    store, state = table.view().store, record_index(table.view())
     assert state is not None
     with stage_folder(store) as folder:
-        writer = EntryWriter(store, EntryStage(folder, KeyGroups(len(state.buckets))), TaskContext(0, 0, 0))
+        writer = EntryWriter(store, EntryStage(folder, KeyGroups(len(state.file_groups))), TaskContext(0, 0, 0))
         writer.delete(pa.array(KEYS[:10]), "city=sf")
         writer.put(pa.array(KEYS[10:20]), "city=la", "00000000-0000-0000-0000-000000000000-0")
         entries = writer.close()

@@ -18,9 +18,11 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
-from hoodie.index.record.tag import BucketTask
+from hoodie.index.begun import BegunTable
+from hoodie.index.record.find import LookUp
+from hoodie.index.record.state import record_index
+from hoodie.index.record.tag import TagTask
 from hoodie.index.record.update import RecordIndexUpdate
-from hoodie.metadata.record_index.partition import LookUp
 from hoodie.table import Table
 from hoodie.write import indexed
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -56,9 +58,6 @@ def tag(
     with stage_folder(setup.view.store) as folder:
         staged = indexed._stage(setup, ArrowDataset(changes), operation, folder)
         request = TagRequest(
-            view=setup.view,
-            record_index=setup.view.record_index(),
-            partitioned_index=setup.view.partitioned_index(),
             schema=setup.schema.arrow,
             merger=setup.merger,
             runs=staged.runs,
@@ -67,7 +66,7 @@ def tag(
             stage_folder=folder,
             engine_for=setup.engine_for,
         )
-        tagged = setup.index.tag(request)
+        tagged = setup.index.begin(BegunTable(setup.view)).tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:
             for hit in tagged.hits:
@@ -231,9 +230,9 @@ def test_the_first_write_makes_the_buckets_that_the_table_asks_for(tmp_path: Pat
     minimum = options.RECORD_INDEX_BUCKETS_MIN.key
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", properties={minimum: "3"}, spark=False)
     table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))), properties={minimum: "20"})
-    state = table.view().record_index()
+    state = record_index(table.view())
     assert state is not None
-    assert len(state.buckets) == 3
+    assert len(state.file_groups) == 3
     check_index(table.view())
 
 
@@ -253,16 +252,16 @@ def test_an_index_without_buckets_is_damage(tmp_path: Path) -> None:
 def test_a_task_is_small_and_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its own buckets only."""
     table = new_table(tmp_path)
-    tasks: list[BucketTask] = []
+    tasks: list[TagTask] = []
     run = LocalEngine.run
 
     def watched(engine: LocalEngine, function: Callable[..., Any], given: list[Any]) -> list[Any]:
-        tasks.extend(task for task in given if isinstance(task, BucketTask))
+        tasks.extend(task for task in given if isinstance(task, TagTask))
         return run(engine, function, given)
 
     monkeypatch.setattr(LocalEngine, "run", watched)
     tag(table, trips(*((f"k{number}", 1, 0.0, "sf") for number in range(100))))
-    assert sorted(bucket.number for task in tasks for bucket in task.buckets) == list(range(10))
+    assert sorted(bucket.number for task in tasks for bucket in task.file_groups) == list(range(10))
     for task in tasks:
         assert pickle.loads(pickle.dumps(task)) == task
         assert len(pickle.dumps(task)) < 10_000

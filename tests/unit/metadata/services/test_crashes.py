@@ -9,14 +9,15 @@ import pytest
 
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.initialise import create_file_groups
-from hoodie.metadata.kinds.files_partition import FilesPartition, file_group_id, rows_to_columns
+from hoodie.metadata.kinds.files import FilesKind, file_group_id, rows_to_columns
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
+from hoodie.metadata.new_partition import create_file_groups
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.record_index.partition import FILE_ID_PREFIX, RecordIndexPartition
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.metadata.services.run import run_services
-from hoodie.metadata.slice_reader import SliceReader, believed
+from hoodie.metadata.services.maintenance import run_services
+from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import CrashError, CrashPoint, FaultStore, Store
 from hoodie.timeline import Action, Instant
 from tests.support.fake_commits import FakeTable
@@ -33,7 +34,7 @@ def commit(table: FakeTable, store: Store) -> None:
     folder = MetadataFolder(store, table.config)
     context = ServiceContext(
         folder=folder,
-        kinds={"files": FilesPartition(), "record_index": RecordIndexPartition()},
+        kinds={"files": FilesKind(), "record_index": RecordIndexKind()},
         clock=table.clock,
         data_timeline=table.timeline,
         metadata_timeline=folder.timeline(),
@@ -60,12 +61,10 @@ def commit(table: FakeTable, store: Store) -> None:
 
 def listing(table: FakeTable) -> set[str]:
     """Files that delta commits of this test added; the record index knows exactly those."""
-    timeline = believed(MetadataFolder(table.store, table.config).timeline(), table.timeline)
-    buckets = SliceReader(table.store).read("record_index", timeline)
+    timeline = visible_instants(MetadataFolder(table.store, table.config).timeline(), table.timeline)
+    buckets = SliceReader(table.store).read(RecordIndexKind(), timeline)
     assert len(buckets) == len(BUCKETS)
-    indexed = {
-        key for content in buckets for key in RecordIndexPartition().compact(content, file_name="x")[0].to_pylist()
-    }
+    indexed = {key for content in buckets for key in RecordIndexKind().compact(content, file_name="x")[0].to_pylist()}
     listed = table.metadata_table().listing(table.timeline, ["city=sf"])["city=sf"]
     assert indexed == {name for name, size_bytes in listed.items() if size_bytes == 7}
     return indexed

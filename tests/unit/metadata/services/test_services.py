@@ -13,16 +13,18 @@ import pytest
 from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
+from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.files_partition import FileChanges, FilesPartition
+from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.archiving import archive_if_due, instants_to_archive, never_archived_from
 from hoodie.metadata.services.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.services.compaction import compact_if_due
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.metadata.slice_reader import believed, slices_of
+from hoodie.metadata.slice_reader import slices_of
 from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable
@@ -41,7 +43,7 @@ def context_of(table: FakeTable, limits: ServiceLimits = SMALL) -> ServiceContex
     folder = MetadataFolder(table.store, table.config)
     return ServiceContext(
         folder=folder,
-        kinds={"files": FilesPartition()},
+        kinds={"files": FilesKind()},
         clock=table.clock,
         data_timeline=table.timeline,
         metadata_timeline=folder.timeline(),
@@ -53,8 +55,8 @@ def change(table: FakeTable, ours: MetadataTable, count: int = 1) -> None:
     """Delta commits whose data instants the timeline does not know: believed at once."""
     for _ in range(count):
         instant_time = table.clock.next_time(table.timeline)
-        added = FileChanges(added={"city=sf": {f"{instant_time}.parquet": 7}})
-        ours.commit(instant_time, added, data_timeline=table.timeline, clock=table.clock)
+        added = MetadataChanges(files_added={"city=sf": {f"{instant_time}.parquet": 7}})
+        ours.commit(instant_time, added, table.locked)
 
 
 def of(timeline: Timeline, action: Action) -> list[Instant]:
@@ -181,8 +183,8 @@ def test_the_view_of_retained_commits_stays_whole(table: FakeTable) -> None:
     seen: dict[str, tuple[str, ...]] = {}
     for _ in range(50):
         change(table, ours)
-        timeline = believed(metadata_timeline(table), table.timeline)
-        (found,) = slices_of(table.store, "files", timeline)
+        timeline = visible_instants(metadata_timeline(table), table.timeline)
+        (found,) = slices_of(table.store, FilesKind(), timeline)
         newest = max(instant.requested_time for instant in timeline.writes())
         seen[newest] = tuple(log.path for log in found.log_files)
     kept = names(table)
@@ -331,7 +333,7 @@ def test_commit_fifty_five_costs_what_commit_fifteen_does(table: FakeTable) -> N
 def test_what_was_archived_cannot_be_rolled_back(table: FakeTable) -> None:
     ours = table.metadata_table()
     first = table.clock.next_time(table.timeline)
-    ours.commit(first, FileChanges(), data_timeline=table.timeline, clock=table.clock)
+    ours.commit(first, MetadataChanges(), table.locked)
     while metadata_timeline(table).get(first) is not None:
         change(table, ours)
     with pytest.raises(UnsupportedError, match="archived"):

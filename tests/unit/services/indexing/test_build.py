@@ -15,9 +15,10 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyErro
 from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
-from hoodie.services.indexing import files as index_files
+from hoodie.index.record.build import files as index_files
+from hoodie.index.record.build.sizing import bucket_count
+from hoodie.index.record.state import record_index
 from hoodie.services.indexing.build import IndexCall, build_record_index
-from hoodie.services.indexing.sizing import bucket_count
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.table_view import TableView
@@ -86,9 +87,9 @@ def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: 
     assert table.index.build(buckets=4).notes == ("the record index is there, with 4 buckets",)
     for buckets in (7, 2):
         assert table.index.build(buckets=buckets).counts["buckets"] == buckets
-        state = table.view().record_index()
+        state = record_index(table.view())
         assert state is not None
-        assert len(state.buckets) == buckets
+        assert len(state.file_groups) == buckets
         table.upsert(trips(range(290, 310), ts=buckets))
         check(table, 310)
 
@@ -147,7 +148,7 @@ def test_writers_go_on_while_it_is_built(table: Table, monkeypatch: pytest.Monke
         other.insert_overwrite(trips(range(400, 403)))
 
     between(monkeypatch, index_files, "write_base_files", early)
-    between(monkeypatch, index_files, "write_bucket_logs", late)
+    between(monkeypatch, index_files, "write_file_group_logs", late)
     table.index.build(buckets=5)
     check(table, table.count())
     table.upsert(trips(range(0, 410, 3), ts=9, shift=2))
@@ -158,7 +159,7 @@ def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypat
     table.index.build(buckets=2)
     other = Table(table.view().store, spark=False)
     between(monkeypatch, index_files, "write_base_files", lambda: other.upsert(trips(range(290, 320), ts=2)))
-    between(monkeypatch, index_files, "write_bucket_logs", lambda: other.delete(["k0005"]))
+    between(monkeypatch, index_files, "write_file_group_logs", lambda: other.delete(["k0005"]))
     table.index.build(buckets=3)
     check(table, 319)
 
@@ -197,7 +198,7 @@ def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
     with pytest.raises(RecordKeyError, match="300 entries for 303 rows"):
         table.index.build()
     assert list(table.timeline.pending()) == []
-    assert table.view().record_index() is None
+    assert record_index(table.view()) is None
 
 
 def test_files_that_were_cleaned_away_end_the_build(table: Table) -> None:
@@ -240,7 +241,7 @@ def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
     call = IndexCall(state=view.state, wait_seconds=0.0, sleep=waited.append)
     with pytest.raises(CommitConflictError, match="of another engine"):
         build_record_index(call)
-    assert table.view().record_index() is None
+    assert record_index(table.view()) is None
     assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
     ended = IndexCall(state=view.state, sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
     result = build_record_index(ended)

@@ -1,0 +1,69 @@
+"""The metadata table has the partitions that it needs before a write, and none that would go stale."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from hoodie.commit.commit_content import locked_table
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys as keys
+from hoodie.index.metadata_partitions import partitions_to_add
+from hoodie.metadata.kinds.partition_kind import ListFiles
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.table import MetadataTable
+from hoodie.view.listing import list_from_storage
+from hoodie.view.table_view import TableView
+
+
+def ensure_metadata_partitions(view: TableView) -> TableView:
+    """Add missing partitions and drop those that would go stale; call it under the table's lock, before a write.
+
+    Dropped are the partitions of other writers that this release does not maintain: readers would miss rows by them.
+    The next JVM writer builds them again. Returns the table as it is then.
+    """
+    config = view.config
+    kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
+    added = {kind.name: kind for kind in partitions_to_add(view)}
+    wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
+    if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:
+        return view
+    metadata_table = MetadataTable(view.store, config) if config.has_metadata_table else _create(view)
+    for kind in added.values():
+        metadata_table.add_partition(kind, locked_table(view), _list_files(view))
+    _name_partitions(view, wanted)
+    gone = {*config.metadata_partitions, *config.metadata_partitions_inflight} - wanted
+    if gone:
+        metadata_table.drop_partitions(gone)
+    return _reloaded(view)
+
+
+def ensure_metadata_table(view: TableView) -> TableView:
+    """Create the metadata table, with the partitions that every one has, if the table has none.
+
+    Call it under the table's lock. Returns the table as it is then.
+    """
+    if view.config.has_metadata_table:
+        return view
+    _create(view)
+    _name_partitions(view, {kind.name for kind in KINDS.required})
+    return _reloaded(view)
+
+
+def _create(view: TableView) -> MetadataTable:
+    return MetadataTable.create(view.store, locked_table(view), _list_files(view))
+
+
+def _list_files(view: TableView) -> ListFiles:
+    return partial(list_from_storage, view.store, view.config, view.timeline)
+
+
+def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
+    """Store the names of the partitions that readers may use."""
+    partitions = ",".join(sorted(names))
+    update_table_config(view.store, {keys.METADATA_PARTITIONS: partitions, keys.METADATA_PARTITIONS_INFLIGHT: ""})
+
+
+def _reloaded(view: TableView) -> TableView:
+    view.state.metadata_table = None
+    return TableView.load(view.state)

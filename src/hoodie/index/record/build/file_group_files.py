@@ -1,0 +1,183 @@
+"""Files of an index that is being built: the base file of a file group, then log files with what changed meanwhile.
+
+Readers ignore them until the delta commit that names them completes. There is one task for each file group; every
+attempt writes the same bytes to the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, TaskContext
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.metadata_table.record_location import RecordLocation
+from hoodie.index.record.build.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.entries import DELETED, delta_of, one_entry_per_key, values_of
+from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
+from hoodie.index.record.find import find, way_of
+from hoodie.metadata.delta_commit import write_log
+from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
+from hoodie.metadata.folder import base_name, log_name
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
+from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.slice_reader import read_base
+from hoodie.storage import FileInfo, StoreSpec, open_store
+
+EXAMPLES_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFileGroup:
+    """What one task wrote: by how many entries the file group grew, and the statistics of the file, if there is one.
+
+    `duplicates` counts rows whose key another row has too; then nothing was written. `examples` are such keys.
+    """
+
+    number: int
+    entries: int
+    stat: WriteStat | None
+    duplicates: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BaseTask:
+    store: StoreSpec
+    entries: FileGroupEntries
+    instant_time: str
+
+
+def write_base_files(
+    engine: Engine,
+    store: StoreSpec,
+    staged: StagedFileGroups,
+    numbers: Sequence[int],
+    locations: Sequence[RecordLocation],
+    *,
+    instant_time: str,
+) -> list[WrittenFileGroup]:
+    """Write the base files of these file groups; `locations` are those of `staged`, with the times of their files.
+
+    Memory of a task: a file group's keys, a few times. A file group without keys gets no base file. Each gets the empty
+    log file by which it exists.
+    """
+    tasks = [
+        _BaseTask(store=store, entries=staged.file_groups[number], instant_time=instant_time) for number in numbers
+    ]
+    # The function holds what the tasks share: it is serialised once, each task separately.
+    return engine.run(partial(_write_base, locations=tuple(locations)), tasks)
+
+
+def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
+    store = open_store(task.store)
+    number = task.entries.number
+    file_id = file_id_of(FILE_ID_PREFIX, number)
+    # The file group exists by this file, even without a key. It comes first: a file group with a base file is whole.
+    log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, task.instant_time)}"
+    store.replace(log, initial_log_to_bytes(task.instant_time))
+    keys, codes = task.entries.read(store)
+    order = np.asarray(pc.sort_indices(keys))
+    keys, codes = keys.take(pa.array(order)), codes[order]
+    repeated = pc.equal(keys[1:], keys[:-1]) if len(keys) > 1 else pa.array([], pa.bool_())
+    if pc.any(repeated).as_py():
+        found = keys[1:].filter(repeated)
+        return WrittenFileGroup(number, len(keys), None, len(found), tuple(found.unique().to_pylist()[:EXAMPLES_MAX]))
+    if not len(keys):
+        return WrittenFileGroup(number, 0, None)
+    content = base_file_to_bytes(keys, values_of(locations, codes))
+    name = base_name(file_id, task.instant_time)
+    store.replace(f"{partition_folder(RECORD_INDEX)}/{name}", content)
+    return WrittenFileGroup(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
+
+
+@dataclass(frozen=True, slots=True)
+class _CountTask:
+    store: StoreSpec
+    number: int
+    file: FileInfo
+
+
+def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenFileGroup]:
+    """What `write_base_files` said of these base files, by file group, when it wrote them."""
+    return engine.run(_count, [_CountTask(store, number, file) for number, file in sorted(files.items())])
+
+
+def _count(task: _CountTask, _context: TaskContext) -> WrittenFileGroup:
+    entries = len(read_base(open_store(task.store), task.file.path))
+    file_id = file_id_of(FILE_ID_PREFIX, task.number)
+    stat = base_stat(file_id, task.file.name, entries=entries, size_bytes=task.file.size_bytes)
+    return WrittenFileGroup(task.number, entries, stat)
+
+
+def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:
+    """What the delta commit says of a base file."""
+    return WriteStat(
+        file_id=file_id,
+        path=f"{RECORD_INDEX}/{name}",
+        num_writes=entries,
+        num_inserts=entries,
+        total_write_bytes=size_bytes,
+        file_size_bytes=size_bytes,
+        partition_path=RECORD_INDEX,
+        runtime_stats=RuntimeStats(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogTask:
+    store: StoreSpec
+    entries: FileGroupEntries
+    file_group: IndexFileGroup | None
+    instant_time: str
+    version: int
+
+
+def write_file_group_logs(
+    engine: Engine,
+    store: StoreSpec,
+    staged: StagedFileGroups,
+    file_groups: Sequence[IndexFileGroup | None],
+    locations: Sequence[RecordLocation],
+    *,
+    instant_time: str,
+    version: int,
+) -> list[WrittenFileGroup]:
+    """Write one log file, of this version, for every file group with entries. `file_groups`: as they are so far.
+
+    Each result tells by how many keys its file group grew (below 0: shrank), which takes a look-up of the staged keys.
+    """
+    tasks = [
+        _LogTask(
+            store=store,
+            entries=entries,
+            file_group=file_groups[entries.number],
+            instant_time=instant_time,
+            version=version,
+        )
+        for entries in staged.file_groups
+        if entries.batches
+    ]
+    return engine.run(partial(_write_log, locations=tuple(locations)), tasks)
+
+
+def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
+    store = open_store(task.store)
+    keys, codes, _ = one_entry_per_key(*task.entries.read(store))
+    number = task.entries.number
+    if not len(keys):
+        return WrittenFileGroup(number, 0, None)
+    is_live = codes != DELETED
+    was_there = np.zeros(len(keys), np.bool_)
+    if task.file_group is not None:
+        content = read_file_group(store, task.file_group)
+        was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
+    delta = delta_of(file_id_of(FILE_ID_PREFIX, number), keys, codes, locations)
+    stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)
+    return WrittenFileGroup(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)

@@ -1,0 +1,210 @@
+"""The files of a record index that is being built, and the state of the table that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.record_location import RecordLocation
+from hoodie.format.table.table_config import TimelineZone
+from hoodie.index.record.build.file_group_files import (
+    WrittenFileGroup,
+    count_entries,
+    write_base_files,
+    write_file_group_logs,
+)
+from hoodie.index.record.build.plan import IndexBuild
+from hoodie.index.record.build.sizing import rows_of_slices
+from hoodie.index.record.build.staged_file_groups import StagedFileGroups
+from hoodie.index.record.differences import FileGroupChange, changes_between, stage_changes
+from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
+from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, list_index_files
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
+from hoodie.metadata.places import file_id_of
+from hoodie.metadata.services.context import EngineFor
+from hoodie.storage import FileInfo
+from hoodie.timeline import Action, Instant, State, Timeline, parse_instant_time
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+_EXAMPLES_MAX = 5
+
+
+class IndexFiles:
+    """Writes the files of one build, and counts. Driver memory: the table's file slices, twice."""
+
+    def __init__(self, state: TableState, engine_for: EngineFor, build: IndexBuild, rows: dict[FileSlice, int]) -> None:
+        """`rows` are those of file slices as far as they are known."""
+        self.build = build
+        self.entries = 0
+        self.files_read = 0
+        self.stats: list[WriteStat] = []
+        self.notes: list[str] = []
+        self.is_outdated = False
+        self._state = state
+        self._engine_for = engine_for
+        self._rows = rows
+        self._slices: list[FileSlice] = []
+        self._read = TableView.load(state).slice_read()
+        self._round = 0
+
+    def write_base(self, folder: str) -> None:
+        """Write the base files of all file groups, for the state in which the build began; those that are there stay.
+
+        Raises: RecordKeyError if two rows have one key.
+        """
+        view = TableView.load(self._state).as_completed_by(self.build.requested_time)
+        self._slices = view.slices()
+        kept = self._take_up()
+        missing = [number for number in range(self.build.buckets) if number not in kept]
+        changes = changes_between([], self._slices)
+        self.files_read += len(changes)
+        staged = self._staged(changes, folder)
+        written = write_base_files(
+            self._engine_for(self._rows_of_slices() * ENTRY_BYTES),
+            self._state.store.spec,
+            staged,
+            missing,
+            self._locations(staged, self._slices, view.layout.zone),
+            instant_time=self.build.build_time,
+        )
+        _check_unique(written, self._state.store.uri(""))
+        self._count([*kept.values(), *written])
+
+    def catch_up(self, view: TableView, folder: str) -> bool:
+        """Write what changed since the last call to one log file for each file group; says whether anything did.
+
+        Raises: CommitConflictError if a file to compare with is gone.
+        """
+        slices = view.slices()
+        changes = changes_between(self._slices, slices)
+        if not changes:
+            return False
+        self._check_there(changes)
+        self._round += 1
+        self.files_read += len(changes)
+        staged = self._staged(changes, f"{folder}/{self._round}")
+        written = write_file_group_logs(
+            self._engine_for(sum(change.size_bytes for change in changes)),
+            self._state.store.spec,
+            staged,
+            self._file_groups(),
+            self._locations(staged, slices, view.layout.zone),
+            instant_time=self.build.build_time,
+            # Version 1 is the empty file by which the file group exists.
+            version=self._round + 1,
+        )
+        self._slices = slices
+        self._count(written)
+        return True
+
+    def check_counts(self) -> None:
+        """Refuse an index that has not as many entries as the data has rows.
+
+        Raises: RecordKeyError.
+        """
+        rows = self._rows_of_slices()
+        if self.entries != rows:
+            raise RecordKeyError(
+                f"{self._state.store.uri('')}: the record index would have {self.entries:,} entries for {rows:,} rows, "
+                "as keys were written more than once while it was built; it was not switched on. Remove the "
+                "duplicates, then build it again"
+            )
+
+    def _take_up(self) -> dict[int, WrittenFileGroup]:
+        """The base files that an earlier process finished, by number. Its log files go: their round is not known."""
+        found: dict[int, FileInfo] = {}
+        numbers = {file_id_of(FILE_ID_PREFIX, number): number for number in range(self.build.buckets)}
+        for info in self._own_files().values():
+            base, log = BaseFileName.parse(info.name), LogFileName.parse(info.name)
+            if base is not None and base.file_id in numbers:
+                found[numbers[base.file_id]] = info
+            elif log is None or log.version > 1:
+                self._state.store.delete(info.path)
+        if found:
+            self.notes.append(f"{len(found):,} buckets were there from an earlier run")
+        engine = self._engine_for(sum(info.size_bytes for info in found.values()))
+        counted = count_entries(engine, self._state.store.spec, found)
+        return {written.number: written for written in counted}
+
+    def _staged(self, changes: Sequence[FileGroupChange], folder: str) -> StagedFileGroups:
+        stage = EntryStage(folder, KeyGroups(self.build.buckets))
+        staged = stage_changes(self._engine_for, self._state.store.spec, changes, stage, self._read)
+        return StagedFileGroups.of(staged, self.build.buckets)
+
+    def _locations(
+        self, staged: StagedFileGroups, slices: Iterable[FileSlice], zone: TimelineZone
+    ) -> list[RecordLocation]:
+        """The locations that entries name, with the time of their base file."""
+        times = {(found.partition_path, found.file_id): _instant_ms(found.base_instant_time, zone) for found in slices}
+        return [RecordLocation(path, file_id, times[path, file_id]) for path, file_id in staged.locations]
+
+    def _own_files(self) -> dict[str, FileInfo]:
+        """Base and log files of this build, by path."""
+        own: dict[str, FileInfo] = {}
+        for path, info in list_index_files(self._state.store).items():
+            if instant_of_data_file(path) == self.build.build_time:
+                own[path] = info
+        return own
+
+    def _file_groups(self) -> Sequence[IndexFileGroup]:
+        """The file groups as they are so far, by number."""
+        instant = Instant(
+            requested_time=self.build.build_time,
+            action=Action.DELTA_COMMIT,
+            state=State.COMPLETED,
+            completion_time=self.build.build_time,
+        )
+        found = RecordIndexState.of(self._own_files(), Timeline.of([instant])).file_groups
+        if len(found) != self.build.buckets:
+            self.is_outdated = True
+            raise CommitConflictError(
+                f"{len(found)} of {self.build.buckets} buckets of the index are there: another engine built or dropped "
+                f"the record index of {self._state.store.uri('')} meanwhile; build it again"
+            )
+        return found
+
+    def _rows_of_slices(self) -> int:
+        unknown = [found for found in self._slices if found not in self._rows]
+        if unknown:
+            self._rows |= rows_of_slices(self._engine_for, self._state.store.spec, unknown, self._read)
+        return sum(self._rows[found] for found in self._slices)
+
+    def _check_there(self, changes: Iterable[FileGroupChange]) -> None:
+        old = [path for change in changes if change.old is not None for path in change.old.paths]
+        for path in old:
+            if self._state.store.head(path) is None:
+                self.is_outdated = True
+                raise CommitConflictError(
+                    f"{path} was cleaned away, or rolled back, while the index was built, so that what "
+                    "changed since cannot be told; build it again (and keep more with hoodie.clean.commits.retained)"
+                )
+
+    def _count(self, written: Iterable[WrittenFileGroup]) -> None:
+        for file_group in written:
+            self.entries += file_group.entries
+            if file_group.stat is not None:
+                self.stats.append(file_group.stat)
+
+
+def _check_unique(written: Iterable[WrittenFileGroup], where: str) -> None:
+    doubled = [file_group for file_group in written if file_group.duplicates]
+    if doubled:
+        count = sum(file_group.duplicates for file_group in doubled)
+        examples = [key for file_group in doubled for key in file_group.examples][:_EXAMPLES_MAX]
+        raise RecordKeyError(
+            f"{where} has {count:,} rows whose key another row has too, such as {examples}: a record index knows one "
+            "row of each key, so it was not switched on. Remove the duplicates, then build it again"
+        )
+
+
+def _instant_ms(instant_time: str, zone: TimelineZone) -> int:
+    """Milliseconds since the epoch; 0 for reserved times, which are no dates."""
+    try:
+        return round(parse_instant_time(instant_time, zone).timestamp() * 1000)
+    except InvalidConfigError:
+        return 0

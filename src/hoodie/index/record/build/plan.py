@@ -1,0 +1,77 @@
+"""A build of the record index on the data timeline: an indexing instant, as the JVM's asynchronous indexer makes it.
+
+docs/format/table.md §2.5 (`HoodieIndexPlan`). Ours says in its plan how many buckets it builds. Writers go on beside
+it: unlike the JVM's, it does not rely on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.errors import InstantNotFoundError
+from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.build_instants import build_time
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.table_view import TableView
+
+_BUCKETS_KEY = "hoodie.python.record.index.buckets"
+"""In the plan's extra metadata. On disk: do not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """One build: its indexing instant on the data timeline, and how many buckets it makes."""
+
+    requested_time: str
+    buckets: int
+
+    @property
+    def build_time(self) -> str:
+        """Its instant on the metadata table's timeline, which the names of its files carry."""
+        return build_time(self.requested_time)
+
+    def metadata_to_bytes(self, upto: str | None) -> bytes:
+        """Content of the completed file; `upto` is the last instant whose keys are in the index."""
+        return IndexCommitMetadata(index_partition_infos=(_info(self.buckets, upto),)).to_bytes()
+
+
+def plan_to_bytes(buckets: int, upto: str | None) -> bytes:
+    """Content of the requested file; `upto` is the last instant that was completed when the build began."""
+    return IndexPlan(index_partition_infos=(_info(buckets, upto),)).to_bytes()
+
+
+def _info(buckets: int, upto: str | None) -> IndexPartitionInfo:
+    return IndexPartitionInfo(
+        metadata_partition_path=RECORD_INDEX,
+        index_upto_instant=upto,
+        extra_metadata={_BUCKETS_KEY: str(buckets)},
+    )
+
+
+def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
+    """The build behind an indexing instant; None if it is not ours, or just ended.
+
+    Raises: CorruptFileError if its plan does not parse.
+    """
+    try:
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+    except InstantNotFoundError:
+        return None
+    plan = IndexPlan.parse(content, path=str(instant)) if content else IndexPlan()
+    for info in plan.index_partition_infos:
+        buckets = (info.extra_metadata or {}).get(_BUCKETS_KEY, "")
+        if info.metadata_partition_path == RECORD_INDEX and buckets.isdigit():
+            return IndexBuild(instant.requested_time, int(buckets))
+    return None
+
+
+def pending_indexing(view: TableView) -> list[Instant]:
+    """Indexing instants that are not completed, ours and the JVM's."""
+    return [found for found in view.timeline.pending() if found.action is Action.INDEXING]
+
+
+def pending_build(view: TableView) -> IndexBuild | None:
+    """The build of ours that is running, or was left by a process that died; None if there is none."""
+    builds = (build_of(view, instant) for instant in pending_indexing(view))
+    return next((build for build in builds if build is not None), None)

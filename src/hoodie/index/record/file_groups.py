@@ -1,0 +1,182 @@
+"""The file groups of the record index: which file slice holds which keys, and how a worker reads one.
+
+docs/format/metadata.md §5.1. A file group is a file group of the partition `record_index`. The number of file groups is
+not stored: it is the number of file groups that are found.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.hfile import HFileReader
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
+from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
+from hoodie.metadata.slice_reader import read_base, read_log
+from hoodie.storage import FileInfo, Store, StoreSpec
+from hoodie.timeline import Timeline
+
+_GLOBAL_FILE_ID = re.compile(rf"{FILE_ID_PREFIX}\d{{4,}}-0")
+
+WHOLE_BYTES_MAX = 8 * 1024 * 1024
+"""Size up to which a base file is read whole: one request costs an object store more than these bytes."""
+CACHE_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes of parsed files that a worker keeps between tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileGroup:
+    """One file group of the record index, with the file slice that its reader sees. Picklable.
+
+    `files` are the files of the slice as they were listed: a file of the same name but another time is another file.
+    """
+
+    number: int
+    file_slice: FileSlice
+    files: tuple[FileInfo, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all its files."""
+        return self.file_slice.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndexState:
+    """The record index at one moment: its file groups, by number. Picklable."""
+
+    file_groups: tuple[IndexFileGroup, ...]
+
+    @classmethod
+    def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
+        """The newest slices among these files, by path. `timeline` holds the visible instants of the metadata table.
+
+        Raises: UnsupportedError if each data partition has file groups of its own; CorruptFileError if a file group is
+        missing.
+        """
+        folder = partition_folder(RECORD_INDEX)
+        sizes = {info.name: info.size_bytes for info in infos.values()}
+        slices = latest_slices({folder: sizes}, timeline, {})
+        found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
+        for number, file_slice in enumerate(found):
+            if not _GLOBAL_FILE_ID.fullmatch(file_slice.file_id):
+                raise UnsupportedError(
+                    f"{folder}: a bucket {file_slice.file_id} of one data partition: this release has the global "
+                    "record index only; use JVM Hudi"
+                )
+            if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
+                missing = file_id_of(FILE_ID_PREFIX, number)
+                raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
+        if not found:
+            raise CorruptFileError("all buckets are missing: drop the record index and build it", path=folder)
+        return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
+
+    @property
+    def file_ids(self) -> tuple[str, ...]:
+        """File ids of the file groups, by number."""
+        return tuple(file_group.file_slice.file_id for file_group in self.file_groups)
+
+    def numbers_of(self, keys: pa.StringArray) -> npt.NDArray[np.int32]:
+        """The file group of each key."""
+        return file_group_index(keys, len(self.file_groups))
+
+
+def list_index_files(store: Store) -> dict[str, FileInfo]:
+    """All files of the partition by path: of every slice, visible or not."""
+    return {info.path: info for info in store.list(partition_folder(RECORD_INDEX))}
+
+
+def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
+    """The file group of a slice, whose files are among `infos`, by path."""
+    paths = [log.path for log in file_slice.log_files]
+    if file_slice.base_file is not None:
+        paths.insert(0, file_slice.base_file.path)
+    return IndexFileGroup(number, file_slice, tuple(infos[path] for path in paths))
+
+
+def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
+    """Parse a file group's files; what this process parsed before is not read again.
+
+    Memory: the files, of which `CACHE_BYTES_MAX` stay for the next task.
+
+    Raises:
+        CorruptFileError: a file does not parse.
+    """
+    files = list(file_group.files)
+    base: HFileReader | None = None
+    if file_group.file_slice.base_file is not None:
+        base = _kept.get(store, files.pop(0), _open_base)
+    logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in files]
+    return assembled(file_group.file_slice, base, logs)
+
+
+def _open_base(store: Store, info: FileInfo) -> HFileReader:
+    """A small base file is held whole; of a large one each look-up reads the blocks that it needs."""
+    if info.size_bytes <= WHOLE_BYTES_MAX:
+        return read_base(store, info.path)
+    return HFileReader(_StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
+
+
+def _parse_log(store: Store, info: FileInfo) -> LogContent:
+    return read_log(store, info.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFile:
+    """A file of a store, read in ranges."""
+
+    store: Store
+    path: str
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.store.read_range(self.path, offset, length)
+
+
+class _ParsedFiles:
+    """Parsed files of this process, the ones used last. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
+        """The parsed file."""
+        key = (store.spec, info)
+        with self._lock:
+            if key in self._files:
+                self._files.move_to_end(key)
+                return self._files[key][0]
+        parsed = parse(store, info)
+        with self._lock:
+            if key not in self._files:
+                self._files[key] = parsed, _held_bytes(parsed, info)
+                self._bytes += self._files[key][1]
+            while self._bytes > CACHE_BYTES_MAX and len(self._files) > 1:
+                _, (_, dropped_bytes) = self._files.popitem(last=False)
+                self._bytes -= dropped_bytes
+        return parsed
+
+
+def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
+    """The file as it is on storage unless it is large, and of log files the columns that were parsed of it so far."""
+    if isinstance(parsed, HFileReader):
+        return min(info.size_bytes, WHOLE_BYTES_MAX)
+    return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
+
+
+_kept = _ParsedFiles()

@@ -1,0 +1,82 @@
+"""Looks keys up in one file group of the record index (docs/format/metadata.md §5; RFC-08)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.format.metadata_table.record_location import LocationColumn, RecordLocation
+from hoodie.metadata.slice_content import SliceContent
+
+
+class LookUp(StrEnum):
+    """How a file group's files are searched."""
+
+    SEEK = "seek"
+    """Decompress only the blocks that may hold a wanted key."""
+    SCAN = "scan"
+    """Read them whole, once."""
+
+
+SCAN_SHARE = 0.5
+"""Share of a file group's keys from which on it is cheaper to scan it.
+
+RFC-08 says about 30%; measured here are 40% of 100,000 keys and 61% of a million (docs/record-index/measured.md).
+"""
+
+
+def way_of(wanted: int, content: SliceContent) -> LookUp:
+    """The cheaper way to look so many distinct keys up in a file group."""
+    stored = sum(len(block) for block in content.blocks) + (0 if content.base is None else len(content.base))
+    return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
+
+
+def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookUp.SEEK) -> LocationColumn:
+    """Locations of keys that belong to the file group, in their order; keys it does not hold have none.
+
+    Memory: the keys, the decompressed blocks that are touched, and one location for each distinct value.
+
+    Raises:
+        CorruptFileError: a file of the file group does not parse.
+    """
+    wanted = keys.cast(pa.binary())
+    found = _Found(len(wanted))
+    path = content.file_slice.file_id
+    for block in reversed(content.blocks):
+        rows = np.flatnonzero(found.is_open)
+        places, values = block.find(wanted.take(pa.array(rows)), seek=look_up is LookUp.SEEK)
+        found.settle(rows[places], values, schema_json=block.schema_json, path=path)
+    rows = np.flatnonzero(found.is_open)
+    if content.base is not None and len(rows):
+        open_keys = wanted.take(pa.array(rows))
+        if look_up is LookUp.SEEK:
+            values = content.base.get_many(open_keys)
+        else:
+            base_keys, base_values = content.base.entries()
+            values = base_values.take(pc.index_in(open_keys, value_set=base_keys))
+        found.settle(rows, values, schema_json=content.base_schema_json, path=path)
+    return LocationColumn(tuple(found.locations), found.codes)
+
+
+class _Found:
+    """Locations as they turn up, newest block first; what a newer block decided stays."""
+
+    def __init__(self, count: int) -> None:
+        self.locations: list[RecordLocation] = []
+        self.codes = np.full(count, -1, np.int64)
+        self.is_open = np.ones(count, np.bool_)
+
+    def settle(
+        self, rows: npt.NDArray[np.int64], values: pa.BinaryArray | None, *, schema_json: str, path: str
+    ) -> None:
+        """Give rows their location; without values they are deleted."""
+        self.is_open[rows] = False
+        if values is None or not len(rows):
+            return
+        column = LocationColumn.parse(values, schema_json=schema_json, path=path)
+        self.codes[rows] = np.where(column.codes >= 0, column.codes + len(self.locations), -1)
+        self.locations.extend(column.locations)

@@ -1,0 +1,182 @@
+"""The files of the record index that belong to one view of a table: now, in the past, and between two moments.
+
+The base file of a file group mixes the entries of all commits that were compacted into it. A view that does not count
+one of those commits needs an older file slice. After the cleaner removed it, the past state cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
+from hoodie.index.record.file_groups import RecordIndexState, list_index_files
+from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.build_instants import fills_a_partition
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.services.archiving import never_archived_from
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slice_reader import read_log
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.storage import FileInfo
+from hoodie.timeline import Action, Instant, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHistory:
+    """The record index under one view of its table. `later` are requested times of instants that do not count."""
+
+    folder: MetadataFolder
+    data_timeline: Timeline
+    later: frozenset[str] = frozenset()
+
+    def state(self, *, as_of: str | None = None) -> RecordIndexState:
+        """The file groups as of a requested time (inclusive), or with all instants of the view.
+
+        Raises: UnsupportedError if compaction and cleaning removed the files of that state; as `RecordIndexState.of`.
+        """
+        timeline = self.folder.timeline()
+        done = self.data_timeline.completed()
+        newest = max((found.completion_time or found.requested_time for found in done), default="")
+        unseen = [instant for instant in timeline.completed() if self._is_unseen(instant, as_of, newest)]
+        times = {instant.requested_time for instant in unseen}
+        seen = visible_instants(timeline, self.data_timeline).filter(
+            lambda instant: instant.requested_time not in times
+        )
+        infos = list_index_files(self.folder.store)
+        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
+        if not unseen and as_of is None and not self.later:
+            return RecordIndexState.of(infos, seen)
+        # A base file holds what had completed when its compaction was requested.
+        bound = min((instant.completion_time or instant.requested_time for instant in unseen), default=None)
+        sure = never_archived_from(timeline)
+        doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
+        if doubtful:
+            # Archived delta commits may be among those that do not count: when they completed is not looked up.
+            bound = min(doubtful) if bound is None else min(bound, *doubtful)
+        if bound is None:
+            return RecordIndexState.of(infos, seen)
+        kept = self._files_until(infos, timeline, bound, as_of)
+        try:
+            found = RecordIndexState.of(kept, seen)
+        except CorruptFileError as error:
+            raise self._folded() from error
+        dropped = [base for path, info in infos.items() if path not in kept and (base := _base_of(info))]
+        if dropped:
+            self._check_whole(found, dropped, infos, timeline)
+        return found
+
+    def changes(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, RowBlock]]:
+        """Row blocks that these completed instants of the data table added, in the order in which they completed.
+
+        Raises: UnsupportedError if entries of one of them may be missing, or were added by an index build.
+        """
+        timeline = self.folder.timeline()
+        infos = list_index_files(self.folder.store)
+        ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
+        if ordered:
+            self._check_since(ordered[0], infos, timeline)
+        logs: dict[str, list[FileInfo]] = {}
+        for info in sorted(infos.values(), key=lambda info: info.path):
+            parsed = LogFileName.parse(info.name)
+            if parsed is not None:
+                logs.setdefault(parsed.instant_time, []).append(info)
+        for instant in ordered:
+            for info in logs.get(instant.requested_time, ()):
+                for block in read_log(self.folder.store, info.path).blocks:
+                    yield instant, block
+
+    def _is_unseen(self, instant: Instant, as_of: str | None, newest: str) -> bool:
+        """Whether the view, whose newest completion is `newest`, does not count a completed delta commit."""
+        time = instant.requested_time
+        if instant.action is not Action.DELTA_COMMIT or fills_a_partition(time):
+            return False
+        if (as_of is not None and time > as_of) or time in self.later:
+            return True
+        known = self.data_timeline.get(time)
+        if known is not None:
+            return not known.is_completed
+        # Archived, or begun after the view was loaded: commits complete one after the other, under the table's lock.
+        return (instant.completion_time or time) > newest
+
+    def _files_until(
+        self, infos: Mapping[str, FileInfo], timeline: Timeline, bound: str, as_of: str | None
+    ) -> dict[str, FileInfo]:
+        """The files without base files of a later time than `bound`, and without log files after `as_of`."""
+        started = self._start_times(infos, timeline)
+        kept: dict[str, FileInfo] = {}
+        for path, info in infos.items():
+            base, log = _base_of(info), LogFileName.parse(info.name)
+            if base is not None and started.get(base.instant_time, base.instant_time) > bound:
+                continue
+            if log is not None and as_of is not None and log.instant_time > as_of:
+                continue
+            if log is not None and log.instant_time > bound and self.data_timeline.get(log.instant_time) is None:
+                # A log compaction, which mixes the entries of commits too.
+                continue
+            kept[path] = info
+        return kept
+
+    def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
+        """Completion times of the instants that filled the index; an unknown one counts as later than all others."""
+        parsed = [parse_data_file(path) for path in infos]
+        times = {found.instant_time for found in parsed if found is not None}
+        initial = {time for time in times if fills_a_partition(time)}
+        known = {time: timeline.completion_time_of(time) for time in initial}
+        archived = self.folder.archive().completion_times([time for time, found in known.items() if found is None])
+        return {time: found or archived.get(time, "9") for time, found in known.items()}
+
+    def _check_whole(
+        self,
+        state: RecordIndexState,
+        dropped: Collection[BaseFileName],
+        infos: Mapping[str, FileInfo],
+        timeline: Timeline,
+    ) -> None:
+        """Refuse slices that may lack files: each must have its base file, or begin where the index began."""
+        was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
+        of_all = {found.file_id for path in infos if (found := parse_data_file(path))}
+        is_whole = all(_begins(file_group.file_slice) for file_group in state.file_groups)
+        is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
+        if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.file_groups):
+            raise self._folded()
+
+    def _folded(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.folder.store.uri('')}: the record index no longer tells its state of that time, as it was built, "
+            "or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
+        )
+
+    def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
+        """Refuse instants that completed before the oldest slice of some file group began."""
+        started = self._start_times(infos, timeline)
+        oldest: dict[str, str] = {}
+        for info in infos.values():
+            base, log = _base_of(info), LogFileName.parse(info.name)
+            if base is not None:
+                start = started.get(base.instant_time, base.instant_time)
+                oldest[base.file_id] = min(start, oldest.get(base.file_id, start))
+            elif log is not None and log.instant_time in started:
+                start = started[log.instant_time]
+                oldest[log.file_id] = min(start, oldest.get(log.file_id, start))
+        floor = max(oldest.values(), default="")
+        completed = first.completion_time or first.requested_time
+        is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
+        if completed < floor or is_being_cleaned:
+            raise UnsupportedError(
+                f"{self.folder.store.uri('')}: the record index no longer tells what {first} changed in it: it was "
+                f"built, or compacted and cleaned, at {floor}; ask for changes since then"
+            )
+
+
+def _base_of(info: FileInfo) -> BaseFileName | None:
+    return BaseFileName.parse(info.name)
+
+
+def _begins(file_slice: FileSlice) -> bool:
+    if file_slice.base_file is not None:
+        return True
+    return any(fills_a_partition(log.name.instant_time) for log in file_slice.log_files)

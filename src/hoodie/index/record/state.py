@@ -1,0 +1,63 @@
+"""The record index of a table as a view of the table shows it: which kind it is, and which files count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hoodie.config import INDEX_TYPE_KEY
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.history import IndexHistory
+from hoodie.index.record.partition_file_groups import partitioned_state
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
+from hoodie.view.table_view import TableView
+
+GLOBAL_TYPE: Final = "RECORD_INDEX"
+"""`hoodie.index.type` of a table whose record index covers the whole table."""
+PARTITIONED_TYPE: Final = "RECORD_LEVEL_INDEX"
+"""`hoodie.index.type` of a table whose record index has index file groups for each data partition."""
+
+
+def has_record_index(view: TableView) -> bool:
+    """Whether the table has a record index of either kind."""
+    return RECORD_INDEX in view.config.metadata_partitions
+
+
+def record_index(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
+    """The index file groups of the global record index, now or as of a requested time (inclusive), if it has one.
+
+    Raises: UnsupportedError if the index no longer tells its state of that time.
+    """
+    found = index_history(view)
+    return None if found is None else found.state(as_of=as_of)
+
+
+def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
+    """The index file groups of each data partition if the record index is a partitioned one; else None."""
+    if not has_partitioned_index(view):
+        return None
+    return partitioned_state(MetadataFolder(view.store, view.config), view.whole_timeline())
+
+
+def has_partitioned_index(view: TableView) -> bool:
+    """Whether the table has a partitioned record index. The index definitions are read only if no type is stored."""
+    if not _is_readable(view):
+        return False
+    stored = view.config.raw.get(INDEX_TYPE_KEY, "").upper()
+    if stored in (GLOBAL_TYPE, PARTITIONED_TYPE):
+        return stored == PARTITIONED_TYPE
+    return is_partitioned_record_index(view.store)
+
+
+def index_history(view: TableView) -> IndexHistory | None:
+    """The files of the global record index that count in this view; None if the table has no such index."""
+    if not _is_readable(view) or has_partitioned_index(view):
+        return None
+    later = frozenset(instant.requested_time for instant in view.completed_later)
+    return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
+
+
+def _is_readable(view: TableView) -> bool:
+    return has_record_index(view) and view.config.version.value >= 8

@@ -1,0 +1,39 @@
+"""The indexes by name: those of this release, and those that a later one brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.kind import IndexKind
+from hoodie.index.record.index import RECORD
+from hoodie.index.record.partitioned import PARTITIONED_RECORD
+from hoodie.index.simple import SIMPLE
+
+INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD)
+COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4", "bucket": "0.4", "hbase": "0.4"}
+"""Indexes of JVM Hudi that this release refuses, each with the release that brings it."""
+
+_BY_NAME: Final = {name: kind for kind in INDEXES for name in kind.names}
+
+
+def index_kind(name: str) -> IndexKind:
+    """Find an index by a name of ours or by a value of `hoodie.index.type`, in upper or lower case.
+
+    Raises: UnsupportedError for one that a later release brings; InvalidConfigError for an unknown name.
+
+    >>> index_kind("RECORD_INDEX").name
+    'record'
+    """
+    known = name.strip().lower()
+    if known in COMING:
+        raise UnsupportedError(
+            f"index={known!r} comes with hoodie {COMING[known]}; this release has 'record', "
+            "'partitioned_record', 'simple' and 'global_simple'"
+        )
+    if known not in _BY_NAME:
+        names = ", ".join((*(kind.name for kind in INDEXES), *COMING))
+        raise InvalidConfigError(f"index={name!r} is no index; known are {names}")
+    return _BY_NAME[known]

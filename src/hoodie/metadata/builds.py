@@ -1,0 +1,86 @@
+"""Builds of a partition beside writers: the files of a build become the partition, in one instant.
+
+docs/format/metadata.md §3.4. The files are written before, under the build's instant, and no reader sees them. A
+service of the data table (`services/indexing/`) does that; this module has the steps on the metadata table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from hoodie.errors import CommitConflictError
+from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.metadata.definitions import write_definition
+from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.new_partition import complete_filling, create_partition_file
+from hoodie.metadata.places import partition_folder
+from hoodie.timeline import Action, State
+
+_ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
+
+
+def check_no_service_pending(folder: MetadataFolder) -> None:
+    """Refuse to exchange a partition while a service of the metadata table is pending, which works on its file groups.
+
+    Raises: CommitConflictError.
+    """
+    for instant in folder.timeline().pending():
+        if instant.action in _SERVICES:
+            raise CommitConflictError(
+                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the buckets "
+                "that are to be replaced; the next write to the table finishes it: then run the build again, it goes on"
+            )
+
+
+def commit_build(
+    folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable
+) -> None:
+    """Make the files of a build the partition; files of other instants are deleted. May be repeated after a crash.
+
+    `stats` are those of the build's files.
+    """
+    for path, instant_time in _files(folder, kind):
+        # Files that running writers prepared for the replaced file groups are deleted too.
+        if instant_time != built_at:
+            folder.store.delete(path)
+    # Not earlier: the JVM compacts every folder that has this file.
+    if folder.store.head(f"{partition_folder(kind.name)}/{PARTITION_METADATA_NAME}") is None:
+        create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
+    if kind.definition is not None:
+        write_definition(folder.store, kind.name, kind.definition)
+    timeline = folder.timeline()
+    if timeline.get(built_at) is not None:
+        folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
+    folder.request(built_at, Action.DELTA_COMMIT)
+    folder.begin(built_at, Action.DELTA_COMMIT)
+    complete_filling(folder, built_at, stats, completion_time=time_after(table.clock, table.timeline, timeline))
+
+
+def has_build(folder: MetadataFolder, built_at: str) -> bool:
+    """Whether the instant of a build is completed."""
+    found = folder.timeline().get(built_at, Action.DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is_in_use: bool) -> None:
+    """Delete the instant and the files of a build; the whole folder unless an older partition `is_in_use`."""
+    folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
+    if not is_in_use:
+        folder.store.delete_folder(partition_folder(kind.name))
+        return
+    for path, instant_time in list(_files(folder, kind)):
+        if instant_time == built_at:
+            folder.store.delete(path)
+
+
+def _files(folder: MetadataFolder, kind: PartitionKind) -> Iterator[tuple[str, str]]:
+    """Path and instant of each base and log file of a partition."""
+    for info in list(folder.store.list(partition_folder(kind.name))):
+        parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
+        if parsed is not None:
+            yield info.path, parsed.instant_time

@@ -1,0 +1,52 @@
+"""All that one instant of the data table changes in the metadata table, whatever partitions that has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from hoodie.errors import CommitConflictError
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.metadata.delta_commit import FileGroupDelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataChanges:
+    """The changes of one instant. Each partition kind makes its rows of them (`PartitionKind.rows_of`).
+
+    Partition paths are those of the data table; `""` if it has no partitions. A dropped partition loses all its files.
+    A file that is both added and deleted counts as added.
+    """
+
+    files_added: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    """Partition path -> file name -> size in bytes (greater than 0)."""
+    files_deleted: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    """Partition path -> file names."""
+    partitions_dropped: tuple[str, ...] = ()
+    """Partition paths."""
+    written_logs: tuple[WriteStat, ...] = ()
+    """Log files of metadata partitions that tasks have written for this instant (`delta_commit.write_log`)."""
+    deltas: tuple[FileGroupDelta, ...] = ()
+    """Rows of metadata partitions that the caller has made itself."""
+
+    @property
+    def metadata_partitions(self) -> frozenset[str]:
+        """Names of the metadata partitions for which there are log files or rows already."""
+        written = (stat.partition_path or "" for stat in self.written_logs)
+        return frozenset({*written, *(delta.partition for delta in self.deltas)})
+
+    def deltas_of(self, partition: str) -> tuple[FileGroupDelta, ...]:
+        """The rows that the caller has made for one metadata partition."""
+        return tuple(delta for delta in self.deltas if delta.partition == partition)
+
+    def check_partitions(self, present: Collection[str]) -> None:
+        """Refuse log files and rows of metadata partitions that the table does not have.
+
+        Raises: CommitConflictError.
+        """
+        missing = sorted(self.metadata_partitions - set(present))
+        if missing:
+            raise CommitConflictError(
+                f"the metadata table has no partition {', '.join(missing)}: it was dropped while this write ran; "
+                "nothing was committed, try again"
+            )

@@ -1,0 +1,175 @@
+"""The `files` partition: which files each data partition holds (docs/format/metadata.md §3.8, §4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.format.metadata_table.metadata_record import (
+    ALL_PARTITIONS_KEY,
+    NON_PARTITIONED_KEY,
+    FileListRecord,
+    RecordType,
+)
+from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.kinds.partition_kind import FilesByPartition, InitialRows, TableContent
+from hoodie.metadata.places import file_id_of
+from hoodie.metadata.slice_content import RowBlock, SliceContent
+
+_FILE_ID_PREFIX = "files-"
+
+FileList = dict[str, int | None]
+"""File name -> size in bytes, None where the newest row says deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesKind:
+    """The kind `files`: the rows of one key are united; newer sizes and deletions win."""
+
+    name: str = FILES
+    file_id_prefix: str = _FILE_ID_PREFIX
+    logs_before_commit: bool = False
+    definition: None = None
+
+    def file_groups(self, properties: Mapping[str, str]) -> int:
+        """One, always."""
+        return 1
+
+    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+        """List the committed files. Without any data partition there is still the row of all partitions."""
+        keys, values = rows_to_columns(rows_of_listing(content.list_files()))
+        return (InitialRows(file_ids[0], keys, values),)
+
+    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+        """Make one row for each data partition whose files change, and one for the list of partitions."""
+        keys, values = rows_to_columns(changed_rows(changes))
+        deleted = pa.array(deleted_keys_of(changes), pa.string())
+        return (FileGroupDelta(self.name, file_group_id(), keys, values, deleted),)
+
+    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
+        """Merge a file slice into its next base file: every live file, no deletions."""
+        merged = {key: live for key, row in merge(content).items() if (live := _live(key, row)) is not None}
+        return rows_to_columns(merged, file_name=file_name)
+
+
+def merge(content: SliceContent) -> dict[str, FileList]:
+    """Merge all rows of a slice: key -> names and sizes. Deleted keys are absent."""
+    rows = {key: dict(record.files) for key, record in base_rows(content)}
+    apply_blocks(rows, content.blocks, content)
+    return rows
+
+
+def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Iterator[tuple[str, FileListRecord]]:
+    """Rows of the slice's base file: all, or those of `keys` that are there."""
+    base = content.base
+    if base is None:
+        return
+    schema, path = content.base_schema_json, content.file_slice.file_id
+    if keys is None:
+        names, values = base.entries()
+        names = names.cast(pa.string())
+    else:
+        names = pa.array(sorted(keys, key=str.encode), pa.string())
+        values = base.get_many(names)
+    for key, value in zip(names.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None:
+            yield key, FileListRecord.parse(value, schema_json=schema, path=path)
+
+
+def apply_blocks(
+    rows: dict[str, FileList], blocks: Collection[RowBlock], content: SliceContent, keys: Collection[str] | None = None
+) -> None:
+    """Apply row blocks, oldest first, to `rows` in place; with `keys`, to these rows only."""
+    path = content.file_slice.file_id
+    for block in blocks:
+        names = block.keys.cast(pa.string()).to_pylist()
+        values = [None] * len(names) if block.values is None else block.values.to_pylist()
+        for key, value in zip(names, values, strict=True):
+            if keys is not None and key not in keys:
+                continue
+            if value is None:
+                rows.pop(key, None)
+            else:
+                newer = FileListRecord.parse(value, schema_json=block.schema_json, path=path)
+                _unite(rows.setdefault(key, {}), newer.files)
+
+
+def _unite(row: FileList, newer: Mapping[str, int | None]) -> None:
+    """Unite a row with a newer one, whose entries win. Of two sizes the greater counts: log files may have grown."""
+    for name, size_bytes in newer.items():
+        if size_bytes is None:
+            if name in row:
+                del row[name]
+            else:
+                # Nothing older was seen here: the entry it deletes may be in an older slice.
+                row[name] = None
+        else:
+            row[name] = max(size_bytes, row.get(name) or 0)
+
+
+def _live(key: str, row: FileList) -> FileList | None:
+    """The row without its deletions; None if it is the row of a partition that has no file left."""
+    live: FileList = {name: size for name, size in row.items() if size is not None}
+    return live if live or key == ALL_PARTITIONS_KEY else None
+
+
+def file_group_id() -> str:
+    """File id of the one file group that `files` has."""
+    return file_id_of(_FILE_ID_PREFIX, 0)
+
+
+def key_of(partition_path: str) -> str:
+    """Key of a data partition's row."""
+    return partition_path or NON_PARTITIONED_KEY
+
+
+def partition_path_of(key: str) -> str:
+    """Data partition of a row's key."""
+    return "" if key == NON_PARTITIONED_KEY else key
+
+
+def changed_rows(changes: MetadataChanges) -> dict[str, FileList]:
+    """The rows that one delta commit writes; empty if no file is added or deleted and no partition dropped."""
+    rows: dict[str, FileList] = {}
+    for partition_path, names in changes.files_deleted.items():
+        if names and partition_path not in changes.partitions_dropped:
+            rows.setdefault(key_of(partition_path), {}).update(dict.fromkeys(names))
+    partitions: FileList = {}
+    for partition_path, sizes in changes.files_added.items():
+        if sizes:
+            rows.setdefault(key_of(partition_path), {}).update(sizes)
+            partitions[key_of(partition_path)] = 0
+    partitions |= {key_of(path): None for path in changes.partitions_dropped if not changes.files_added.get(path)}
+    if partitions:
+        rows[ALL_PARTITIONS_KEY] = partitions
+    return rows
+
+
+def deleted_keys_of(changes: MetadataChanges) -> list[str]:
+    """Keys of the rows to delete: those of dropped partitions that get no file in the same instant."""
+    return sorted(
+        (key_of(path) for path in changes.partitions_dropped if not changes.files_added.get(path)), key=str.encode
+    )
+
+
+def rows_of_listing(listing: FilesByPartition) -> dict[str, FileList]:
+    """The rows of a new partition `files`. The row of all partitions exists even if it is empty."""
+    rows: dict[str, FileList] = {key_of(path): dict(sizes) for path, sizes in listing.items() if sizes}
+    rows[ALL_PARTITIONS_KEY] = {key_of(path): 0 for path in listing}
+    return rows
+
+
+def rows_to_columns(rows: Mapping[str, FileList], *, file_name: str | None = None) -> tuple[pa.Array, pa.Array]:
+    """Keys, ascending by their UTF-8 bytes, and encoded values."""
+    keys = sorted(rows, key=str.encode)
+    values = [_record(key, rows[key]).to_bytes(file_name=file_name) for key in keys]
+    return pa.array(keys, pa.string()), pa.array(values, pa.binary())
+
+
+def _record(key: str, row: FileList) -> FileListRecord:
+    kind = RecordType.PARTITION_LIST if key == ALL_PARTITIONS_KEY else RecordType.FILE_LIST
+    return FileListRecord(kind, row)

@@ -1,0 +1,105 @@
+"""The kind `record_index`: record key -> location, in file groups by hash (docs/format/metadata.md §4.7, §5; RFC-08).
+
+A file group has a base HFile, and one HFile block and one delete block for each commit that touched it since.
+The newest row or deletion of a key counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import config as options
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.definitions import read_definition
+from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.kinds.partition_kind import InitialRows, TableContent
+from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.storage import Store
+
+FILE_ID_PREFIX: Final = "record-index-"
+_IS_PARTITIONED: Final = "isPartitioned"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndexKind:
+    """The kind `record_index`: the newest row of a key wins, a deletion removes it.
+
+    `is_partitioned` matters to a new partition only: each data partition gets file groups of its own, with its first
+    rows.
+    """
+
+    is_partitioned: bool = False
+    name: str = RECORD_INDEX
+    file_id_prefix: str = FILE_ID_PREFIX
+    logs_before_commit: bool = True
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """The index definition, as the JVM stores it."""
+        return {
+            "indexName": self.name,
+            "indexType": RECORD_INDEX,
+            "indexFunction": "",
+            "sourceFields": [],
+            "indexOptions": {_IS_PARTITIONED: str(self.is_partitioned).lower()},
+            "version": "V1",
+        }
+
+    def file_groups(self, properties: Mapping[str, str]) -> int:
+        """The least number of file groups that the properties allow: a new partition is empty."""
+        return 0 if self.is_partitioned else options.RECORD_INDEX_BUCKETS_MIN.get(properties)
+
+    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+        """Make no rows: the partition is created with the table. A table with rows gets it by an index build."""
+        return ()
+
+    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+        """Return the rows that the caller made. Those of a write are in log files that its tasks wrote."""
+        return changes.deltas_of(self.name)
+
+    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
+        """Merge a file group into the keys and values of its next base file; deletions are gone then.
+
+        Memory: the file group's keys and values, three times.
+        """
+        keys, values = _newest(content.blocks)
+        live = pc.is_valid(values)
+        if content.base is not None:
+            base_keys, base_values = content.base.entries()
+            kept = pc.invert(pc.is_in(base_keys, value_set=keys))
+            keys = pa.concat_arrays([base_keys.filter(kept), keys.filter(live)])
+            values = pa.concat_arrays([base_values.filter(kept), values.filter(live)])
+        else:
+            keys, values = keys.filter(live), values.filter(live)
+        order = pc.sort_indices(keys)
+        return keys.take(order).cast(pa.string()), values.take(order)
+
+
+def is_partitioned_record_index(store: Store) -> bool:
+    """Whether the record index has file groups for each data partition of its own.
+
+    Raises: CorruptFileError if the index definitions do not parse.
+    """
+    stored = (read_definition(store, RECORD_INDEX) or {}).get("indexOptions")
+    return isinstance(stored, dict) and str(stored.get(_IS_PARTITIONED)).lower() == "true"
+
+
+def _newest(blocks: Sequence[RowBlock]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """The newest value of each key that the blocks (oldest first) name; null where it is a deletion."""
+    if not blocks:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    keys = pa.concat_arrays([block.keys.cast(pa.binary()) for block in blocks])
+    values = pa.concat_arrays(
+        [pa.nulls(len(block.keys), pa.binary()) if block.values is None else block.values for block in blocks]
+    )
+    encoded = keys.dictionary_encode()
+    last = np.zeros(len(encoded.dictionary), np.int64)
+    np.maximum.at(last, np.asarray(encoded.indices), np.arange(len(keys)))
+    return encoded.dictionary, values.take(pa.array(last))

@@ -1,0 +1,57 @@
+"""The kinds of metadata partitions that this release maintains, found by the name of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hoodie.errors import UnsupportedError
+from hoodie.metadata.kinds.files import FilesKind
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.kinds.record_index import RecordIndexKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindRegistry:
+    """Kinds by the exact name of their one partition, or by the prefix of the names of several partitions.
+
+    A new kind is one module and one line here.
+    """
+
+    required: tuple[PartitionKind, ...]
+    """Kinds whose partition every metadata table has. They are found by name too."""
+    named: tuple[PartitionKind, ...] = ()
+    """Other kinds of which a table has one partition at most."""
+    prefixed: Mapping[str, Callable[[str], PartitionKind]] = field(default_factory=dict, hash=False)
+    """Prefix of partition names -> the kind, given the whole name of a partition."""
+
+    def find(self, partition: str) -> PartitionKind | None:
+        """The kind of a partition; None if this release does not maintain it. The longest prefix counts."""
+        for kind in (*self.required, *self.named):
+            if kind.name == partition:
+                return kind
+        prefixes = [prefix for prefix in self.prefixed if partition.startswith(prefix) and partition != prefix]
+        return self.prefixed[max(prefixes, key=len)](partition) if prefixes else None
+
+    def maintained(self, partitions: Collection[str]) -> dict[str, PartitionKind]:
+        """The kinds of those partitions that this release maintains, by partition name; the others are left out."""
+        return {name: kind for name in sorted(partitions) if (kind := self.find(name)) is not None}
+
+    def all_of(self, partitions: Collection[str]) -> dict[str, PartitionKind]:
+        """The kinds of all these partitions, by partition name. Others would go stale beside a write.
+
+        Raises: UnsupportedError if one of them is not maintained. The message names it and the remedy.
+        """
+        found = self.maintained(partitions)
+        unknown = sorted(set(partitions) - found.keys())
+        if unknown:
+            raise UnsupportedError(
+                f"the metadata table has partitions that this release cannot maintain: {', '.join(unknown)}. "
+                "Take them out of hoodie.table.metadata.partitions and drop them first"
+            )
+        return found
+
+
+KINDS: Final = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(),))
+"""The partition kinds of this release."""

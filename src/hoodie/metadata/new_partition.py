@@ -1,0 +1,131 @@
+"""Creates the metadata table, adds partitions to it, and drops partitions (docs/format/metadata.md §3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_creation import new_metadata_table_config
+from hoodie.metadata.build_instants import build_time
+from hoodie.metadata.definitions import drop_definitions, write_definition
+from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
+from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.registry import KindRegistry
+from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.places import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
+from hoodie.storage import Store
+from hoodie.timeline import Action, InstantClock, Timeline
+
+_FIRST_INITIAL_TIME = 0
+_INSTANT_DIGITS = 17
+_INITIAL_PREFIX = "0" * 14
+
+
+def create_metadata_table(store: Store, config: TableConfig) -> None:
+    """Create the metadata table without partitions. Whatever lies in its folder is deleted first.
+
+    Raises:
+        UnsupportedError: table version 6, whose metadata table this release does not write.
+    """
+    if config.version.log_name_has_base_instant:
+        raise UnsupportedError("a metadata table of table version 6 cannot be built: upgrade the table to 8 or 9")
+    store.delete_folder(METADATA_FOLDER)
+    store.create(METADATA_PROPERTIES, new_metadata_table_config(config).to_bytes(datetime.now(UTC)))
+
+
+def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableContent, table: LockedTable) -> None:
+    """Create a partition with its file groups and its first rows, in an instant of its own.
+
+    The partition has no folder yet. Its index definition, if it has one, is stored last.
+    """
+    timeline = folder.timeline()
+    requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
+    numbers = range(kind.file_groups(table.config.raw))
+    file_ids = [file_id_of(kind.file_id_prefix, number) for number in numbers]
+    create_file_groups(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC))
+    folder.request(requested_time, Action.DELTA_COMMIT)
+    folder.begin(requested_time, Action.DELTA_COMMIT)
+    stats = [_write_base(folder, kind.name, rows, requested_time) for rows in kind.initialise(content, file_ids)]
+    complete_filling(folder, requested_time, stats, completion_time=time_after(table.clock, table.timeline, timeline))
+    if kind.definition is not None:
+        write_definition(folder.store, kind.name, kind.definition)
+
+
+def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
+    """Return the instant that fills a new partition: the next value of the counter, or a time after all instants.
+
+    The counter must not be used once instants were archived: the active timeline would begin at zero again, and files
+    of archived instants would count as files of instants that never completed.
+    """
+    start = metadata_timeline.start
+    if start is None or start.startswith(_INITIAL_PREFIX):
+        return next_initial_time(metadata_timeline)
+    return build_time(time_after(clock, data_timeline, metadata_timeline))
+
+
+def next_initial_time(metadata_timeline: Timeline) -> str:
+    """The instant that fills a new partition: a counter of 17 digits, the first one that is free."""
+    counter = _FIRST_INITIAL_TIME
+    while metadata_timeline.get(text := f"{counter:0{_INSTANT_DIGITS}d}") is not None:
+        counter += 1
+    return text
+
+
+def create_file_groups(
+    folder: MetadataFolder, partition: str, file_ids: Collection[str], requested_time: str, *, now: datetime
+) -> None:
+    """Create a partition's folder with one file for each file group: their number is stored nowhere else."""
+    create_partition_file(folder.store, partition, requested_time, now=now)
+    content = initial_log_to_bytes(requested_time)
+    for file_id in file_ids:
+        folder.store.create(f"{partition_folder(partition)}/{log_name(file_id, requested_time)}", content)
+
+
+def create_partition_file(store: Store, partition: str, requested_time: str, *, now: datetime) -> None:
+    """Create the file by which a folder is a partition."""
+    metadata = PartitionMetadata(commit_time=requested_time, partition_depth=1)
+    store.create(f"{partition_folder(partition)}/{PARTITION_METADATA_NAME}", metadata.to_bytes(now))
+
+
+def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -> None:
+    """Delete partitions and their index definitions; all of the metadata table if a required one is among them."""
+    for name in sorted(names):
+        store.delete_folder(partition_folder(name))
+    if any(kind.name in names for kind in kinds.required):
+        store.delete_folder(METADATA_FOLDER)
+    drop_definitions(store, names)
+
+
+def complete_filling(
+    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], *, completion_time: str
+) -> None:
+    """Complete the instant that fills a partition with the base files of `stats`."""
+    folder.complete(
+        requested_time,
+        Action.DELTA_COMMIT,
+        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version),
+        completion_time=completion_time,
+    )
+
+
+def _write_base(folder: MetadataFolder, partition: str, rows: InitialRows, requested_time: str) -> WriteStat:
+    """Write the first base file of a file group."""
+    data = base_file_to_bytes(rows.keys, rows.values)
+    name = base_name(rows.file_id, requested_time)
+    folder.store.create(f"{partition_folder(partition)}/{name}", data)
+    return WriteStat(
+        file_id=rows.file_id,
+        path=f"{partition}/{name}",
+        num_writes=len(rows.keys),
+        num_inserts=len(rows.keys),
+        total_write_bytes=len(data),
+        file_size_bytes=len(data),
+        partition_path=partition,
+        runtime_stats=RuntimeStats(),
+    )

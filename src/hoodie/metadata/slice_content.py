@@ -1,0 +1,112 @@
+"""The parsed content of a file slice of the metadata table: a base HFile, and the rows and deletes of its log files.
+
+docs/format/metadata.md §2, §3.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.files.logs.log_scan import merge_order
+from hoodie.files.slices import FileSlice
+from hoodie.format.hfile import HFileReader
+
+
+class RowBlock:
+    """Rows that a log block adds (`values` set) or keys that it deletes (`values` None).
+
+    A large block is given as its `reader`. Its rows are parsed when all of them are asked for; `find` can seek in it.
+    """
+
+    __slots__ = ("_entries", "_reader", "instant_time", "replaces", "schema_json")
+
+    def __init__(
+        self,
+        keys: pa.Array | None,
+        values: pa.BinaryArray | None,
+        schema_json: str,
+        instant_time: str,
+        replaces: frozenset[str],
+        *,
+        reader: HFileReader | None = None,
+    ) -> None:
+        """`replaces` are the instants whose blocks this one replaces (after a log compaction); usually none."""
+        self._entries = None if keys is None else (keys, values)
+        self._reader = reader
+        self.schema_json = schema_json
+        self.instant_time = instant_time
+        self.replaces = replaces
+
+    def __len__(self) -> int:
+        return len(self._reader) if self._reader is not None else len(self.keys)
+
+    @property
+    def keys(self) -> pa.Array:
+        """All keys."""
+        return self._parsed()[0]
+
+    @property
+    def values(self) -> pa.BinaryArray | None:
+        """The value of each key; None if the block deletes them."""
+        return self._parsed()[1]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the parsed columns. The bytes of the file are not counted."""
+        if self._entries is None:
+            return 0
+        return sum(column.nbytes for column in self._entries if column is not None)
+
+    def find(self, keys: pa.BinaryArray, *, seek: bool) -> tuple[npt.NDArray[np.int64], pa.BinaryArray | None]:
+        """Find keys: the positions in `keys` of those that the block has, and their values (None: it deletes them).
+
+        `seek` decompresses only the HFile blocks that may hold one of the keys, and keeps nothing.
+        """
+        if seek and self._reader is not None:
+            values = self._reader.get_many(keys)
+            return np.flatnonzero(np.asarray(values.is_valid())), values.drop_null()
+        block_keys, block_values = self._parsed() if self._reader is None else self._entries or self._reader.entries()
+        places = np.asarray(pc.fill_null(pc.index_in(keys, value_set=block_keys), -1))
+        rows = np.flatnonzero(places >= 0)
+        return rows, None if block_values is None else block_values.take(pa.array(places[rows]))
+
+    def _parsed(self) -> tuple[pa.Array, pa.BinaryArray | None]:
+        if self._entries is None:
+            assert self._reader is not None
+            self._entries = self._reader.entries()
+        return self._entries
+
+
+@dataclass(frozen=True, slots=True)
+class LogContent:
+    """The rows and deletes of a log file, in the order of its blocks."""
+
+    blocks: tuple[RowBlock, ...]
+    block_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceContent:
+    """A file slice, parsed: base file (None if there is none yet) and row blocks, oldest first."""
+
+    file_slice: FileSlice
+    base: HFileReader | None
+    blocks: tuple[RowBlock, ...]
+    log_block_count: int
+
+    @property
+    def base_schema_json(self) -> str:
+        """Schema of the values in the base file."""
+        return "" if self.base is None else self.base.file_info.get("schema", b"").decode("utf-8", errors="replace")
+
+
+def assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
+    """Put a slice's content together from its parsed files; `logs` oldest first."""
+    blocks = merge_order(block for log in logs for block in log.blocks)
+    return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))

@@ -1,0 +1,168 @@
+"""Kinds of metadata partitions are found by name or by prefix, and each of them makes its rows of a commit."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.table import table_keys as keys
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.files import FilesKind
+from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.kinds.registry import KINDS, KindRegistry
+from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.slice_content import SliceContent
+from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.table import MetadataTable
+from tests.support.fake_commits import FakeTable
+from tests.support.metadata_limits import DELTA_COMMITS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class NameIndexKind:
+    """A kind of which a table has several partitions: key = file name, for the names with one ending."""
+
+    name: str
+    logs_before_commit: bool = False
+    definition: None = None
+
+    @property
+    def file_id_prefix(self) -> str:
+        return f"{self.name.replace('_', '-')}-"
+
+    def file_groups(self, properties: Mapping[str, str]) -> int:
+        return 2
+
+    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+        names = [name for names in content.list_files().values() for name in names]
+        return (InitialRows(file_ids[1], *self._columns(names)),)
+
+    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+        names = [name for names in changes.files_added.values() for name in names]
+        deleted = pa.array(sorted(name for names in changes.files_deleted.values() for name in names), pa.string())
+        return (FileGroupDelta(self.name, file_id_of(self.file_id_prefix, 0), *self._columns(names), deleted),)
+
+    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
+        return RecordIndexKind().compact(content, file_name=file_name)
+
+    def _columns(self, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+        ending = self.name.rpartition("_")[2]
+        found = sorted(name for name in names if name.endswith(f".{ending}"))
+        return pa.array(found, pa.string()), pa.array([b"here"] * len(found), pa.binary())
+
+
+REGISTRY = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(),), prefixed={"name_index_": NameIndexKind})
+
+
+def keys_of(table: FakeTable, kind: PartitionKind) -> set[str]:
+    """Keys of all file groups, merged by the kind."""
+    contents = SliceReader(table.store).read(kind, MetadataFolder(table.store, table.config).timeline())
+    return {key for content in contents for key in kind.compact(content, file_name="x")[0].to_pylist()}
+
+
+def test_kinds_are_found_by_their_exact_name() -> None:
+    assert KINDS.find("files") == FilesKind()
+    assert KINDS.find("record_index") == RecordIndexKind()
+    assert KINDS.find("record_index_2") is None
+    assert KINDS.find("file") is None
+    assert {kind.name for kind in KINDS.required} == {"files"}
+
+
+def test_kinds_of_which_a_table_has_several_are_found_by_prefix() -> None:
+    assert REGISTRY.find("name_index_parquet") == NameIndexKind("name_index_parquet")
+    assert REGISTRY.find("name_index_log") == NameIndexKind("name_index_log")
+    assert REGISTRY.find("name_index_") is None
+    assert KINDS.find("name_index_log") is None
+
+
+def test_the_longest_prefix_counts() -> None:
+    def other(name: str) -> PartitionKind:
+        return RecordIndexKind(name=name)
+
+    registry = KindRegistry(required=(), prefixed={"name_": other, "name_index_": NameIndexKind})
+    assert registry.find("name_index_log") == NameIndexKind("name_index_log")
+    assert registry.find("name_a") == RecordIndexKind(name="name_a")
+
+
+def test_unknown_partitions_are_left_out_or_refused() -> None:
+    names = {"files", "record_index", "column_stats", "name_index_log"}
+    assert list(KINDS.maintained(names)) == ["files", "record_index"]
+    assert list(REGISTRY.maintained(names)) == ["files", "name_index_log", "record_index"]
+    with pytest.raises(UnsupportedError, match="cannot maintain: column_stats, name_index_log"):
+        KINDS.all_of(names)
+    assert KINDS.all_of(["record_index", "files"]) == {"files": FilesKind(), "record_index": RecordIndexKind()}
+
+
+@pytest.mark.parametrize("kind", [*KINDS.required, *KINDS.named], ids=lambda kind: kind.name)
+def test_kinds_go_to_tasks(kind: PartitionKind) -> None:
+    assert pickle.loads(pickle.dumps(kind)) == kind
+
+
+def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) -> None:
+    ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
+    kinds = [NameIndexKind("name_index_parquet"), NameIndexKind("name_index_log")]
+    for kind in kinds:
+        ours.add_partition(kind, table.locked, table.storage_listing)
+    update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,name_index_log,name_index_parquet"})
+    at_first = {name for names in table.storage_listing().values() for name in names}
+    assert keys_of(table, kinds[0]) == at_first
+    assert keys_of(table, kinds[1]) == set()
+
+    def change(changes: MetadataChanges) -> None:
+        ours.commit(table.clock.next_time(table.timeline), changes, table.locked)
+
+    change(MetadataChanges(files_added={"city=sf": {"a.parquet": 1, "a.log": 2}}))
+    change(MetadataChanges(files_deleted={"city=sf": ["a.parquet"]}, files_added={"city=sf": {"b.log": 1}}))
+    for _ in range(DELTA_COMMITS_MAX):
+        change(MetadataChanges())
+    assert keys_of(table, kinds[0]) == at_first
+    assert keys_of(table, kinds[1]) == {"a.log", "b.log"}
+    folders = [table.store.list(partition_folder(kind.name)) for kind in kinds]
+    assert all(any(info.name.endswith(".hfile") for info in infos) for infos in folders), "compacted"
+    assert set(ours.listing(table.timeline)["city=sf"]) >= {"a.log", "b.log"}
+
+    update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,name_index_parquet"})
+    ours.drop_partitions({"name_index_log"})
+    assert table.store.list(partition_folder("name_index_log")) == []
+    assert keys_of(table, kinds[0]) == at_first
+
+
+def test_the_caller_may_have_made_the_rows(table: FakeTable) -> None:
+    ours, kind = table.metadata_table(), RecordIndexKind()
+    ours.add_partition(kind, table.locked, table.storage_listing)
+    update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,record_index"})
+    row = pa.array(["key"]), pa.array([b"location"], pa.binary()), pa.array([], pa.string())
+    delta = FileGroupDelta("record_index", file_id_of(kind.file_id_prefix, 3), *row)
+    ours.commit(table.clock.next_time(table.timeline), MetadataChanges(deltas=(delta,)), table.locked)
+    assert keys_of(table, kind) == {"key"}
+
+
+def test_log_files_of_a_partition_that_is_gone_stop_a_commit(table: FakeTable) -> None:
+    before = MetadataFolder(table.store, table.config).timeline()
+    stat = WriteStat(file_id="record-index-0000-0", path="record_index/x", partition_path="record_index")
+    changes = MetadataChanges(written_logs=(stat,))
+    with pytest.raises(CommitConflictError, match="no partition record_index"):
+        table.metadata_table().commit(table.clock.next_time(table.timeline), changes, table.locked)
+    assert MetadataFolder(table.store, table.config).timeline() == before
+
+
+def test_a_partition_that_is_added_again_begins_anew(table: FakeTable) -> None:
+    ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
+    kind = NameIndexKind("name_index_log")
+    table.store.create(f"{partition_folder(kind.name)}/leftover", datetime.now(UTC).isoformat().encode())
+    for _ in range(2):
+        ours.add_partition(kind, table.locked, table.storage_listing)
+    names = [info.name for info in table.store.list(partition_folder(kind.name))]
+    assert "leftover" not in names
+    assert len([name for name in names if name.startswith(".name-index-log-")]) == 2
