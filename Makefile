@@ -7,9 +7,12 @@ CACHE := .cache
 BUNDLE := $(CACHE)/hudi-spark3.5-bundle_2.12-1.2.0.jar
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
+# Sets have the same order in every run of the tests.
+test fuzz interop: export PYTHONHASHSEED := 0
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test interop bench check fmt java
+.PHONY: help demo test fuzz interop bench check fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +24,9 @@ test: java $(VENV)/.stamp ## All tests: those in process two at a time, then a c
 	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "not spark" -n 2
 	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m spark
 	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests --ignore=tests/interop
+
+fuzz: $(VENV)/.stamp ## Property tests with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
+	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hudi-rs, and the contract tests, on Spark 3.5
 	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
+from tests.support import seeds
 from tests.support.sessions import open_classic_session, open_connect_session
 
 if TYPE_CHECKING:
@@ -20,12 +19,16 @@ if TYPE_CHECKING:
 GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
 
 
-# Tests with random names must have the same ones in every process of a run (`-n 2`).
-os.environ.setdefault("HOODIE_TEST_SEED", str(random.SystemRandom().randrange(10**6)))
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide where random tests take their data from."""
+    seeds.load_profile(config)
 
-# The machine is shared: how long one example takes says nothing about the code. A failure prints how to repeat it.
-hypothesis.settings.register_profile("lanes", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("lanes")
+
+def pytest_report_header() -> str:
+    """Say how to repeat the run."""
+    if seeds.IS_FUZZ:
+        return f"random tests: HOODIE_FUZZ_SEED={seeds.FUZZ_SEED} HOODIE_FUZZ_FACTOR={seeds.FACTOR}"
+    return "random tests: fixed seeds (`make fuzz` draws fresh ones)"
 
 
 def _lane() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +15,9 @@ from tests.crash.tables import check_tidy
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.rows import assert_same_rows
+from tests.support.seeds import seeded
 
 COMMITS = 10
-SEEDS = (11, int(os.environ["HOODIE_TEST_SEED"]))
 Write = Callable[[str, list[Row]], None]
 
 
@@ -104,7 +103,7 @@ class Alternation:
         assert_same_rows(read_with_hudi_rs(self.path).select(SCHEMA.names), expected)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeded(11, 31415)
 @pytest.mark.parametrize("mode", ["event time", "commit time"])
 def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, seed: int) -> None:
     print(f"seed {seed}")

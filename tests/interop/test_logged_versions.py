@@ -48,6 +48,7 @@ from tests.support.record_versions import (
     rule_of,
     shown,
 )
+from tests.support.seeds import seeded
 
 IS_DELETED = "_hoodie_is_deleted"
 NAME = "versions"
@@ -217,10 +218,11 @@ KINDS = {
 }
 
 
+@seeded(1)
 @pytest.mark.parametrize("name", KINDS)
-def test_versions_merge_one_after_the_other(jvm: Jvm, tmp_path: Path, name: str) -> None:
+def test_versions_merge_one_after_the_other(jvm: Jvm, tmp_path: Path, name: str, seed: int) -> None:
     kind = KINDS[name]
-    chooser = random.Random(1)
+    chooser = random.Random(seed)
     logged = {f"{n}": [drawn(chooser, kind) for _ in range(chooser.randint(1, 6))] for n in range(KEYS)}
     logged |= counterexamples(kind)
     # The JVM reads garbage where a row of some columns has no whole row under it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
+from tests.support.seeds import seeded
 
 NAMED = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
 MIN_BUCKETS = "hoodie.metadata.record.index.min.filegroup.count"
@@ -227,7 +227,7 @@ class Turns:
 COMMITS = 20
 
 
-@pytest.mark.parametrize("seed", [int(os.environ["HOODIE_TEST_SEED"])])
+@seeded(1006)
 def test_twenty_commits_in_turns(jvm: Jvm, tmp_path: Path, seed: int, tasks_fail_once: Callable[[bool], None]) -> None:
     """Some of ours with tasks that fail once, and two writers of ours that are killed between index and commit."""
     run = Turns(jvm, tmp_path / "trips", seed)

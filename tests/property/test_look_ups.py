@@ -11,6 +11,7 @@ import pytest
 
 import hoodie
 from tests.property.model import SCHEMA, fresh_batch, random_batch, to_arrow
+from tests.support.seeds import seeded
 
 OPERATIONS = 9
 KEYS = [f"k{number}" for number in range(60)]
@@ -62,7 +63,7 @@ def replayed(entries: Places, changes: pa.Table) -> Places:
 
 
 @pytest.mark.parametrize("moves", [True, False], ids=["records move", "records stay"])
-@pytest.mark.parametrize("seed", range(2))
+@seeded(0, 1)
 def test_look_ups_tell_what_a_scan_tells(tmp_path: Path, seed: int, moves: bool) -> None:
     rng = random.Random(f"{seed} {moves}")
     options = {**COMPACT_OFTEN, "hoodie.record.index.update.partition.path": str(moves).lower()}

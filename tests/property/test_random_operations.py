@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,6 +17,7 @@ from hoodie.table import Table
 from tests.crash.tables import check_tidy, run_until
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.index_check import check_index
+from tests.support.seeds import seeded
 
 STEPS = 13
 TABLES = {
@@ -48,8 +48,6 @@ TABLES |= {
 TABLES["merge on read, commit time, record, parts of rows"] = Rules(
     event_time=False, index="record", is_merge_on_read=True, is_deletable=False
 )
-# A fresh seed finds what the fixed ones do not; it stands in the test's name. All processes of a run have the same.
-SEEDS = (1006, int(os.environ["HOODIE_TEST_SEED"]))
 
 
 @dataclass
@@ -229,7 +227,7 @@ def check_history(run: Run) -> None:
         assert set(counted(found)) == run.model.changes(since, until), (since, until)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeded(1006, 271828)
 @pytest.mark.parametrize("rules", TABLES.values(), ids=TABLES.keys())
 def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:
     print(f"seed {seed}")

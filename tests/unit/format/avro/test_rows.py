@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.rows import arrow_schema, decode, decode_rows, encode, encode_rows
+from tests.support.seeds import examples
 from tests.unit.format.avro.avro_types import tables
 
 Rows = list[dict[str, Any]]
@@ -54,7 +55,7 @@ def one_column(kind: Any, values: list[bytes]) -> list[Any]:
 
 
 @given(table=tables())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_rows_of_any_schema_are_read_as_fastavro_wrote_them(table: tuple[dict[str, Any], Rows]) -> None:
     schema, rows = table
     found = decoded(schema, fastavro_bytes(schema, rows))
@@ -64,7 +65,7 @@ def test_rows_of_any_schema_are_read_as_fastavro_wrote_them(table: tuple[dict[st
 
 
 @given(table=tables())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_rows_of_any_schema_are_written_as_fastavro_reads_them(table: tuple[dict[str, Any], Rows]) -> None:
     schema, rows = table
     values = fastavro_bytes(schema, rows)
@@ -78,7 +79,7 @@ def test_rows_of_any_schema_are_written_as_fastavro_reads_them(table: tuple[dict
 
 
 @given(table=tables(), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_columns_that_nobody_wants_are_passed_over(table: tuple[dict[str, Any], Rows], data: st.DataObject) -> None:
     schema, rows = table
     names = [field["name"] for field in schema["fields"]]
@@ -89,7 +90,7 @@ def test_columns_that_nobody_wants_are_passed_over(table: tuple[dict[str, Any], 
 
 
 @given(table=tables(), start=st.integers(0, 4), step=st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_slices_and_gathered_rows_are_written_like_any_other(
     table: tuple[dict[str, Any], Rows], start: int, step: int
 ) -> None:
@@ -102,7 +103,7 @@ def test_slices_and_gathered_rows_are_written_like_any_other(
 
 
 @given(table=tables(), data=st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_damaged_rows_give_no_other_error(table: tuple[dict[str, Any], Rows], data: st.DataObject) -> None:
     schema, rows = table
     values = [bytearray(value) for value in fastavro_bytes(schema, rows) if value]

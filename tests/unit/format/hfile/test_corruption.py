@@ -18,6 +18,7 @@ from hoodie.format.hfile.checksum import ChecksumType, checksums
 from hoodie.format.hfile.codec import gunzip
 from hoodie.format.hfile.index import IndexEntry
 from hoodie.format.hfile.trailer import TRAILER_BYTES
+from tests.support.seeds import examples
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "hfile"
 KEYS = pa.array([f"key-{number:04d}" for number in range(2500)])
@@ -50,7 +51,7 @@ def expect_no_other_error(data: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["gzip", "none", "one", "hudi", "hbase"])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_flipped_bits(name: str, data: st.DataObject) -> None:
     damaged = bytearray(FILES[name])
     for _ in range(data.draw(st.integers(1, 4))):
@@ -63,7 +64,7 @@ def test_flipped_bits(name: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5))
 def test_flipped_bits_in_the_levels_of_an_index(data: st.DataObject) -> None:
     damaged = bytearray(FILES["deep"])
     start = data.draw(st.sampled_from([0, len(damaged) - 60_000, len(damaged) - 8000]))
@@ -73,7 +74,7 @@ def test_flipped_bits_in_the_levels_of_an_index(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", list(FILES))
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 def test_truncation(name: str, data: st.DataObject) -> None:
     whole = FILES[name]
     cut = data.draw(st.integers(0, len(whole) - 1))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hoodie.errors import InvalidConfigError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes, varint_to_bytes
+from tests.support.seeds import seeded
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "hfile"
 CODECS = [Compression.GZIP, Compression.NONE]
@@ -69,8 +70,9 @@ def test_an_empty_file_is_a_file(codec: Compression) -> None:
     assert reader.get_range(b"a")[0].to_pylist() == []
 
 
-def test_look_ups_find_what_is_there_and_nothing_else() -> None:
-    chooser = random.Random(7)
+@seeded(7)
+def test_look_ups_find_what_is_there_and_nothing_else(seed: int) -> None:
+    chooser = random.Random(seed)
     rows = {f"k{number:05d}".encode(): chooser.randbytes(chooser.randrange(90)) for number in range(0, 8000, 2)}
     reader = written(rows, Compression.NONE)
     assert reader.block_count > 2
@@ -194,8 +196,9 @@ def as_lists(reader: HFileReader) -> list[tuple[list[bytes], list[bytes]]]:
     return [(keys.to_pylist(), values.to_pylist()) for keys, values in reader.batches()]
 
 
-def test_gzip_blocks_avoid_lengths_that_hudi_rs_cuts() -> None:
-    chooser = random.Random(3)
+@seeded(3)
+def test_gzip_blocks_avoid_lengths_that_hudi_rs_cuts(seed: int) -> None:
+    chooser = random.Random(seed)
     for size in range(16200, 16400, 3):
         data = hfile_to_bytes(pa.array(["k"]), pa.array([chooser.randbytes(size)]), schema_json="{}")
         stored = int.from_bytes(data[29:33], "big")

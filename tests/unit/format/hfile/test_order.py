@@ -15,6 +15,7 @@ from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.hfile import writer as module
 from hoodie.format.hfile.file_info import CREATED
 from hoodie.format.hfile.order import as_java_sorts, ascends_somehow, is_plain
+from tests.support.seeds import seeded
 
 # Both kinds of contested characters, and what lies beside them.
 LETTERS = "az\u00e9\ud7ff\ue000\uff21\uffff\U00010000\U0001f600\U0010ffff"
@@ -52,7 +53,7 @@ def keys_over_blocks(seed: int) -> list[str]:
     return sorted(found, key=by_units)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeded(0, 1, 2)
 def test_every_key_of_a_file_by_java_is_found(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     texts = keys_over_blocks(seed)
     assert texts != sorted(texts)

@@ -20,6 +20,7 @@ from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchEr
 from hoodie.format.log.data_block import DataFormat, data_block, log_schema, read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import META_FIELDS, arrow_to_avro
+from tests.support.seeds import examples
 
 LOGS = Path(__file__).parents[3] / "golden" / "logs"
 INSTANT = "20261121123616628"
@@ -282,7 +283,7 @@ def test_a_column_whose_name_is_no_text_is_damage() -> None:
 
 
 @given(data=st.data(), data_format=st.sampled_from(FORMATS))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_damaged_blocks_give_no_other_error(data: st.DataObject, data_format: DataFormat) -> None:
     block = block_of(data_format)
     damaged = bytearray(block.content)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.log.delete_block import DeleteRecords
+from tests.support.seeds import examples
 
 LOGS = Path(__file__).parents[3] / "golden" / "logs"
 GOLDEN: dict[str, Any] = json.loads((LOGS / "kryo.json").read_text())
@@ -88,7 +89,7 @@ def test_bytes_behind_the_graph_are_damage() -> None:
 
 
 @given(data=st.data(), name=st.sampled_from([name for name in GOLDEN if name.startswith("v")]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_damaged_graphs_give_no_other_error(data: st.DataObject, name: str) -> None:
     damaged = bytearray(payload(name))
     for _ in range(data.draw(st.integers(1, 3))):

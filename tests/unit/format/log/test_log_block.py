@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.log import log_block
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks, rollback_block
 from tests.support.rollback_block import rollback_block
+from tests.support.seeds import examples
 
 INSTANT = "20261121123616628"
 HEADERS = {HeaderKey.INSTANT_TIME: INSTANT, HeaderKey.SCHEMA: '"string"'}
@@ -127,7 +128,7 @@ def test_unknown_headers_are_left_out() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_damaged_log_files_give_no_other_error(data: st.DataObject) -> None:
     damaged = bytearray(FIRST + SECOND)
     for _ in range(data.draw(st.integers(1, 3))):

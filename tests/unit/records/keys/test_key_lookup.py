@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from hoodie.records.keys import key_lookup
 from hoodie.records.keys.key_lookup import KeyLookup
+from tests.support.seeds import examples
 
 # Both pairs have equal Java hashes and lengths, and so equal spread hashes.
 KEYS = st.sampled_from(["", "a", "AaAa", "AaBB", "BBAa", "BBBB", "key-1", "ключ"])
 
 
 @pytest.mark.parametrize("small", [0, 1000])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(known=st.lists(KEYS, unique=True), batches=st.lists(st.lists(KEYS), max_size=3))
 def test_what_a_dictionary_finds(small: int, known: list[str], batches: list[list[str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

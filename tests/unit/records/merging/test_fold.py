@@ -31,6 +31,7 @@ from tests.support.record_versions import (
     rule_of,
     shown,
 )
+from tests.support.seeds import examples
 
 
 def entries(versions: list[tuple[str, Version]], *, is_partial: bool) -> pa.Table:
@@ -73,7 +74,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_the_fold_does_what_one_merge_after_the_other_does(rule: FoldRule, data: st.DataObject) -> None:
     by_order = rule.merger.mode is EVENT

@@ -12,6 +12,7 @@ import pytest
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import Kind, change_schema
 from hoodie.records.merging.merge import RecordMerger
+from tests.support.seeds import seeded
 
 NAN = math.nan
 EVENT, COMMIT = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
@@ -209,8 +210,9 @@ def test_a_custom_merger_must_return_every_row() -> None:
         merger.merge(stored(changes(row(1, "a"))), changes(row(1, "b")))
 
 
-def test_a_large_reduce_is_the_loop() -> None:
-    rng = np.random.default_rng(7)
+@seeded(7)
+def test_a_large_reduce_is_the_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     count = 5000
     rows = [
         (int(Kind.ROW), f"k{key}", f"p{path}", None if ts == 0 else int(ts), str(number))

@@ -24,6 +24,7 @@ from hoodie.timeline import Action, State, read_instant
 from tests.crash.tables import deaths
 from tests.support.logged_slices import PARTITION, SliceBuilder
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
+from tests.support.seeds import seeded
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
 
@@ -108,8 +109,8 @@ def test_writes_compactions_and_further_log_compactions_go_on_from_it() -> None:
     assert table.schedule_log_compaction(1) is None
 
 
-def test_random_logs() -> None:
-    seed = int(np.random.default_rng().integers(1 << 32))
+@seeded(7)
+def test_random_logs(seed: int) -> None:
     random = np.random.default_rng(seed)
     store = new_table(index="simple")
     table = Table(store)
@@ -124,7 +125,7 @@ def test_random_logs() -> None:
         before = merged_rows(store), commit_times(store)
         if random.random() < 0.5 and table.schedule_log_compaction(2):
             table.compact()
-            assert (merged_rows(store), commit_times(store)) == before, f"seed {seed}"
+            assert (merged_rows(store), commit_times(store)) == before
 
 
 def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
