@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.log import log_block
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks, rollback_block
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from tests.support.rollback_block import rollback_block
 from tests.support.seeds import examples
 

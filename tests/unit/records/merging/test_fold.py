@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from tests.support.record_versions import (
     rule_of,
     shown,
 )
-from tests.support.seeds import examples
+from tests.support.seeds import examples, seeded
 
 
 def entries(versions: list[tuple[str, Version]], *, is_partial: bool) -> pa.Table:
@@ -48,10 +49,11 @@ def entries(versions: list[tuple[str, Version]], *, is_partial: bool) -> pa.Tabl
     return pa.table(columns)
 
 
-VALUES = st.sampled_from([None, "1", "2", UNAVAILABLE])
+TEXTS, ORDERINGS = (None, "1", "2", UNAVAILABLE), (None, 0, 1, 2, 3)
+VALUES = st.sampled_from(TEXTS)
 WHOLE = st.fixed_dictionaries({name: VALUES for name in FIELDS})
 SOME = st.fixed_dictionaries({}, optional={name: VALUES for name in FIELDS})
-ORDERING = st.one_of(st.none(), st.integers(0, 3))
+ORDERING = st.sampled_from(ORDERINGS)
 
 
 def versions(*, is_partial: bool, by_order: bool) -> st.SearchStrategy[list[tuple[str, Version]]]:
@@ -83,6 +85,30 @@ def test_the_fold_does_what_one_merge_after_the_other_does(rule: FoldRule, data:
     assert_folds_as_the_model(
         rule, logged, stored, sorted(data.draw(st.lists(st.integers(0, len(logged)), max_size=3)))
     )
+
+
+@pytest.mark.parametrize("rule", RULES)
+@seeded(1)
+def test_many_records_at_once(rule: FoldRule, seed: int) -> None:
+    chooser = random.Random(seed)
+    keys = [f"k{number}" for number in range(500)]
+    logged = [(key, drawn(chooser, rule)) for key in chooser.choices(keys, k=2500)]
+    stored = {key: Version(ROW, chooser.choice(ORDERINGS), texts(chooser)) for key in keys if chooser.random() < 0.7}
+    assert_folds_as_the_model(rule, logged, stored, sorted(chooser.sample(range(len(logged)), 3)))
+
+
+def drawn(chooser: random.Random, rule: FoldRule) -> Version:
+    """Any version; one in three is a delete."""
+    deletes = [DELETE, IN_ORDER, RECORD] if rule.decides_by_order else [DELETE]
+    kind = chooser.choice([ROW] * 2 * len(deletes) + deletes)
+    if kind is ROW:
+        brought = {name: text for name, text in texts(chooser).items() if not rule.is_partial or chooser.random() < 0.6}
+        return Version(ROW, chooser.choice(ORDERINGS), brought)
+    return Version(kind, None if kind is DELETE else chooser.randint(0, 3))
+
+
+def texts(chooser: random.Random) -> dict[str, str | None]:
+    return {name: chooser.choice(TEXTS) for name in FIELDS}
 
 
 def assert_folds_as_the_model(
