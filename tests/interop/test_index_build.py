@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.steps import Step
 from hoodie.files.table_properties import update_table_config
 from hoodie.index.record.state import record_index
-from hoodie.services.indexing import build as index_build
 from hoodie.table import Table
 from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
+from tests.support.steps import once_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,12 +100,10 @@ def test_the_jvm_goes_on_with_an_index_that_we_built(jvm: Jvm, spark: SparkSessi
 
 def _die_before_the_switch(table: Table, buckets: int) -> None:
     """A build that wrote all its files, and is pending: neither writers nor readers of the JVM may mind."""
-    with pytest.MonkeyPatch.context() as patch:
 
-        def die(*_: object) -> None:
-            raise KeyboardInterrupt
+    def die() -> None:
+        raise KeyboardInterrupt
 
-        patch.setattr(index_build, "switch_on", die)
-        with pytest.raises(KeyboardInterrupt):
-            table.index.build("record", buckets=buckets)
+    with pytest.raises(KeyboardInterrupt), once_at(Step.CHECKED, die):
+        table.index.build("record", buckets=buckets)
     assert [instant.action for instant in table.timeline.pending()] == [Action.INDEXING]

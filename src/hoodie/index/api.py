@@ -14,8 +14,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.begun import BegunTable
 from hoodie.index.placement import Placement
+from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
@@ -125,8 +125,8 @@ class Index(Protocol):
         """What the index wants staged of the keys, if it looks at those instead of rows."""
         ...
 
-    def begin(self, table: BegunTable) -> Tagger:
-        """Begin to serve a write of the table, as the write found it."""
+    def begin(self, facts: TableFacts) -> Tagger:
+        """Begin to serve a write; `facts` are those of the table as the write found it."""
         ...
 
 

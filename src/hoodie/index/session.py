@@ -8,10 +8,10 @@ from functools import cached_property
 
 from hoodie.files.slices import FileSlice
 from hoodie.index.api import Index, Tagged, Tagger, TagRequest
-from hoodie.index.begun import BegunTable
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
 from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.services.context import EngineFor
 from hoodie.view.table_view import TableView
 
@@ -25,7 +25,7 @@ class IndexSession:
     """
 
     index: Index
-    table: BegunTable
+    facts: TableFacts
     update: RecordIndexUpdate
 
     @classmethod
@@ -34,12 +34,12 @@ class IndexSession:
 
         Reads nothing: what is needed of the indexes is read when it is first asked for.
         """
-        table = BegunTable(view)
-        return cls(index, table, RecordIndexUpdate(table, instant_time, engine_for))
+        facts = TableFacts(view)
+        return cls(index, facts, RecordIndexUpdate(facts, instant_time, engine_for))
 
     @cached_property
     def _tagger(self) -> Tagger:
-        return self.index.begin(self.table)
+        return self.index.begin(self.facts)
 
     def tag(self, request: TagRequest) -> Tagged:
         """See `Tagger.tag`."""

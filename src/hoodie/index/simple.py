@@ -24,9 +24,9 @@ from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, writ
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, Tagged, TagRequest
-from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
+from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store
@@ -72,9 +72,9 @@ class SimpleIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: it reads keys from the staged rows."""
 
-    def begin(self, table: BegunTable) -> SimpleTagger:
+    def begin(self, facts: TableFacts) -> SimpleTagger:
         """See `Index.begin`; nothing is read yet."""
-        return SimpleTagger(self, table.view)
+        return SimpleTagger(self, facts.view)
 
 
 @dataclass(frozen=True, slots=True)

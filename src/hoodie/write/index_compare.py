@@ -18,9 +18,9 @@ from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
 from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, TagRequest, index_kind
-from hoodie.index.begun import BegunTable
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
+from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.report import EXAMPLES_MAX, Finding, Report
@@ -76,7 +76,7 @@ def _tagger(name: str, state: IndexedState) -> Tagger:
     """An index that only looks up: no record moves."""
     if name == RECORD.name:
         return RecordTagger(RecordIndex(), state.view, state.index)
-    return SimpleIndex(is_global=True, update_partition_path=False).begin(BegunTable(state.view))
+    return SimpleIndex(is_global=True, update_partition_path=False).begin(TableFacts(state.view))
 
 
 @dataclass(frozen=True, slots=True)

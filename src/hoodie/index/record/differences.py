@@ -136,7 +136,7 @@ def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
 
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:
-    """The file group's newest slice once the file of a write statistic is believed."""
+    """The file group's newest slice with the file of a write statistic."""
     path, name = stat.partition_path or "", (stat.path or "").rpartition("/")[2]
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:

@@ -49,7 +49,7 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
     for block in reversed(content.blocks):
         rows = np.flatnonzero(found.is_open)
         places, values = block.find(wanted.take(pa.array(rows)), seek=look_up is LookUp.SEEK)
-        found.settle(rows[places], values, schema_json=block.schema_json, path=path)
+        found.set_locations(rows[places], values, schema_json=block.schema_json, path=path)
     rows = np.flatnonzero(found.is_open)
     if content.base is not None and len(rows):
         open_keys = wanted.take(pa.array(rows))
@@ -58,7 +58,7 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
         else:
             base_keys, base_values = content.base.entries()
             values = base_values.take(pc.index_in(open_keys, value_set=base_keys))
-        found.settle(rows, values, schema_json=content.base_schema_json, path=path)
+        found.set_locations(rows, values, schema_json=content.base_schema_json, path=path)
     return LocationColumn(tuple(found.locations), found.codes)
 
 
@@ -70,7 +70,7 @@ class _Found:
         self.codes = np.full(count, -1, np.int64)
         self.is_open = np.ones(count, np.bool_)
 
-    def settle(
+    def set_locations(
         self, rows: npt.NDArray[np.int64], values: pa.BinaryArray | None, *, schema_json: str, path: str
     ) -> None:
         """Give rows their location; without values they are deleted."""

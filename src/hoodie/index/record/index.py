@@ -10,7 +10,6 @@ from hoodie import config as options
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
-from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import ENTRY_BYTES
@@ -20,6 +19,7 @@ from hoodie.index.record.moves import drop_older_moves
 from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_record_index, record_index
 from hoodie.index.record.tag import TagTask, tag_file_groups
 from hoodie.index.simple import SimpleIndex
+from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
@@ -71,9 +71,9 @@ class RecordIndex:
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 
-    def begin(self, table: BegunTable) -> RecordTagger:
+    def begin(self, facts: TableFacts) -> RecordTagger:
         """See `Index.begin`. Lists the files of the index."""
-        return RecordTagger(self, table.view, table.read(record_index))
+        return RecordTagger(self, facts.view, facts.read(record_index))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
-from hoodie.index.begun import BegunTable
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
@@ -23,6 +22,7 @@ from hoodie.index.record.index import look_up_of
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
+from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
@@ -62,9 +62,9 @@ class PartitionedRecordIndex:
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
         """Nothing: staged rows lie by partition already."""
 
-    def begin(self, table: BegunTable) -> PartitionedTagger:
+    def begin(self, facts: TableFacts) -> PartitionedTagger:
         """See `Index.begin`. Lists the files of the index."""
-        return PartitionedTagger(self, table.view, table.read(partitioned_index))
+        return PartitionedTagger(self, facts.view, facts.read(partitioned_index))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.begun import BegunTable
 from hoodie.index.record.conflicts import IndexedWrite
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.index.record.entries import (
@@ -33,6 +32,7 @@ from hoodie.index.record.late_entries import (
     late_entries,
 )
 from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
+from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Instant, parse_instant_time
@@ -43,10 +43,10 @@ from hoodie.view.table_view import TableView
 class RecordIndexUpdate:
     """The update of one write; see `IndexUpdate`. A table without record index gets none: all methods do nothing.
 
-    `table` is the table as the write found it, `engine_for` does the work.
+    `facts` are those of the table as the write found it, `engine_for` does the work.
     """
 
-    table: BegunTable
+    facts: TableFacts
     instant_time: str
     engine_for: EngineFor
     stats: Sequence[WriteStat] = ()
@@ -55,17 +55,17 @@ class RecordIndexUpdate:
     @property
     def view(self) -> TableView:
         """The table as the write found it."""
-        return self.table.view
+        return self.facts.view
 
     @property
     def state(self) -> RecordIndexState | None:
         """The index file groups of the global record index as the write found them; None if the table has none."""
-        return self.table.read(record_index)
+        return self.facts.read(record_index)
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
         """The index file groups of each data partition as the write found them, in a partitioned record index."""
-        return self.table.read(partitioned_index)
+        return self.facts.read(partitioned_index)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Where the writing tasks stage entries; None if the table has no record index."""

@@ -18,11 +18,11 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route, TagRequest
-from hoodie.index.begun import BegunTable
 from hoodie.index.record.find import LookUp
 from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import TagTask
 from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.index.table_facts import TableFacts
 from hoodie.table import Table
 from hoodie.write import indexed
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -66,7 +66,7 @@ def tag(
             stage_folder=folder,
             engine_for=setup.engine_for,
         )
-        tagged = setup.index.begin(BegunTable(setup.view)).tag(request)
+        tagged = setup.index.begin(TableFacts(setup.view)).tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:
             for hit in tagged.hits:

@@ -1,4 +1,4 @@
-"""A table as a write found it, and what its indexes read of it, once each."""
+"""Facts of a table as a write found it, each read once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True, slots=True)
-class BegunTable:
-    """The table when a write began. Several parts of the write may ask for the same fact; it is read once."""
+class TableFacts:
+    """Facts of the table when a write began. Several parts of the write may ask for the same fact."""
 
     view: TableView
     _facts: dict[Callable[[TableView], Any], Any] = field(default_factory=dict, init=False, repr=False)
