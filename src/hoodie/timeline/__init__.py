@@ -9,7 +9,7 @@ from hoodie.timeline.lock import TableLock, delete_dead_claims
 from hoodie.timeline.owner import forget_all
 from hoodie.timeline.timeline import Timeline, load_timeline, read_instant
 from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
-from hoodie.timeline.zone import instant_time_of_ms, parse_instant_time, to_instant_time
+from hoodie.timeline.zone import instant_time_of_ms, ms_of_instant_time, parse_instant_time, to_instant_time
 
 __all__ = [
     "HOODIE_FOLDER",
@@ -36,6 +36,7 @@ __all__ = [
     "is_live",
     "layout_for",
     "load_timeline",
+    "ms_of_instant_time",
     "parse_instant_time",
     "read_instant",
     "to_instant_time",

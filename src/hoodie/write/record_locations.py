@@ -16,7 +16,7 @@ from hoodie.index.record import (
     write_partitioned_entries,
 )
 from hoodie.index.record.differences import FileGroupChange, stage_changes
-from hoodie.timeline import parse_instant_time
+from hoodie.timeline import ms_of_instant_time
 from hoodie.write.setup import WriteSetup
 
 _ENTRY_BYTES = 64
@@ -38,8 +38,8 @@ def write_record_locations(setup: WriteSetup, write: Transaction, entries: Seque
     write.announce_index_files()
     engine = setup.engine_for(sum(found.rows for found in entries) * _ENTRY_BYTES)
     store = write.view.store.spec
-    moment = parse_instant_time(write.instant_time, write.view.layout.zone)
-    when = _When(instant_time=write.instant_time, instant_ms=round(moment.timestamp() * 1000))
+    instant_ms = ms_of_instant_time(write.instant_time, write.view.layout.zone)
+    when = _When(instant_time=write.instant_time, instant_ms=instant_ms)
     if partitioned is not None:
         buckets = {path: found.file_ids for path, found in partitioned.items()}
         return write_partitioned_entries(engine, store, entries, **when, file_ids=buckets)
