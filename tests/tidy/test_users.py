@@ -19,11 +19,9 @@ _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
     "hoodie.format.hashes.bloom.BloomFilter.may_contain": "tests read by it the filters that base files carry",
-    "hoodie.format.hashes.key_hashes.register": "goes with the option hoodie.python.record.index.hash",
     "hoodie.format.instants.service_metadata.RestoreMetadata": _INSTANTS,
     "hoodie.format.instants.service_metadata.RestorePlan": _INSTANTS,
     "hoodie.format.instants.service_metadata.SavepointMetadata": _INSTANTS,
-    "hoodie.metadata.kinds.partition_kind.PartitionKind.file_id_prefix": "the registry of partition kinds asks for it",
     "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
     "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,
     "hoodie.storage.memory.MemoryStore.set_modified_ms": _DOUBLES,

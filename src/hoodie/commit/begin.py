@@ -56,6 +56,6 @@ def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
     view = TableView.load(state)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
-    view = TableView.load(state) if rolled_back else view
+    view = view.refreshed() if rolled_back else view
     leftovers.remove(state.store, view.timeline)
     return ensure_metadata_partitions(view), rolled_back

@@ -131,7 +131,7 @@ class PendingInstant:
         completed: Instant | None = None
         try:
             with TableLock(self.view.store):
-                completed = self.complete(TableView.load(self.view.state), completion)
+                completed = self.complete(self.view.refreshed(), completion)
         except Exception:
             # The instant is complete: the next writer removes a lock file that could not be deleted.
             if completed is None:
@@ -180,7 +180,7 @@ class PendingInstant:
             self._delete_attempt(State.INFLIGHT, State.REQUESTED)
             return
         with TableLock(self.view.store):
-            now = TableView.load(self.view.state)
+            now = self.view.refreshed()
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
                 self._delete_attempt(State.INFLIGHT)

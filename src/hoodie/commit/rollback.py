@@ -13,13 +13,8 @@ from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.instants.service_metadata import (
-    InstantInfo,
-    RollbackMetadata,
-    RollbackPartitionMetadata,
-    RollbackPlan,
-    RollbackRequest,
-)
+from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,
@@ -76,25 +71,14 @@ def _resume(view: TableView, pending: Instant) -> RolledBack:
 
 
 def _plan(view: TableView, instant: Instant) -> RollbackPlan:
-    """What has to go: the files the markers announce; without markers, a search of all partitions by name."""
+    """Plan to delete the files that markers announce; without markers all partitions are searched by file name."""
     by_partition: dict[str, list[str]] = {}
     markers = read_markers(view.store, instant.requested_time)
     paths = [marker.path for marker in markers] if markers is not None else _files_of(view, instant)
     for path in paths:
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
-    requests = tuple(
-        # Not null, though the schema allows it: the JVM that takes up the plan fails on null.
-        RollbackRequest(
-            partition_path=partition,
-            file_id="",
-            latest_base_instant="",
-            files_to_be_deleted=tuple(files),
-            log_blocks_to_be_deleted={},
-        )
-        for partition, files in by_partition.items()
-    )
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
-    return RollbackPlan(instant_to_rollback=target, rollback_requests=requests)
+    return rollback_plan(target, by_partition.items())
 
 
 def _files_of(view: TableView, instant: Instant) -> list[str]:
@@ -130,7 +114,7 @@ def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBa
         for file in told.files_to_be_deleted:
             view.store.delete(_relative(file, view.store.uri("")))
     completion = _Rollback(pending.instant_time, target, plan, started)
-    pending.complete(TableView.load(view.state), completion)
+    pending.complete(view.refreshed(), completion)
     delete_markers(view.store, target.commit_time)
     return RolledBack(target.commit_time, completion.files)
 
@@ -162,20 +146,9 @@ class _Rollback:
 
     def content(self, now: TableView) -> bytes:
         """The rollback metadata: the files that were deleted, by partition."""
-        partitions = {
-            found.partition_path: RollbackPartitionMetadata(
-                partition_path=found.partition_path, success_delete_files=found.files_to_be_deleted
-            )
-            for found in self.plan.rollback_requests
-        }
-        return RollbackMetadata(
-            start_rollback_time=self.rollback_time,
-            time_taken_in_millis=int((time.monotonic() - self.started) * 1000),
-            total_files_deleted=self.files,
-            commits_rollback=(self.target.commit_time,),
-            partition_metadata=partitions,
-            instants_rollback=(self.target,),
-        ).to_bytes()
+        took_ms = int((time.monotonic() - self.started) * 1000)
+        done = rollback_metadata(self.plan, self.target, rollback_time=self.rollback_time, time_taken_in_millis=took_ms)
+        return done.to_bytes()
 
 
 def _relative(file: str, base: str) -> str:

@@ -6,11 +6,11 @@ docs/format/metadata.md §3.5, §3.6.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.metadata.delta_log import log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.places import partition_folder
@@ -76,19 +76,6 @@ def write_log(
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
     write = store.replace if overwrite else store.create
     write(f"{partition_folder(delta.partition)}/{name}", content)
-    return WriteStat(
-        file_id=delta.file_id,
-        path=f"{delta.partition}/{name}",
-        prev_commit=requested_time,
-        num_writes=len(delta.keys),
-        num_update_writes=len(delta.keys),
-        num_deletes=len(delta.deleted_keys),
-        total_write_bytes=len(content),
-        file_size_bytes=len(content),
-        partition_path=delta.partition,
-        runtime_stats=RuntimeStats(),
-        log_version=version,
-        log_offset=0,
-        base_file="",
-        log_files=(name,),
-    )
+    stat = WriteStat.of_log(f"{delta.partition}/{name}", delta.partition, len(content), prev_commit=requested_time)
+    rows = len(delta.keys)
+    return replace(stat, num_writes=rows, num_update_writes=rows, num_deletes=len(delta.deleted_keys))

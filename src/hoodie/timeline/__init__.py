@@ -10,7 +10,7 @@ from hoodie.timeline.owner import forget_all
 from hoodie.timeline.reader import TimelineReader, load_timeline
 from hoodie.timeline.timeline import Timeline, read_instant
 from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
-from hoodie.timeline.zone import instant_time_of_ms, parse_instant_time, to_instant_time
+from hoodie.timeline.zone import instant_time_of_ms, ms_of_instant_time, parse_instant_time, to_instant_time
 
 __all__ = [
     "HOODIE_FOLDER",
@@ -38,6 +38,7 @@ __all__ = [
     "is_live",
     "layout_for",
     "load_timeline",
+    "ms_of_instant_time",
     "parse_instant_time",
     "read_instant",
     "to_instant_time",

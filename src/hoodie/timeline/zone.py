@@ -29,6 +29,11 @@ def parse_instant_time(text: str, zone: TimelineZone) -> datetime:
     return wall_clock.replace(tzinfo=UTC) if zone is TimelineZone.UTC else wall_clock.astimezone()
 
 
+def ms_of_instant_time(text: str, zone: TimelineZone) -> int:
+    """Turn an instant time into milliseconds since the epoch. Raises: as `parse_instant_time`."""
+    return round(parse_instant_time(text, zone).timestamp() * 1000)
+
+
 def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
     """Turn what a user says for a time (`as_of`, `since`, `until`) into an instant time.
 

@@ -148,7 +148,7 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         return
     is_gone = False
     with contextlib.suppress(Exception):
-        is_gone = write.index.update.was_taken_away(TableView.load(write.view.state))
+        is_gone = write.index.update.was_taken_away(write.view.refreshed())
     if is_gone:
         raise CommitConflictError(
             f"the record index of {write.view.store.uri('')} was built anew or dropped while this write ran; nothing "

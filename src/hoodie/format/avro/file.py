@@ -20,6 +20,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.varint import zigzag_at, zigzag_to_bytes
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
@@ -123,8 +124,8 @@ def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_mar
     block = body.getvalue()
     text = schema.text.encode()
     key = b"avro.schema"
-    header = [_long(1), _long(len(key)), key, _long(len(text)), text, _long(0)]
-    return b"".join([MAGIC, *header, sync, _long(1), _long(len(block)), block, sync])
+    header = [zigzag_to_bytes(1), zigzag_to_bytes(len(key)), key, zigzag_to_bytes(len(text)), text, zigzag_to_bytes(0)]
+    return b"".join([MAGIC, *header, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
 
 
 def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
@@ -160,13 +161,12 @@ class _Cursor:
 
     def read_long(self) -> int:
         """Read a zigzag varint of at most ten bytes."""
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self.read_bytes(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise CorruptFileError("a number of at most ten bytes expected", path=self.path, offset=self.offset)
+        try:
+            value, self.offset = zigzag_at(self.data, self.offset)
+        except ValueError as error:
+            message = f"a number of at most ten bytes expected: {error}"
+            raise CorruptFileError(message, path=self.path, offset=self.offset) from error
+        return value
 
     def read_map(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -178,14 +178,3 @@ class _Cursor:
                 key = self.read_bytes(self.read_long())
                 found[key.decode("utf-8", "replace")] = self.read_bytes(self.read_long())
         return found
-
-
-def _long(number: int) -> bytes:
-    """Encode a zigzag varint; lengths and counts only, so never negative."""
-    value = number << 1
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.format.hfile.block import Block
-from hoodie.format.hfile.wire import Cursor, message_to_bytes, varint_to_bytes
+from hoodie.format.hfile.wire import Cursor, message_to_bytes
+from hoodie.format.varint import varint_to_bytes
 
 _MAGIC = b"PBUF"
 _NAME = 1

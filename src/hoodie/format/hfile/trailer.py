@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.codec import Compression
-from hoodie.format.hfile.wire import Cursor, message_to_bytes, varint_to_bytes
+from hoodie.format.hfile.wire import Cursor, message_to_bytes
+from hoodie.format.varint import varint_to_bytes
 
 TRAILER_BYTES = 4096
 _MAGIC = b'TRABLK"$'

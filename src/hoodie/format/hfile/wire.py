@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.varint import varint_at, varint_to_bytes
 
-_VARINT_BYTES_MAX = 10
 _WIRE_VARINT = 0
 _WIRE_BYTES = 2
 
@@ -56,13 +56,11 @@ class Cursor:
 
     def varint(self) -> int:
         """A protobuf varint of at most 64 bits."""
-        value = 0
-        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & 0xFFFFFFFFFFFFFFFF
-        raise self.error("a varint is longer than ten bytes")
+        try:
+            value, self.position = varint_at(self._buf, self.position)
+        except ValueError as error:
+            raise self.error(f"no varint: {error}") from error
+        return value & 0xFFFFFFFFFFFFFFFF
 
     def hadoop_vint(self) -> int:
         """A Hadoop `WritableUtils` VInt that must not be negative (it counts bytes)."""
@@ -88,16 +86,6 @@ class Cursor:
                 yield tag >> 3, self.take(self.varint())
             else:
                 raise self.error(f"protobuf wire type {wire} where only 0 and 2 can be")
-
-
-def varint_to_bytes(value: int) -> bytes:
-    """Encode a protobuf varint; `value` must be in `[0, 2**64)`."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def hadoop_vint_to_bytes(value: int) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.filenames import LogFileName
 
 NULL_COMMIT: Final = "null"
 """`prev_commit` of a file that opens its file group. On disk: do not change."""
@@ -73,6 +74,27 @@ class WriteStat:
     total_log_blocks_scan_time_ms: int = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """JSON fields without a place above; a rewrite keeps them."""
+
+    @classmethod
+    def of_log(
+        cls, path: str, partition_path: str, size_bytes: int, *, prev_commit: str, upsert_time_ms: int = 0
+    ) -> WriteStat:
+        """The stat of a whole log file that an instant wrote; counts of records are 0 until they are replaced."""
+        name = LogFileName.parse(path.rpartition("/")[2])
+        assert name is not None, path
+        return cls(
+            file_id=name.file_id,
+            path=path,
+            prev_commit=prev_commit,
+            total_write_bytes=size_bytes,
+            file_size_bytes=size_bytes,
+            partition_path=partition_path,
+            runtime_stats=RuntimeStats(total_upsert_time_ms=upsert_time_ms),
+            log_version=name.version,
+            log_offset=0,
+            base_file="",
+            log_files=(name.name,),
+        )
 
     @property
     def is_log_append(self) -> bool:

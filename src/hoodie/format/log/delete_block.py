@@ -17,40 +17,52 @@ from typing import Any
 
 import fastavro
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.columns import content_of, join_columns, long_column, long_to_bytes, string_column
-from hoodie.format.log.delete_list import Columns, parse_delete_list
+from hoodie.format.avro.rows.encode import Present, encode_column
+from hoodie.format.avro.rows.layout import Kind, Layout
+from hoodie.format.avro.rows.pieces import Pieces
+from hoodie.format.log.delete_list import ARRAY_TAG, INT_TAG, ORDERINGS, Columns, parse_delete_list
 from hoodie.format.log.kryo_deletes import parse_kryo_deletes
+from hoodie.format.varint import zigzag_to_bytes
 
 _FRAME = struct.Struct(">ii")  # version, length of the Avro datum
 _VERSION = 3
 _VERSIONS = (1, 2, _VERSION)
-_NO_ORDERING = b"\x04\x00"  # branch 2 (IntWrapper), value 0
+_ABSENT, _PRESENT = 0, 2  # tags of [null, …] unions
+_TEXT = Layout(Kind.BYTES, pa.string(), "text")
 _DECIMAL = pa.decimal128(30, 15)
 
-# Branch name -> union index, Avro type and Arrow type of the value. On disk: do not change.
-_BRANCHES: Mapping[str, tuple[int, Any, pa.DataType]] = {
-    "BooleanWrapper": (1, "boolean", pa.bool_()),
-    "IntWrapper": (2, "int", pa.int32()),
-    "LongWrapper": (3, "long", pa.int64()),
-    "FloatWrapper": (4, "float", pa.float32()),
-    "DoubleWrapper": (5, "double", pa.float64()),
-    "BytesWrapper": (6, "bytes", pa.binary()),
-    "StringWrapper": (7, "string", pa.string()),
-    "DateWrapper": (8, "int", pa.date32()),
-    "DecimalWrapper": (
-        9,
-        {"type": "bytes", "logicalType": "decimal", "precision": _DECIMAL.precision, "scale": _DECIMAL.scale},
-        _DECIMAL,
-    ),
-    "TimeMicrosWrapper": (10, {"type": "long", "logicalType": "time-micros"}, pa.time64("us")),
-    "TimestampMicrosWrapper": (11, {"type": "long", "logicalType": "timestamp-micros"}, pa.timestamp("us", tz="UTC")),
+# Branch name -> Avro type of the value, in the order of the union. On disk: do not change.
+_BRANCHES: Mapping[str, Any] = {
+    "BooleanWrapper": "boolean",
+    "IntWrapper": "int",
+    "LongWrapper": "long",
+    "FloatWrapper": "float",
+    "DoubleWrapper": "double",
+    "BytesWrapper": "bytes",
+    "StringWrapper": "string",
+    "DateWrapper": "int",
+    "DecimalWrapper": {
+        "type": "bytes",
+        "logicalType": "decimal",
+        "precision": _DECIMAL.precision,
+        "scale": _DECIMAL.scale,
+    },
+    "TimeMicrosWrapper": {"type": "long", "logicalType": "time-micros"},
+    "TimestampMicrosWrapper": {"type": "long", "logicalType": "timestamp-micros"},
 }
 
+_TAGGED = {name: (tag, layout) for tag, (name, layout) in ORDERINGS.items()}
 _ARRAY_BRANCH = "ArrayWrapper"
+_AS_THEY_ARE: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "BooleanWrapper"),
+    (pa.types.is_float32, "FloatWrapper"),
+    (pa.types.is_float64, "DoubleWrapper"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,95 +124,77 @@ class DeleteRecords:
         Raises:
             SchemaMismatchError: the ordering has a type that a delete block cannot hold.
         """
-        items = join_columns(
-            b"\x02",
-            string_column(self.record_keys),
-            _nullable(self.partition_paths, string_column),
-            _ordering_to_bytes(self.ordering),
-        )
-        datum = content_of(items)
+        out = Pieces(len(self))
+        out.add_constant(_PRESENT)
+        encode_column(_TEXT, self.record_keys, None, out)
+        _add_tagged(_TEXT, _PRESENT, _ABSENT, self.partition_paths, None, out)
+        _add_orderings(self.ordering, out)
+        datum = out.content()
         if len(self):
-            datum = long_to_bytes(len(self)) + datum
+            datum = zigzag_to_bytes(len(self)) + datum
         datum += b"\0"
         return _FRAME.pack(_VERSION, len(datum)) + datum
 
 
-def _nullable(values: pa.Array, encode: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Encode a `[null, …]` union: one byte says which branch follows."""
-    if not values.null_count:
-        return join_columns(b"\x02", encode(values))
-    encoded = join_columns(b"\x02", encode(pc.fill_null(values, "")))
-    return pc.if_else(values.is_valid(), encoded, pa.scalar(b"\0", pa.large_binary()))
+def _add_tagged(
+    layout: Layout, tag: int, null_tag: int, values: pa.Array, present: Present, out: Pieces
+) -> npt.NDArray[np.bool_]:
+    """Add a union of a value and null to each row that is present; return which rows have a value."""
+    valid: npt.NDArray[np.bool_] = values.is_valid().to_numpy(zero_copy_only=False)
+    tags = np.where(valid, tag, null_tag).astype(np.uint8)
+    out.add_cells(tags[:, None], None if present is None else present[:, None])
+    encode_column(layout, values, None if valid.all() else valid, out)
+    return valid
 
 
-def _ordering_to_bytes(ordering: pa.Array) -> pa.Array:
-    """Encode the ordering union of every delete."""
+def _add_orderings(ordering: pa.Array, out: Pieces) -> None:
+    """Add the ordering union of every delete; the int 0 where there is none."""
     if ordering.null_count == len(ordering):
-        return pa.repeat(pa.scalar(_NO_ORDERING, pa.large_binary()), len(ordering))
-    encoded = _array_wrappers(ordering) if pa.types.is_struct(ordering.type) else _wrapper(ordering)
-    return pc.if_else(ordering.is_valid(), encoded, pa.scalar(_NO_ORDERING, pa.large_binary()))
-
-
-def _array_wrappers(ordering: pa.StructArray) -> pa.Array:
-    """Several ordering fields: branch 12, a list with one wrapper for each field (a null field: branch 0)."""
-    null = pa.scalar(b"\0", pa.large_binary())
-    parts: list[pa.Array | bytes] = [b"\x18\x02" + long_to_bytes(ordering.type.num_fields)]
-    for field in ordering.flatten():
-        parts.append(null_filled := pc.if_else(field.is_valid(), _wrapper(field), null))
-        assert not null_filled.null_count
-    return join_columns(*parts, b"\0")
-
-
-def _wrapper(values: pa.Array) -> pa.Array:
-    """Encode one union branch with its value; what stands at nulls is without meaning."""
-    kind = values.type
-    if pa.types.is_timestamp(kind):
-        # As the JVM, which takes these for the numbers that they are in Avro, and compares with nothing else.
-        values, index = values.cast(pa.int64()), 3
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return join_columns(b"\x0e", string_column(pc.fill_null(values, "")))
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return join_columns(b"\x0c", string_column(pc.fill_null(values, b"")))
-    elif pa.types.is_decimal(kind):
-        return join_columns(b"\x12", string_column(_unscaled(values)))
-    elif pa.types.is_boolean(kind):
-        return join_columns(b"\x02", _fixed_width(pc.fill_null(values, False).cast(pa.uint8()), np.uint8))
-    elif pa.types.is_float32(kind):
-        return join_columns(b"\x08", _fixed_width(pc.fill_null(values, 0.0), np.float32))
-    elif pa.types.is_float64(kind):
-        return join_columns(b"\x0a", _fixed_width(pc.fill_null(values, 0.0), np.float64))
-    elif pa.types.is_date32(kind):
-        values, index = values.cast(pa.int32()), 2
-    elif pa.types.is_time64(kind):
-        values, index = values.cast(pa.time64("us")).cast(pa.int64()), 10
-    elif pa.types.is_int64(kind):
-        index = 3
-    elif pa.types.is_int8(kind) or pa.types.is_int16(kind) or pa.types.is_int32(kind):
-        index = 2
+        out.add_constant(INT_TAG)
+        out.add_constant(0)
+    elif pa.types.is_struct(ordering.type):
+        _add_structs(ordering, out)
     else:
-        raise SchemaMismatchError(f"an ordering field of type {kind} cannot be written into a delete block")
-    numbers = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return join_columns(long_to_bytes(index), long_column(numbers))
+        values, (tag, layout) = _ordering_of(ordering)
+        valid = _add_tagged(layout, tag, INT_TAG, values, None, out)
+        out.add_constant(0, ~valid)
 
 
-def _fixed_width(values: pa.Array, kind: type[np.generic]) -> pa.Array:
-    data = np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).astype(kind)
-    offsets = np.arange(len(data) + 1, dtype=np.int64) * data.itemsize
-    little_endian = data.astype(data.dtype.newbyteorder("<"))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(little_endian)]
-    )
+def _add_structs(ordering: pa.StructArray, out: Pieces) -> None:
+    """Several ordering fields: a list with one union for each field."""
+    valid = ordering.is_valid().to_numpy(zero_copy_only=False)
+    out.add_cells(np.where(valid, ARRAY_TAG, INT_TAG).astype(np.uint8)[:, None])
+    out.add_constant(_PRESENT, valid)
+    out.add_varints(np.full(len(ordering), ordering.type.num_fields, np.int64), valid)
+    for field in ordering.flatten():
+        values, (tag, layout) = _ordering_of(field)
+        _add_tagged(layout, tag, _ABSENT, values, valid, out)
+    # The end of the list, or the int 0.
+    out.add_constant(0)
 
 
-def _unscaled(values: pa.Array) -> pa.Array:
-    """Big-endian unscaled values at scale 15, 16 bytes each (Avro takes any sign-extended length)."""
-    scaled = pc.fill_null(values.cast(_DECIMAL), Decimal(0))
-    data = np.frombuffer(scaled.buffers()[1], dtype=np.uint8).reshape(-1, 16)
-    reversed_bytes = np.ascontiguousarray(data[scaled.offset : scaled.offset + len(scaled), ::-1])
-    offsets = np.arange(len(scaled) + 1, dtype=np.int64) * 16
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(scaled), [None, pa.py_buffer(offsets), pa.py_buffer(reversed_bytes)]
-    )
+def _ordering_of(values: pa.Array) -> tuple[pa.Array, tuple[int, Layout]]:
+    """The values as Avro stores them, and the tag and encoding of their branch."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_int64(kind):
+        # Times and dates as the JVM, which takes these for the numbers that they are in Avro.
+        return values.cast(pa.int64()), _TAGGED["LongWrapper"]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return values, _TAGGED["StringWrapper"]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return values, _TAGGED["BytesWrapper"]
+    if pa.types.is_decimal(kind):
+        return values.cast(_DECIMAL), _TAGGED["DecimalWrapper"]
+    if pa.types.is_time64(kind):
+        return values.cast(pa.time64("us")), _TAGGED["TimeMicrosWrapper"]
+    if pa.types.is_date32(kind):
+        return values.cast(pa.int32()), _TAGGED["IntWrapper"]
+    if pa.types.is_int8(kind) or pa.types.is_int16(kind) or pa.types.is_int32(kind):
+        return values, _TAGGED["IntWrapper"]
+    for is_kind, name in _AS_THEY_ARE:
+        if is_kind(kind):
+            return values, _TAGGED[name]
+    raise SchemaMismatchError(f"an ordering field of type {kind} cannot be written into a delete block")
 
 
 def _with_several(datum: bytes, path: str, offset: int) -> Columns:
@@ -249,8 +243,8 @@ def _ordering_column(branches: list[Any], where: str) -> pa.Array:
 
 
 def _typed(kind: str, values: list[Any]) -> pa.Array:
-    arrow = _BRANCHES[kind][2]
-    return pa.array(values, arrow)
+    _, layout = _TAGGED[kind]
+    return pa.array(values, layout.arrow)
 
 
 def _named(branch: Any) -> tuple[str | None, Any]:
@@ -270,7 +264,7 @@ def _is_no_ordering(name: str, value: date | datetime | time | Decimal | int | s
 def _schema() -> Any:
     wrappers: list[Any] = [
         {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}
-        for name, (_, kind, _) in _BRANCHES.items()
+        for name, kind in _BRANCHES.items()
     ]
     local_date = {"type": "record", "name": "LocalDateWrapper", "fields": [{"name": "value", "type": "int"}]}
     inner = ["null", *_BRANCHES, local_date]

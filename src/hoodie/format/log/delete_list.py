@@ -15,12 +15,13 @@ from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
 from hoodie.format.avro.rows.decode import decode
 from hoodie.format.avro.rows.layout import Kind, Layout
 from hoodie.format.avro.rows.spread import spread
+from hoodie.format.varint import zigzag_at
 
 _TEXT = Layout(Kind.BYTES, pa.string(), "text")
 _NULLABLE_TEXT = Layout(Kind.UNION, pa.string(), "text", (_TEXT,), numbers=(1,), null_number=0)
-_INT_TAG = 4
+INT_TAG = 4
 # First byte of an ordering (twice the union's branch) -> name and encoding of what follows. On disk: do not change.
-_ORDERINGS: Mapping[int, tuple[str, Layout]] = {
+ORDERINGS: Mapping[int, tuple[str, Layout]] = {
     2 * number: (name, Layout(kind, arrow, name))
     for number, (name, kind, arrow) in enumerate(
         (
@@ -39,13 +40,13 @@ _ORDERINGS: Mapping[int, tuple[str, Layout]] = {
         start=1,
     )
 }
-_ARRAY_TAG = 24
+ARRAY_TAG = 24
 # What follows the first byte: so many bytes, a number (-1), or a length and as many bytes (-2).
 _NUMBER, _PIECE = -1, -2
 _WIDTHS: Mapping[int, int] = {
     0: 0,
     2: 1,
-    _INT_TAG: _NUMBER,
+    INT_TAG: _NUMBER,
     6: _NUMBER,
     8: 4,
     10: 8,
@@ -90,11 +91,11 @@ def _orderings(cursor: Cursor, where: str) -> pa.Array:
     for tag in np.unique(tags).tolist():
         if tag == 0:
             continue
-        name, layout = _ORDERINGS[tag]
+        name, layout = ORDERINGS[tag]
         rows = np.flatnonzero(tags == tag)
         part = cursor.take(rows)
         values = decode(layout, part)
-        if tag == _INT_TAG:
+        if tag == INT_TAG:
             # The int 0 stands for "no ordering value".
             counts = np.flatnonzero(values.to_numpy())
             rows, values = rows[counts], values.take(pa.array(counts))
@@ -113,19 +114,19 @@ def _bounds(data: bytes) -> tuple[Int64Array, Int64Array] | None:
     """Where the deletes begin and end; None if one has several ordering fields."""
     starts: list[int] = []
     ends: list[int] = []
-    count, position = _number(data, 0)
+    count, position = zigzag_at(data, 0)
     while count:
         if count < 0:
-            _, position = _number(data, position)
+            _, position = zigzag_at(data, position)
         for _ in range(abs(count)):
             starts.append(position)
             position = _behind_text(data, _behind_text(data, position))
             tag = data[position]
-            if tag == _ARRAY_TAG:
+            if tag == ARRAY_TAG:
                 return None
             position = _behind_ordering(data, position + 1, tag)
             ends.append(position)
-        count, position = _number(data, position)
+        count, position = zigzag_at(data, position)
     if position != len(data):
         raise ValueError(f"{len(data) - position} bytes are left over")
     return np.array(starts, np.int64), np.array(ends, np.int64)
@@ -149,28 +150,16 @@ def _behind_ordering(data: bytes, position: int, tag: int) -> int:
         raise ValueError(f"an ordering begins with {tag}")
     if width >= 0:
         return position + width
-    return _number(data, position)[1] if width == _NUMBER else _behind_piece(data, position)
+    if width == _PIECE:
+        return _behind_piece(data, position)
+    # One that has too many bytes is found when the numbers are read.
+    while data[position] >= 0x80:
+        position += 1
+    return position + 1
 
 
 def _behind_piece(data: bytes, position: int) -> int:
-    length, position = _number(data, position)
+    length, position = zigzag_at(data, position)
     if not 0 <= length <= len(data) - position:
         raise ValueError(f"a length of {length} bytes")
     return position + length
-
-
-def _number(data: bytes, position: int) -> tuple[int, int]:
-    """An int or long, and the position behind it."""
-    number = data[position]
-    if number < 0x80:
-        return (number >> 1) ^ -(number & 1), position + 1
-    number, shift = number & 0x7F, 7
-    while True:
-        position += 1
-        part = data[position]
-        number |= (part & 0x7F) << shift
-        shift += 7
-        if part < 0x80:
-            return (number >> 1) ^ -(number & 1), position + 1
-        if shift > 63:
-            raise ValueError("a number has more than 64 bits")

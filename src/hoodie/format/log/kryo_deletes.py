@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.varint import varint_at
 
 _MODEL: Final = "org.apache.hudi.common.model."
 _KEY: Final = f"{_MODEL}HoodieKey"
@@ -203,15 +204,11 @@ class _Graph:
 
     def varint(self, bytes_max: int = 5) -> int:
         """An unsigned number in groups of seven bits; the ninth byte has eight."""
-        number = 0
-        for place in range(bytes_max):
-            part = self.byte()
-            if place == 8:
-                return number | part << 56
-            number |= (part & 0x7F) << 7 * place
-            if part < 0x80:
-                return number
-        raise self.corrupt(f"a number has more than {bytes_max} bytes")
+        try:
+            number, self.position = varint_at(self.view, self.position, bytes_max=bytes_max)
+        except ValueError as error:
+            raise self.corrupt(str(error)) from error
+        return number
 
     def signed(self, bytes_max: int = 5) -> int:
         number = self.varint(bytes_max)

@@ -17,7 +17,7 @@ from typing import Any
 import fastavro
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.avro.columns import long_to_bytes, string_to_bytes
+from hoodie.format.varint import zigzag_to_bytes
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
 NON_PARTITIONED_KEY = "."
@@ -51,12 +51,12 @@ class FileListRecord:
     def to_bytes(self, *, file_name: str | None = None) -> bytes:
         """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes to."""
         name = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
-        parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), long_to_bytes(self.record_type), _PRESENT]
+        parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), zigzag_to_bytes(self.record_type), _PRESENT]
         if self.files:
-            parts.append(long_to_bytes(len(self.files)))
+            parts.append(zigzag_to_bytes(len(self.files)))
             for entry, size_bytes in self.files.items():
                 parts.append(string_to_bytes(entry))
-                parts.append(b"\0\1" if size_bytes is None else long_to_bytes(size_bytes) + b"\0")
+                parts.append(b"\0\1" if size_bytes is None else zigzag_to_bytes(size_bytes) + b"\0")
         # End of the map, then no bloom filter, column statistics, record index entry or secondary index entry.
         parts.append(_NULL * 5)
         return b"".join(parts)
@@ -74,6 +74,12 @@ class FileListRecord:
             raise CorruptFileError(f"expected a list of partitions or files, found type {record_type}", path=path)
         files = {name: None if info["isDeleted"] else info["size"] for name, info in (entries or {}).items()}
         return cls(RecordType(record_type), files)
+
+
+def string_to_bytes(text: str) -> bytes:
+    """Encode an Avro string."""
+    encoded = text.encode()
+    return zigzag_to_bytes(len(encoded)) + encoded
 
 
 def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any]:

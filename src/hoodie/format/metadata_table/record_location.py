@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.avro.columns import long_to_bytes, string_to_bytes
-from hoodie.format.metadata_table.metadata_record import RecordType, decode_record
+from hoodie.format.metadata_table.metadata_record import RecordType, decode_record, string_to_bytes
+from hoodie.format.varint import zigzag_to_bytes
 
 _UUID_ENCODING = 0
 _TEXT_ENCODING = 1
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(\d+))?")
-_HEAD = bytes(5) + string_to_bytes("") + long_to_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
+_HEAD = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
 """Five null meta fields, the blank key, the type, three null unions, and the branch that holds the location."""
 
 
@@ -45,9 +45,14 @@ class RecordLocation:
             high, low = _halves(UUID(match[1]))
             index = -1 if match[2] is None else int(match[2])
             text, encoding = "", _UUID_ENCODING
-        fields = [string_to_bytes(self.partition_path), long_to_bytes(high), long_to_bytes(low), long_to_bytes(index)]
-        fields += [string_to_bytes(text), long_to_bytes(self.instant_ms)]
-        return _HEAD + b"".join(b"\x02" + field for field in fields) + long_to_bytes(encoding) + b"\0\0"
+        fields = [
+            string_to_bytes(self.partition_path),
+            zigzag_to_bytes(high),
+            zigzag_to_bytes(low),
+            zigzag_to_bytes(index),
+        ]
+        fields += [string_to_bytes(text), zigzag_to_bytes(self.instant_ms)]
+        return _HEAD + b"".join(b"\x02" + field for field in fields) + zigzag_to_bytes(encoding) + b"\0\0"
 
     @classmethod
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> RecordLocation:

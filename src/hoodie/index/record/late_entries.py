@@ -14,7 +14,7 @@ from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.services.context import local_engine
-from hoodie.timeline import Action, Timeline, parse_instant_time
+from hoodie.timeline import Action, Timeline, ms_of_instant_time
 from hoodie.view.table_view import TableView
 
 
@@ -66,7 +66,6 @@ def late_entries(
     store = now.store
     touched = {stat.partition_path or "" for stat in metadata.write_stats()}
     current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
-    moment = parse_instant_time(instant_time, now.layout.zone)
     with stage_folder(store) as folder:
         stage = EntryStage(folder, KeyGroups(len(state.file_groups)))
         staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())
@@ -75,7 +74,7 @@ def late_entries(
             store.spec,
             staged,
             instant_time=instant_time,
-            instant_ms=round(moment.timestamp() * 1000),
+            instant_ms=ms_of_instant_time(instant_time, now.layout.zone),
             file_ids=state.file_ids,
         )
     return written.stats

@@ -35,7 +35,7 @@ from hoodie.index.record.state import has_partitioned_index, partitioned_index, 
 from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Instant, parse_instant_time
+from hoodie.timeline import Instant, ms_of_instant_time
 from hoodie.view.table_view import TableView
 
 
@@ -151,4 +151,4 @@ class RecordIndexUpdate:
         return IndexedWrite(now=now, instant_time=self.instant_time, stats=self.stats, was_switched=was_switched)
 
     def _moment_ms(self) -> int:
-        return round(parse_instant_time(self.instant_time, self.view.layout.zone).timestamp() * 1000)
+        return ms_of_instant_time(self.instant_time, self.view.layout.zone)

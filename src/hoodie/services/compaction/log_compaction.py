@@ -7,7 +7,7 @@ what a compaction costs. The new blocks name the instants whose blocks they stan
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import IoType, LogFileName, write_token
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan, CompactionStrategy
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
@@ -139,26 +139,23 @@ class CompactLogs:
         with LogFileWriter(store, path) as writer:
             for block in self._blocks(task, rows, deletes, blocks):
                 writer.write(block)
-        return WriteStat(
-            file_id=task.file_id,
-            path=path,
+        stat = WriteStat.of_log(
+            path,
+            task.partition_path,
+            writer.size_bytes,
             prev_commit=task.base_instant_time,
+            upsert_time_ms=int((time.monotonic() - started) * 1000),
+        )
+        return replace(
+            stat,
             num_writes=rows.num_rows,
             num_update_writes=rows.num_rows,
             num_deletes=deletes.num_rows,
-            total_write_bytes=writer.size_bytes,
-            file_size_bytes=writer.size_bytes,
-            partition_path=task.partition_path,
-            runtime_stats=RuntimeStats(total_upsert_time_ms=int((time.monotonic() - started) * 1000)),
             total_log_records=count,
             total_updated_records_compacted=entries.num_rows,
             total_log_blocks=len(blocks),
             total_log_files_compacted=len(task.log_files),
             total_log_size_compacted=sum(block.place.content_bytes for block in blocks),
-            log_version=_VERSION,
-            log_offset=0,
-            base_file="",
-            log_files=(name,),
         )
 
     def _token(self, attempt: TaskContext) -> tuple[int, int, int]:

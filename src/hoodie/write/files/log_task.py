@@ -25,7 +25,7 @@ from hoodie.files.merged_slice import deleted_keys, read_file_slice
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.filenames import IoType, LogFileName, new_file_id
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.index.record import EntryWriter
@@ -137,23 +137,19 @@ class _Append:
         """What the commit metadata says of the log file, if there is one."""
         if self._writer is None:
             return
-        millis = int((time.monotonic() - self.started) * 1000)
-        yield WriteStat(
-            file_id=self.file_slice.file_id,
-            path=self._writer.path,
+        stat = WriteStat.of_log(
+            self._writer.path,
+            self.file_slice.partition_path,
+            self._writer.size_bytes,
             prev_commit=self.context.instant_time,
+            upsert_time_ms=int((time.monotonic() - self.started) * 1000),
+        )
+        yield replace(
+            stat,
             num_writes=self.updated + self.inserted,
             num_deletes=self.deleted,
             num_update_writes=self.updated,
             num_inserts=self.inserted,
-            total_write_bytes=self._writer.size_bytes,
-            file_size_bytes=self._writer.size_bytes,
-            partition_path=self.file_slice.partition_path,
-            runtime_stats=RuntimeStats(total_upsert_time_ms=millis),
-            log_version=_FIRST_VERSION,
-            log_offset=0,
-            base_file="",
-            log_files=(self._writer.path.rpartition("/")[2],),
         )
 
     def __enter__(self) -> _Append:

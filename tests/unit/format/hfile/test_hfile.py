@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
-from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes, varint_to_bytes
+from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes
+from hoodie.format.varint import varint_to_bytes
 from tests.support.seeds import seeded
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "hfile"

@@ -260,43 +260,6 @@ def test_tables_that_have_no_compactions() -> None:
         Table(logged_table()).schedule_compaction("best")
 
 
-WRONG_OPTIONS = {
-    "unknown": ({"hoodie.compaction.target.iox": "1"}, r"did you mean 'hoodie\.compaction\.target\.io'"),
-    "no number": ({"hoodie.compaction.target.io": "much"}, "target.io='much'"),
-    "table property": ({"hoodie.table.type": "COPY_ON_WRITE"}, "fixed when the table is created"),
-    "no text": ({"hoodie.compaction.target.io": 1}, "are texts"),
-}
-
-
-@pytest.mark.parametrize(("properties", "message"), WRONG_OPTIONS.values(), ids=list(WRONG_OPTIONS))
-def test_wrong_options_are_refused_before_anything_is_touched(properties: dict[str, str], message: str) -> None:
-    store = logged_table()
-    table = Table(store)
-    table.schedule_compaction()
-    before = {info.path: store.read(info.path) for info in store.list("", recursive=True)}
-    calls: list[Callable[[], object]] = [
-        lambda: table.schedule_compaction(properties=properties),
-        lambda: table.compact(properties=properties),
-        lambda: table.compactor(properties=properties).run_once(),
-    ]
-    for call in calls:
-        with pytest.raises(InvalidConfigError, match=message):
-            call()
-    assert {info.path: store.read(info.path) for info in store.list("", recursive=True)} == before
-
-
-def test_a_compactor_with_an_unknown_option_is_not_made() -> None:
-    with pytest.raises(InvalidConfigError, match="unknown option"):
-        Table(logged_table()).compactor(properties={"hoodie.compaction.stratgy": "day_based"})
-
-
-def test_a_table_property_as_it_is_stored_is_no_contradiction() -> None:
-    table = Table(logged_table())
-    same = {"hoodie.table.type": "MERGE_ON_READ"}
-    instant = table.schedule_compaction(properties=same)
-    assert table.compact(properties=same).instant == instant
-
-
 # --- claims --------------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.varint import signed_of_zigzag, varints_of_words
 
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -16,20 +17,6 @@ UInt8Array = npt.NDArray[np.uint8]
 
 SLACK_BYTES = 16
 """Bytes behind the rows, so that words can be gathered from any position inside."""
-
-_HIGH_BITS = np.uint64(0x8080808080808080)
-_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_ONES = np.uint64(0x0101010101010101)
-_ONE = np.uint64(1)
-# How groups of 7, then 14, then 28 bits close up: the second of each two moves by so many bits; masks of both.
-_CLOSING = tuple(
-    (np.uint64(shift), np.uint64(low), np.uint64(high))
-    for shift, low, high in (
-        (1, 0x007F007F007F007F, 0x3F803F803F803F80),
-        (2, 0x00003FFF00003FFF, 0x0FFFC0000FFFC000),
-        (4, 0x000000000FFFFFFF, 0x00FFFFFFF0000000),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +108,19 @@ class Cursor:
             self.skip(1)
             number = first.astype(np.int64)
             return (number >> 1) ^ -(number & 1)
-        word = self.source.words("<u8")[self.position].astype(np.uint64, copy=False)
-        stops = ~word & _HIGH_BITS
-        # All bits up to the first byte that is the last one of its number; all of them if it is further away.
-        kept = stops ^ (stops - _ONE)
-        lengths = ((kept & _ONES) * _ONES >> np.uint64(56)).astype(np.int64)
-        word &= kept
-        word &= _LOW_BITS
-        for shift, low, high in _CLOSING:
-            word = (word & low) | (word >> shift & high)
-        is_long = stops == 0
+        words = self.source.words("<u8")[self.position].astype(np.uint64, copy=False)
+        numbers, lengths, is_long = varints_of_words(words)
         if is_long.any():
-            self._add_high_bytes(word, lengths, is_long)
+            self._add_high_bytes(numbers, lengths, is_long)
         self.skip(lengths)
-        number = word.view(np.int64)
-        return (word >> _ONE).view(np.int64) ^ -(number & 1)
+        return signed_of_zigzag(numbers)
 
-    def _add_high_bytes(self, word: npt.NDArray[np.uint64], lengths: Int64Array, is_long: BoolArray) -> None:
+    def _add_high_bytes(self, numbers: npt.NDArray[np.uint64], lengths: Int64Array, is_long: BoolArray) -> None:
         """Add the ninth and tenth byte of the longest numbers."""
         start = self.position[is_long]
         ninth = self.source.data[start + 8].astype(np.uint64)
         tenth = np.where(ninth >= 0x80, self.source.data[start + 9], 0).astype(np.uint64)
         if (tenth > 1).any():
             self.fail("a number has more than 64 bits", is_long)
-        word[is_long] |= (ninth & np.uint64(0x7F)) << np.uint64(56) | tenth << np.uint64(63)
+        numbers[is_long] |= (ninth & np.uint64(0x7F)) << np.uint64(56) | tenth << np.uint64(63)
         lengths[is_long] = np.where(ninth >= 0x80, 10, 9)

@@ -38,12 +38,16 @@ def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> It
     for batch in rows.to_batches(max_chunksize=_GROUP_ROWS):
         out = Pieces(batch.num_rows)
         for child, column in zip(layout.children, batch.columns, strict=True):
-            _encode(child, column, None, out)
+            encode_column(child, column, None, out)
         yield out.join(framed=framed)
 
 
-def _encode(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
-    """Add one value to each row that is present."""
+def encode_column(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
+    """Add the value of an array to each row that is present.
+
+    Raises:
+        SchemaMismatchError: null, or an enum's unknown symbol, where the layout allows none.
+    """
     if layout.kind is Kind.UNION:
         _union(layout, array, present, out)
         return
@@ -68,12 +72,12 @@ def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
     child, number = max(zip(layout.children, layout.numbers, strict=True), key=lambda branch: _width(branch[0]))
     if not array.null_count:
         out.add_constant(2 * number, present)
-        _encode(child, array, present, out)
+        encode_column(child, array, present, out)
         return
     valid = ~_is_null(array)
     tags = np.where(valid, 2 * number, 2 * max(layout.null_number, 0)).astype(np.uint8)
     out.add_cells(tags[:, None], None if present is None else present[:, None])
-    _encode(child, array, valid if present is None else valid & present, out)
+    encode_column(child, array, valid if present is None else valid & present, out)
 
 
 def _width(layout: Layout) -> int:
@@ -156,13 +160,13 @@ def _decimal(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> 
 
 def _record(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     for place, child in enumerate(layout.children):
-        _encode(child, array.field(place), present, out)
+        encode_column(child, array.field(place), present, out)
 
 
 def _array(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     starts, counts = _item_ranges(array, present)
     items = Pieces(int(counts.sum()))
-    _encode(layout.children[0], _items(array.values, starts, counts), None, items)
+    encode_column(layout.children[0], _items(array.values, starts, counts), None, items)
     _add_blocks(counts, items, present, out)
 
 
@@ -170,7 +174,7 @@ def _map(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None
     starts, counts = _item_ranges(array, present)
     entries = Pieces(int(counts.sum()))
     for child, column in zip(layout.children[0].children, (_map_child(array, 0), _map_child(array, 1)), strict=True):
-        _encode(child, _items(column, starts, counts), None, entries)
+        encode_column(child, _items(column, starts, counts), None, entries)
     _add_blocks(counts, entries, present, out)
 
 

@@ -14,30 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.avro.rows.cursor import BoolArray, Int64Array, UInt8Array
+from hoodie.format.varint import zigzag_cells
 
 _LARGE = pa.large_binary()
-_VARINT_BITS = 7
-
-
-def varint_cells(numbers: Int64Array, present: BoolArray | None) -> tuple[UInt8Array, BoolArray | None]:
-    """Encode ints or longs: a matrix of as many columns as the longest needs, and which bytes count (None: all)."""
-    zigzag = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-    if present is not None:
-        zigzag = np.where(present, zigzag, np.uint64(0))
-    greatest = int(zigzag.max()) if len(zigzag) else 0
-    width = max(1, -(-greatest.bit_length() // _VARINT_BITS))
-    if width == 1:
-        return zigzag.astype(np.uint8)[:, None], None if present is None else present[:, None]
-    cells = np.empty((len(zigzag), width), np.uint8)
-    is_used = np.empty((len(zigzag), width), np.bool_)
-    is_used[:, 0] = True if present is None else present
-    for place in range(width):
-        cells[:, place] = zigzag & np.uint64(0x7F)
-        zigzag = zigzag >> np.uint64(_VARINT_BITS)
-        if place + 1 < width:
-            is_used[:, place + 1] = zigzag > 0
-            cells[:, place] |= is_used[:, place + 1].view(np.uint8) << 7
-    return cells, is_used
 
 
 @dataclass(slots=True)
@@ -58,7 +37,7 @@ class Pieces:
 
     def add_varints(self, numbers: Int64Array, present: BoolArray | None = None) -> None:
         """Add an int or long to each row that is present."""
-        self.add_cells(*varint_cells(numbers, present))
+        self.add_cells(*zigzag_cells(numbers, present))
 
     def add_bytes(self, column: pa.Array) -> None:
         """Add a value of a binary or string column to each row; null adds nothing."""
@@ -79,6 +58,13 @@ class Pieces:
             return self._parts[0]
         separator = pa.scalar(b"", _LARGE)
         return pc.binary_join_element_wise(*self._parts, separator, null_handling="replace", null_replacement="")
+
+    def content(self) -> bytes:
+        """Return the rows as they are joined, one behind the other."""
+        rows = self.join()
+        offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+        data = rows.buffers()[2]
+        return b"" if data is None or not len(rows) else bytes(memoryview(data)[offsets[0] : offsets[-1]])
 
     def _close_cells(self) -> None:
         """Make the matrices since the last text into one column."""

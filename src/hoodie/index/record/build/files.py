@@ -27,7 +27,7 @@ from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of
 from hoodie.metadata.services.context import EngineFor
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, State, Timeline, parse_instant_time
+from hoodie.timeline import Action, Instant, State, Timeline, ms_of_instant_time
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -205,6 +205,6 @@ def _check_unique(written: Iterable[WrittenFileGroup], where: str) -> None:
 def _instant_ms(instant_time: str, zone: TimelineZone) -> int:
     """Milliseconds since the epoch; 0 for reserved times, which are no dates."""
     try:
-        return round(parse_instant_time(instant_time, zone).timestamp() * 1000)
+        return ms_of_instant_time(instant_time, zone)
     except InvalidConfigError:
         return 0
