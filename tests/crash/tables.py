@@ -151,12 +151,12 @@ def check_tidy(store: Store, *, has_record_index: bool = True) -> None:
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     orphans = {path for path in named - believed if not path.startswith(".hoodie/")}
     assert orphans == set(), f"files that count as committed once the timeline starts later: {orphans}"
-    leftovers = [
+    abandoned = [
         f
         for folder in (TEMP_FOLDER, ".hoodie/.heartbeat", ".hoodie/.locks")
         for f in store.list(folder, recursive=True)
     ]
-    assert leftovers == []
+    assert abandoned == []
     assert store.folders(TEMP_FOLDER) == []
     assert store.head(".hoodie/lock") is None
     assert store.head(BACKUP) is None

@@ -29,7 +29,7 @@ from hoodie.format.schema.table_schema import arrow_to_avro
 from hoodie.format.table import table_keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.index.simple import SimpleIndex
-from hoodie.records.merging.fold import EntryKind
+from hoodie.records.merging.fold import VersionKind
 from hoodie.timeline import Action
 from hoodie.view.table_state import TableState
 from hoodie.write.write_instant import write_instant
@@ -69,7 +69,7 @@ class Kind:
     orderings: tuple[int | None, ...] = (0, 1, 2, 3)
 
     @property
-    def kinds(self) -> tuple[EntryKind, ...]:
+    def kinds(self) -> tuple[VersionKind, ...]:
         """Deletes that may be logged; by commit time the JVM fails on a row of some columns that follows one."""
         if self.mode is COMMIT:
             return () if self.is_partial else (DELETE, IN_ORDER)

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
-from hoodie.records.merging.fold import EntryKind, FoldRule
+from hoodie.records.merging.fold import FoldRule, VersionKind
 from hoodie.records.merging.merge import RecordMerger
 
 EVENT, COMMIT, CUSTOM = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING, MergeMode.CUSTOM
-ROW, DELETE, IN_ORDER, RECORD, ROW_ALONE = EntryKind
+ROW, DELETE, IN_ORDER, RECORD, ROW_ALONE = VersionKind
 FIELDS = ("a", "b")
 UNAVAILABLE = "?"
 
@@ -22,7 +22,7 @@ UNAVAILABLE = "?"
 class Version:
     """One version of a record: what happens, its ordering value, and the fields that it brings."""
 
-    kind: EntryKind
+    kind: VersionKind
     ordering: int | None = None
     fields: dict[str, str | None] = field(default_factory=dict)
 

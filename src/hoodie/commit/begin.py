@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.leftovers import Leftovers
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
@@ -17,7 +17,7 @@ from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)
-class BegunWrite:
+class StartedWrite:
     """A write that is inflight, and the dead writes that were rolled back before it."""
 
     pending: PendingInstant
@@ -26,7 +26,7 @@ class BegunWrite:
 
 def begin_write(
     state: TableState, action: Action, *, plan: bytes = b"", inflight: Callable[[TableView], bytes]
-) -> BegunWrite:
+) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
     One hold of the table's lock. If it fails, the timeline has no trace of the new instant.
@@ -44,7 +44,7 @@ def begin_write(
         if pending is not None:
             pending.undo()
         raise
-    return BegunWrite(pending, rolled_back)
+    return StartedWrite(pending, rolled_back)
 
 
 def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
@@ -52,10 +52,10 @@ def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
 
     Returns the table as it is then, and the writes that were rolled back.
     """
-    leftovers = Leftovers.find(state.store)
+    abandoned = AbandonedFiles.find(state.store)
     view = TableView.load(state)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     view = view.refreshed() if rolled_back else view
-    leftovers.remove(state.store, view.timeline)
+    abandoned.remove(state.store, view.timeline)
     return ensure_metadata_partitions(view), rolled_back

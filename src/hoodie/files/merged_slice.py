@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.files.base_rows import BaseRows
-from hoodie.files.logs.log_records import EntryReader, delete_keys, row_keys
+from hoodie.files.logs.log_records import VersionReader, delete_keys, row_keys
 from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.spill import Buckets, KeyFilter
+from hoodie.files.staging.spill import KeyFilter, SpilledParts
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.keys.key_lookup import KeyLookup
-from hoodie.records.merging.fold import FoldRule, LogFold, is_row, settle
+from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
 from hoodie.storage import Store, scratch_folder
 
 __all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]
@@ -54,7 +54,7 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
     if not blocks:
         yield from base.unmerged()
         return
-    reader = EntryReader(store, read, is_partial=rule.is_partial)
+    reader = VersionReader(store, read, is_partial=rule.is_partial)
     logs = LogFold(reader.schema, rule, pending_bytes=min(16 << 20, read.memory_bytes // 4))
     for number, block in enumerate(blocks):
         logs.add(reader.entries(block))
@@ -122,13 +122,13 @@ class _Merge:
             return kept
         self._met[places] = True
         older = stored if self._mixes else stored.select(self._rule.merger.ordering_columns)
-        settled = settle(older.take(pa.array(here)), self._entries.take(pa.array(places)), self._rule)
-        gone = here[settled.replaced | settled.deleted]
+        resolved = resolve(older.take(pa.array(here)), self._entries.take(pa.array(places)), self._rule)
+        gone = here[resolved.replaced | resolved.deleted]
         if not len(gone):
             return kept
         stays = np.ones(stored.num_rows, np.bool_)
         stays[gone] = False
-        return pa.concat_tables([kept.filter(pa.array(stays)), self._output(settled.rows)])
+        return pa.concat_tables([kept.filter(pa.array(stays)), self._output(resolved.rows)])
 
     def _output(self, rows: pa.Table) -> pa.Table:
         """The columns to return."""
@@ -136,20 +136,20 @@ class _Merge:
 
 
 def _merge_spilled(
-    reader: EntryReader, held: LogFold, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
+    reader: VersionReader, held: LogFold, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
 ) -> Iterator[pa.Table]:
     """Merge bucket by bucket of key hashes, through files; `held` has the entries before `blocks`, and is emptied."""
     unread = sum(block.place.content_bytes for block in blocks) * _COMPRESSED_SHARE
     count = int(np.clip(4 * (held.held_bytes + unread) // max(read.memory_bytes, 1), 4, _BUCKETS_MAX))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(scratch_folder(read.spill_folder))
-        logs = stack.enter_context(contextlib.closing(Buckets(folder, "log", reader.schema, count)))
+        logs = stack.enter_context(contextlib.closing(SpilledParts(folder, "log", reader.schema, count)))
         logged = KeyFilter()
         for entries in chain(held.drain(), map(reader.entries, blocks)):
             logs.write(entries)
             logged.add(entries[RECORD_KEY])
         logs.close()
-        stored = stack.enter_context(contextlib.closing(Buckets(folder, "base", base.schema, count)))
+        stored = stack.enter_context(contextlib.closing(SpilledParts(folder, "base", base.schema, count)))
         yield from _spill_base(base, logged, stored, read)
         for number in range(count):
             fold = LogFold(reader.schema, rule)
@@ -158,7 +158,7 @@ def _merge_spilled(
             yield from _Merge(fold.result(), read, rule).rows(stored.read(number))
 
 
-def _spill_base(base: BaseRows, logged: KeyFilter, stored: Buckets, read: SliceRead) -> Iterator[pa.Table]:
+def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, read: SliceRead) -> Iterator[pa.Table]:
     """Write the base rows that a log may name to buckets; pass on the others."""
     for rows in base.beside(None):
         mask = pa.array(logged.may_hold(rows[RECORD_KEY]))

@@ -13,7 +13,7 @@ from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.engine import session_of
-from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, BucketLookUp, with_wanted_keys
+from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, FileGroupLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
 from hoodie.spark.tasks import guarded
 from hoodie.view.table_view import TableView
@@ -45,7 +45,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     names = frame.columns
     by_path = not is_global and columns.tells_paths(names)
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=True)
-    index = BucketLookUp.of(view) if is_global else None
+    index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:
         return index.by_bucket(keyed).mapInArrow(guarded(_new_rows(index, len(names))), frame.schema)
     wanted = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
@@ -54,7 +54,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(f"`{name}`") for name in names))
 
 
-def _new_rows(index: BucketLookUp, width: int) -> Any:
+def _new_rows(index: FileGroupLookUp, width: int) -> Any:
     """Keeps the first columns of rows whose key the index does not have."""
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -37,7 +37,7 @@ _FILE_NAME = "_hoodie_file_name"
 
 
 @dataclass(frozen=True, slots=True)
-class BucketLookUp:
+class FileGroupLookUp:
     """What workers need to look keys up. Picklable; `current` are partition paths and file ids that exist."""
 
     store: StoreSpec
@@ -45,7 +45,7 @@ class BucketLookUp:
     current: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, view: TableView, *, as_of: str | None = None) -> BucketLookUp | None:
+    def of(cls, view: TableView, *, as_of: str | None = None) -> FileGroupLookUp | None:
         """The table's record index; None if reads cannot use one."""
         state = index_for_reads(view, as_of=as_of)
         if state is None:
@@ -99,14 +99,14 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     columns = key_columns(view)
     by_path = is_unique_by_partition(view) and columns.tells_paths(frame.columns)
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)
-    index = BucketLookUp.of(view, as_of=instant_time)
+    index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
     work = _located(index, view.layout.zone)
     return index.by_bucket(keyed).mapInArrow(guarded(work), spark_schema_of(LOCATIONS_SCHEMA))
 
 
-def _located(index: BucketLookUp, zone: TimelineZone) -> Any:
+def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
     def locate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = batch.column(WANTED_KEY)

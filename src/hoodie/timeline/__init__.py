@@ -5,7 +5,7 @@ from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
-from hoodie.timeline.lock import TableLock, delete_dead_claims
+from hoodie.timeline.lock import TableLock, delete_dead_takeovers
 from hoodie.timeline.owner import forget_all
 from hoodie.timeline.reader import TimelineReader, load_timeline
 from hoodie.timeline.timeline import Timeline, read_instant
@@ -30,7 +30,7 @@ __all__ = [
     "create_completed",
     "create_inflight",
     "create_requested",
-    "delete_dead_claims",
+    "delete_dead_takeovers",
     "delete_heartbeat",
     "delete_instant_files",
     "forget_all",

@@ -167,7 +167,7 @@ class TableLock:
         )
 
 
-def delete_dead_claims(store: Store, *, folder: str = HOODIE_FOLDER) -> None:
+def delete_dead_takeovers(store: Store, *, folder: str = HOODIE_FOLDER) -> None:
     """Delete what contenders left that died while they took over a lock. Call it under the lock."""
     for info in store.list(f"{folder}/.locks"):
         if info.name.startswith(_CLAIM_PREFIX):

@@ -43,8 +43,8 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
         with watch.phase("commit"):
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
-    later = compact_after(setup, (), written.stats, watch)
-    return result_of(write, written.stats, watch, index=index, later=later)
+    after = compact_after(setup, (), written.stats, watch)
+    return result_of(write, written.stats, watch, index=index, after=after)
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:

@@ -88,9 +88,9 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
                 write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
-    later = compact_after(setup, tagged.slices, written.stats, watch)
+    after = compact_after(setup, tagged.slices, written.stats, watch)
     moves = sum(hit.moves for hit in tagged.hits)
-    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, later=later)
+    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, after=after)
 
 
 def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:

@@ -23,7 +23,7 @@ _BACKLOG_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class AfterWrite:
     """What a write of a merge-on-read table leaves to be done, and what was done of it at once."""
 
     backlog: float = 0.0
@@ -33,14 +33,14 @@ class Later:
 
 def compact_after(
     setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
-) -> Later:
+) -> AfterWrite:
     """Compact, or plan to, if that is due; and count what waits.
 
     `slices` are those of the touched partitions as the write found them. The count is of before, unless a compaction
     was carried out.
     """
     if not setup.is_merge_on_read:
-        return Later()
+        return AfterWrite()
     partitions = {stat.partition_path or "" for stat in stats}
     logs = sum(len(found.log_files) for found in slices if found.partition_path in partitions)
     logs += sum(stat.is_log_append for stat in stats)
@@ -57,7 +57,7 @@ def compact_after(
             f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
             f"after t.schedule_compaction(), run `hoodie services run`, or set {options.COMPACT_INLINE.key}=true",
         )
-    return Later(backlog=backlog, compaction=compaction, notes=notes)
+    return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 
 
 def result_of(
@@ -68,10 +68,10 @@ def result_of(
     moves: int = 0,
     look_up: LookUpCost | None = None,
     index: WrittenEntries | None = None,
-    later: Later | None = None,
+    after: AfterWrite | None = None,
 ) -> WriteResult:
     """The result of a write; `moves` rows were deleted in one partition and inserted in another: they are updates."""
-    later = later or Later()
+    after = after or AfterWrite()
     notes = [
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
         for done in write.rolled_back
@@ -93,8 +93,8 @@ def result_of(
         log_files_appended=sum(stat.is_log_append for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         seconds=watch.seconds(),
-        backlog=later.backlog,
+        backlog=after.backlog,
         look_up=look_up,
-        compaction=later.compaction,
-        notes=(*notes, *later.notes),
+        compaction=after.compaction,
+        notes=(*notes, *after.notes),
     )

@@ -19,14 +19,14 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.blanks import blanks
 from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
-from hoodie.records.merging.fold import EntryKind
+from hoodie.records.merging.fold import VersionKind
 from hoodie.records.merging.overlay import HAS, Mask
 from hoodie.storage import Store
 
 _DELETING_OPERATIONS = ("D", "-U")
 
 
-class EntryReader:
+class VersionReader:
     """Reads blocks of one table as entries."""
 
     def __init__(self, store: Store, read: SliceRead, *, is_partial: bool) -> None:
@@ -57,10 +57,10 @@ class EntryReader:
         if rows[RECORD_KEY].null_count:
             raise UnsupportedError(f"{path}: logged rows without record keys: this release merges by key; use JVM Hudi")
         is_delete = self._is_delete(stored)
-        kinds = np.full(rows.num_rows, EntryKind.ROW, np.int8)
+        kinds = np.full(rows.num_rows, VersionKind.ROW, np.int8)
         if is_delete is not None:
-            kinds[is_delete] = EntryKind.DELETE_IN_ORDER
-            kinds[is_delete & self._lacks_ordering(rows)] = EntryKind.DELETE
+            kinds[is_delete] = VersionKind.DELETE_IN_ORDER
+            kinds[is_delete & self._lacks_ordering(rows)] = VersionKind.DELETE
         brings = [np.full(rows.num_rows, name in stored.column_names) for name in self._optional]
         columns = [
             pa.chunked_array([pa.array(kinds)]),
@@ -96,9 +96,9 @@ class EntryReader:
         deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
         count = len(deletes)
         ordering = self._ordering_of(deletes, block.headers.get(HeaderKey.SCHEMA))
-        kinds = np.full(count, EntryKind.DELETE, np.int8)
+        kinds = np.full(count, VersionKind.DELETE, np.int8)
         if ordering is not None:
-            kinds[np.asarray(deletes.ordering.is_valid())] = EntryKind.DELETE_RECORD
+            kinds[np.asarray(deletes.ordering.is_valid())] = VersionKind.DELETE_RECORD
         given = {KIND: pa.array(kinds), RECORD_KEY: deletes.record_keys, **(ordering or {})}
         columns = [given[field.name] if field.name in given else _empty(field, count) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)

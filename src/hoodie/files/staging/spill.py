@@ -15,7 +15,7 @@ from hoodie.storage import ScratchFolder
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class Buckets:
+class SpilledParts:
     """One file for each bucket; inside, rows keep the order in which they came.
 
     Memory: one table that is being written or read, twice. Close it before reading.

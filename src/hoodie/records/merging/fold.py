@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 
-class EntryKind(IntEnum):
+class VersionKind(IntEnum):
     """What an entry does to its key; the first three as `records.change.Kind`."""
 
     ROW = 0
@@ -65,7 +65,7 @@ class FoldRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Resolved:
     """Outcome for stored rows that an entry met: `replaced` by `rows` (in order, entry columns), or `deleted`."""
 
     replaced: Mask
@@ -87,7 +87,7 @@ def fold(entries: pa.Table, rule: FoldRule) -> pa.Table:
     kinds = np.asarray(entries[KIND].chunk(0))
     places = np.arange(len(codes))
     last_delete = np.full(key_count, -1)
-    wiping = np.flatnonzero(kinds == EntryKind.DELETE if rule.decides_by_order else ~is_row(kinds))
+    wiping = np.flatnonzero(kinds == VersionKind.DELETE if rule.decides_by_order else ~is_row(kinds))
     last_delete[codes[wiping]] = wiping
     alive = places > last_delete[codes]
     if rule.decides_by_order:
@@ -107,11 +107,11 @@ def fold(entries: pa.Table, rule: FoldRule) -> pa.Table:
 
 def is_row(kinds: npt.NDArray[np.int8]) -> Mask:
     """Which entries are rows, not deletes."""
-    rows: Mask = (kinds == EntryKind.ROW) | (kinds == EntryKind.ROW_ALONE)
+    rows: Mask = (kinds == VersionKind.ROW) | (kinds == VersionKind.ROW_ALONE)
     return rows
 
 
-def settle(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Settled:
+def resolve(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Resolved:
     """Decide between stored rows and the folded entry of the same key, row by row.
 
     `stored` has the columns of the entries, but for the kind and the HAS columns; where neither fields are mixed nor a
@@ -120,36 +120,36 @@ def settle(stored: pa.Table, entries: pa.Table, rule: FoldRule) -> Settled:
     kinds = np.asarray(entries[KIND].combine_chunks())
     if rule.merger.function is not None:
         return _settle_custom(stored, entries, kinds, rule)
-    are_rows = kinds == EntryKind.ROW
-    wins = kinds == EntryKind.DELETE
+    are_rows = kinds == VersionKind.ROW
+    wins = kinds == VersionKind.DELETE
     wins |= rule.merger.newer_wins(stored, entries) if rule.decides_by_order else True
     overlay = rule.overlay
     if overlay is None:
         replaced = wins & are_rows
-        return Settled(replaced, wins & ~are_rows, entries if replaced.all() else entries.filter(pa.array(replaced)))
+        return Resolved(replaced, wins & ~are_rows, entries if replaced.all() else entries.filter(pa.array(replaced)))
     # A stored row is whole: with blocks of some columns nothing changes where it wins. It may have nulls to be filled.
     replaced = are_rows & wins if rule.is_partial else are_rows
     mask = pa.array(replaced)
     rows = overlay.over(_as_entries(stored.filter(mask), entries.schema), entries.filter(mask), wins[replaced])
-    return Settled(replaced, wins & ~are_rows, rows)
+    return Resolved(replaced, wins & ~are_rows, rows)
 
 
-def _settle_custom(stored: pa.Table, entries: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Settled:
+def _settle_custom(stored: pa.Table, entries: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Resolved:
     """Let the caller's function merge the stored rows with those entries that follow no delete."""
-    met = np.flatnonzero(kinds == EntryKind.ROW)
+    met = np.flatnonzero(kinds == VersionKind.ROW)
     rows, gone = _call(stored.take(pa.array(met)), entries.take(pa.array(met)), rule)
     deleted = ~is_row(kinds)
     deleted[met[gone]] = True
     source = np.arange(len(kinds))
     source[met] = len(kinds) + np.arange(len(met))
     merged = pa.concat_tables([entries, rows]) if len(met) else entries
-    return Settled(~deleted, deleted, merged.take(pa.array(source[~deleted])))
+    return Resolved(~deleted, deleted, merged.take(pa.array(source[~deleted])))
 
 
 def _as_entries(stored: pa.Table, schema: pa.Schema) -> pa.Table:
     """Stored rows with the columns of entries: they are rows, and bring every field."""
     count = stored.num_rows
-    kinds = pa.array(np.full(count, EntryKind.ROW, np.int8))
+    kinds = pa.array(np.full(count, VersionKind.ROW, np.int8))
     columns = {KIND: kinds} | {name: stored[name] for name in schema.names if name in stored.column_names}
     brought = pa.array(np.ones(count, np.bool_))
     return pa.table({name: columns.get(name, brought) for name in schema.names})
@@ -157,11 +157,11 @@ def _as_entries(stored: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _changes_nothing(codes: Rows, kinds: npt.NDArray[np.int8], alive: Mask, last_delete: Rows) -> Mask:
     """Deletes of delete blocks that follow a delete of all that is older: that one stays, with no ordering value."""
-    suspects: Mask = alive & (kinds == EntryKind.DELETE_RECORD) & (last_delete[codes] >= 0)
+    suspects: Mask = alive & (kinds == VersionKind.DELETE_RECORD) & (last_delete[codes] >= 0)
     if not suspects.any():
         return suspects
     first_other = np.full(len(last_delete), len(codes))
-    others = np.flatnonzero(alive & (kinds != EntryKind.DELETE_RECORD))[::-1]
+    others = np.flatnonzero(alive & (kinds != VersionKind.DELETE_RECORD))[::-1]
     first_other[codes[others]] = others
     ineffective: Mask = suspects & (np.arange(len(codes)) < first_other[codes])
     return ineffective
@@ -181,14 +181,14 @@ def _fold_mixing(
     kinds = np.asarray(entries[KIND].chunk(0))
     # The first version of a key wins, so that the last winner up to a version is one of the same key.
     last_winner = np.maximum.accumulate(np.where(wins, np.arange(len(order)), 0))
-    meets_row = wins | (kinds[order[last_winner]] == EntryKind.ROW)
+    meets_row = wins | (kinds[order[last_winner]] == VersionKind.ROW)
     winner = last_delete.copy()
     winner[codes[order[wins]]] = order[wins]
     last_end = last_delete
-    ends = order[wins & (kinds[order] != EntryKind.ROW)]
+    ends = order[wins & (kinds[order] != VersionKind.ROW)]
     last_end[codes[ends]] = ends
-    ends_as_row = kinds[winner] == EntryKind.ROW
-    mixed = (order > last_end[codes[order]]) & (kinds[order] == EntryKind.ROW) & ends_as_row[codes[order]] & meets_row
+    ends_as_row = kinds[winner] == VersionKind.ROW
+    mixed = (order > last_end[codes[order]]) & (kinds[order] == VersionKind.ROW) & ends_as_row[codes[order]] & meets_row
     order, wins = order[mixed], wins[mixed]
     columns: list[pa.ChunkedArray] = []
     plain = entries.take(pa.array(winner))
@@ -232,7 +232,7 @@ def _fold_custom(entries: pa.Table, living: Rows, codes: Rows, last_delete: Rows
     first[slots] = order[starts]
     current = entries.take(pa.array(first))
     kinds = np.array(current[KIND].combine_chunks())
-    kinds[slots[follows_delete]] = EntryKind.ROW_ALONE
+    kinds[slots[follows_delete]] = VersionKind.ROW_ALONE
     current = current.set_column(0, current.schema.field(0), pa.array(kinds))
     for turn in range(1, int(lengths.max(initial=0))):
         active = lengths > turn
@@ -249,8 +249,10 @@ def _combine(older: pa.Table, newer: pa.Table, rule: FoldRule) -> pa.Table:
     older_kinds = np.asarray(older[KIND].combine_chunks())
     merges = is_row(older_kinds)
     rows, gone = _call(older.filter(pa.array(merges)), newer.filter(pa.array(merges)), rule)
-    kinds = np.where(older_kinds == EntryKind.ROW, np.int8(EntryKind.ROW), np.int8(EntryKind.ROW_ALONE)).astype(np.int8)
-    kinds[np.flatnonzero(merges)[gone]] = EntryKind.DELETE
+    kinds = np.where(older_kinds == VersionKind.ROW, np.int8(VersionKind.ROW), np.int8(VersionKind.ROW_ALONE)).astype(
+        np.int8
+    )
+    kinds[np.flatnonzero(merges)[gone]] = VersionKind.DELETE
     where = np.arange(newer.num_rows)
     where[merges] = newer.num_rows + np.arange(rows.num_rows)
     combined = pa.concat_tables([newer, rows]).take(pa.array(where))

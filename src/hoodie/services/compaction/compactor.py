@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from hoodie.errors import HoodieError
-from hoodie.services.compaction.run import CompactionCall, Report, compact_all
+from hoodie.services.compaction.run import CompactionCall, OnResult, compact_all
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.result import ServiceResult
@@ -25,7 +25,7 @@ def compact_once(
     call: CompactionCall,
     *,
     schedule: bool = True,
-    report: Report | None = None,
+    report: OnResult | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> list[ServiceResult]:
     """One round: schedule a compaction if one is due, then carry out every plan that nobody else does, oldest first.
@@ -52,7 +52,7 @@ class Compactor:
         *,
         interval_seconds: float = 60.0,
         schedule: bool = True,
-        report: Report | None = None,
+        report: OnResult | None = None,
         on_error: Callable[[Exception], None] | None = None,
     ) -> None:
         """Nothing runs before `start`. `report` gets each result, `on_error` why a round failed, in its thread."""

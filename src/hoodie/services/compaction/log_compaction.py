@@ -20,7 +20,7 @@ from hoodie.engine import TaskContext
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
-from hoodie.files.logs.log_records import EntryReader
+from hoodie.files.logs.log_records import VersionReader
 from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
 from hoodie.files.markers import write_marker
 from hoodie.files.slice_read import SliceRead
@@ -32,7 +32,7 @@ from hoodie.format.instants.service_metadata import CompactionPlan, CompactionSt
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
 from hoodie.records.change import KIND
-from hoodie.records.merging.fold import EntryKind, LogFold
+from hoodie.records.merging.fold import LogFold, VersionKind
 from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, TableLock
@@ -130,7 +130,7 @@ class CompactLogs:
         if _is_partial(blocks):
             return None
         entries, count = self._folded(store, blocks)
-        if pc.any(pc.equal(entries[KIND], int(EntryKind.ROW_ALONE))).as_py():
+        if pc.any(pc.equal(entries[KIND], int(VersionKind.ROW_ALONE))).as_py():
             return None
         name = LogFileName(task.file_id, self.instant_time, _VERSION, write_token(*self._token(attempt))).name
         path = join_path(task.partition_path, name)
@@ -163,7 +163,7 @@ class CompactLogs:
 
     def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
         """One entry for each key, and how many there were."""
-        reader = EntryReader(store, self.read, is_partial=False)
+        reader = VersionReader(store, self.read, is_partial=False)
         fold = LogFold(reader.schema, self.read.fold_rule)
         count = 0
         for block in blocks:
@@ -190,7 +190,7 @@ class CompactLogs:
         if deletes.num_rows:
             found += delete_blocks(
                 deletes,
-                np.asarray(deletes[KIND].combine_chunks()) != EntryKind.DELETE,
+                np.asarray(deletes[KIND].combine_chunks()) != VersionKind.DELETE,
                 partition_path=task.partition_path,
                 ordering_columns=self.read.merger.ordering_columns,
                 headers={HeaderKey.INSTANT_TIME: self.instant_time, HeaderKey.SCHEMA: self.avro_schema, **headers},
@@ -203,5 +203,5 @@ def _split(entries: pa.Table) -> tuple[pa.Table, pa.Table]:
 
     What says so may be no column of the table (`_hoodie_operation`), and is then not written again.
     """
-    is_row = np.asarray(entries[KIND].combine_chunks()) == EntryKind.ROW
+    is_row = np.asarray(entries[KIND].combine_chunks()) == VersionKind.ROW
     return entries.filter(pa.array(is_row)), entries.filter(pa.array(~is_row))

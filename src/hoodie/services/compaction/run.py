@@ -37,7 +37,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
-Report = Callable[[ServiceResult], None]
+OnResult = Callable[[ServiceResult], None]
 TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
 _OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
 
@@ -80,7 +80,7 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
 
 
 def compact_all(
-    call: CompactionCall, *, report: Report | None = None, stopped: Callable[[], bool] | None = None
+    call: CompactionCall, *, report: OnResult | None = None, stopped: Callable[[], bool] | None = None
 ) -> list[ServiceResult]:
     """Carry out every pending plan that nobody else does, oldest first; see `compact`.
 

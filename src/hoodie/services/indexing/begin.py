@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hoodie.commit.leftovers import Leftovers
+from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.errors import CommitConflictError, UnsupportedError
@@ -32,7 +32,7 @@ from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class BuildStart:
     """A build that is on the timeline, new or taken up, and lives; None if there is nothing to build.
 
     `rows` are those of the file slices.
@@ -44,17 +44,17 @@ class Begun:
     notes: tuple[str, ...] = ()
 
 
-def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -> Begun:
+def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -> BuildStart:
     """Put a build on the timeline, or find the one that died. Raises: as `build_record_index`."""
     view = TableView.load(state)
     check_buildable(view)
     rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
     with TableLock(state.store):
-        leftovers = Leftovers.find(state.store)
+        abandoned = AbandonedFiles.find(state.store)
         view = TableView.load(state)
         check_buildable(view)
-        leftovers.remove(state.store, view.timeline)
+        abandoned.remove(state.store, view.timeline)
         notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
             build = build_of(view, instant)
@@ -69,16 +69,16 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
                 notes = (f"completed the build at {build.requested_time}, whose process had died",)
             elif _goes_on(view, build, buckets):
                 note = f"took up the build at {build.requested_time}"
-                return Begun(build=build, pending=PendingInstant.claim(view, instant), rows=rows, notes=(note,))
+                return BuildStart(build=build, pending=PendingInstant.claim(view, instant), rows=rows, notes=(note,))
             else:
                 cancel(view, build)
                 notes = (f"took back the build at {build.requested_time}, whose process had died",)
         view = ensure_metadata_table(TableView.load(state))
         found = _stands(view, buckets)
         if found is not None:
-            return Begun(notes=(*notes, found))
+            return BuildStart(notes=(*notes, found))
         pending = _start(view, wanted)
-        return Begun(build=IndexBuild(pending.instant_time, wanted), pending=pending, rows=rows, notes=notes)
+        return BuildStart(build=IndexBuild(pending.instant_time, wanted), pending=pending, rows=rows, notes=notes)
 
 
 def check_buildable(view: TableView) -> None:

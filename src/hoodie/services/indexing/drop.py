@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.commit.leftovers import Leftovers
+from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -30,14 +30,14 @@ def drop_record_index(state: TableState) -> ServiceResult:
     """
     times = PhaseTimes()
     with TableLock(state.store), times.phase("drop"):
-        leftovers = Leftovers.find(state.store)
+        abandoned = AbandonedFiles.find(state.store)
         view = TableView.load(state)
         if not view.config.version.has_known_metadata_table:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
                 "index with JVM Hudi"
             )
-        leftovers.remove(state.store, view.timeline)
+        abandoned.remove(state.store, view.timeline)
         notes = _end_builds(view)
         view = TableView.load(state)
         had_index = RECORD_INDEX in view.config.metadata_partitions

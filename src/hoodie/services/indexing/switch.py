@@ -49,7 +49,7 @@ class SwitchOn:
         if RECORD_INDEX in now.config.metadata_partitions:
             # What the table says besides stays true, and is known to the process that goes on after a crash.
             named = ",".join(sorted({*now.config.metadata_partitions} - {RECORD_INDEX}))
-            update_table_config(now.store, {**told_properties(now.config), keys.METADATA_PARTITIONS: named})
+            update_table_config(now.store, {**index_properties(now.config), keys.METADATA_PARTITIONS: named})
         metadata_table = MetadataTable(now.store, now.config)
         metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, locked_table(now))
         update_table_config(now.store, on_properties(now.config))
@@ -107,13 +107,13 @@ def cancel(view: TableView, build: IndexBuild) -> None:
 def on_properties(config: TableConfig) -> dict[str, str | None]:
     """What the properties of a table with a record index say of it."""
     named = {*config.metadata_partitions, RECORD_INDEX}
-    found = {**told_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
+    found = {**index_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
     if config.index_definitions_path is None:
         found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
     return found
 
 
-def told_properties(config: TableConfig) -> dict[str, str | None]:
+def index_properties(config: TableConfig) -> dict[str, str | None]:
     """What binds writers to the index. Whether records move stays as it was.
 
     JVM writers drop an index that the properties do not ask for. An index type that is stored stays, but for

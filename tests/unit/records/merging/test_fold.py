@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.fold import EntryKind, FoldRule, LogFold, fold, settle
+from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind, fold, resolve
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.records.merging.overlay import HAS
 from tests.support.record_versions import (
@@ -130,7 +130,7 @@ def assert_folds_as_the_model(
     assert rows_of(pieces.result()) == rows_of(found)
 
     final = {key: model.merge(old, expected[key], is_final=True) for key, old in stored.items() if key in expected}
-    assert settled_rows(found, stored, rule) == {key: shown(version) for key, version in final.items()}
+    assert resolved_rows(found, stored, rule) == {key: shown(version) for key, version in final.items()}
 
 
 def rows_of(table: pa.Table) -> dict[str, tuple[Any, ...]]:
@@ -139,17 +139,17 @@ def rows_of(table: pa.Table) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def settled_rows(found: pa.Table, stored: dict[str, Version], rule: FoldRule) -> dict[str, Any]:
+def resolved_rows(found: pa.Table, stored: dict[str, Version], rule: FoldRule) -> dict[str, Any]:
     """What becomes of the stored rows that an entry meets; None for deleted ones."""
     keys = found[RECORD_KEY].to_pylist()
     met = [key for key in stored if key in keys]
     base = entries([(key, stored[key]) for key in met], is_partial=False).drop_columns([KIND])
-    settled = settle(base, found.take(pa.array([keys.index(key) for key in met], pa.int64())), rule)
-    assert not (settled.replaced & settled.deleted).any()
-    assert settled.rows.num_rows == settled.replaced.sum()
+    resolved = resolve(base, found.take(pa.array([keys.index(key) for key in met], pa.int64())), rule)
+    assert not (resolved.replaced & resolved.deleted).any()
+    assert resolved.rows.num_rows == resolved.replaced.sum()
     result: dict[str, Any] = {key: shown(stored[key]) for key in met}
-    result |= {met[place]: None for place in np.flatnonzero(settled.deleted)}
-    for place, row in zip(np.flatnonzero(settled.replaced), settled.rows.to_pylist(), strict=True):
+    result |= {met[place]: None for place in np.flatnonzero(resolved.deleted)}
+    for place, row in zip(np.flatnonzero(resolved.replaced), resolved.rows.to_pylist(), strict=True):
         result[met[place]] = (row["ord"], row["a"], row["b"])
     return result
 
@@ -171,7 +171,7 @@ def settled_rows(found: pa.Table, stored: dict[str, Version], rule: FoldRule) ->
 )
 def test_a_row_that_loses_to_a_delete_fills_nothing(
     rule: FoldRule,
-    delete: EntryKind,
+    delete: VersionKind,
     late: tuple[str | None, ...],
     last: tuple[str | None, ...],
     expected: tuple[str | None, str | None],
@@ -215,7 +215,7 @@ D, X10, X30 = Version(DELETE), Version(RECORD, 10), Version(RECORD, 30)
 def test_what_the_jvm_does_with_a_stored_row_of_ordering_20(logged: list[Version], expected: int | None) -> None:
     rule = rule_of(EVENT)
     found = fold(entries([("k", version) for version in logged], is_partial=False), rule)
-    (left,) = settled_rows(found, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
+    (left,) = resolved_rows(found, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
     assert (left and left[0]) == expected
 
 

@@ -13,13 +13,13 @@ from hoodie.files.markers import TEMP_FOLDER, delete_markers, read_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
 from hoodie.storage import Store
-from hoodie.timeline import HOODIE_FOLDER, Timeline, delete_dead_claims, delete_heartbeat, is_live
+from hoodie.timeline import HOODIE_FOLDER, Timeline, delete_dead_takeovers, delete_heartbeat, is_live
 
 _HEARTBEAT_FOLDER = f"{HOODIE_FOLDER}/.heartbeat"
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
+class AbandonedFiles:
     """Temporary things that lay there before the timeline was loaded: some of them belong to writers at work.
 
     `temp_folders` are paths; `heartbeats` are instant times.
@@ -29,7 +29,7 @@ class Leftovers:
     heartbeats: tuple[str, ...]
 
     @classmethod
-    def find(cls, store: Store) -> Leftovers:
+    def find(cls, store: Store) -> AbandonedFiles:
         """List them, and finish what a writer began that died while it changed the table's properties.
 
         Call it under the table's lock, before the timeline is loaded: an instant exists before its markers do.
@@ -55,7 +55,7 @@ class Leftovers:
             # The JVM's heart beats before its instant exists.
             if not _is_pending(timeline, instant_time) and not is_live(store, instant_time):
                 delete_heartbeat(store, instant_time)
-        delete_dead_claims(store)
+        delete_dead_takeovers(store)
 
 
 def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None:
