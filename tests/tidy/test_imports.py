@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.sources import PUBLIC, Source, package_sources
+from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
@@ -76,6 +77,19 @@ def _rooms_imported(source: Source) -> Iterator[tuple[int, str]]:
 def test_the_order_names_every_room() -> None:
     missing = ROOMS - LINE_OF.keys()
     assert not missing, f"give {missing} a place in LINES and in docs/architecture.md"
+
+
+def test_the_architecture_page_shows_the_same_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d+ \| (.+?) \| .+ \|$", page, flags=re.MULTILINE)
+    shown = [tuple(name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`(.+?)`", row)) for row in rows]
+    assert [tuple(room.removesuffix("/__init__") for room in line) for line in shown] == list(LINES)
+
+
+@each_source
+def test_a_package_says_its_job(source: Source) -> None:
+    if source.path.name == "__init__.py":
+        assert len(ast.get_docstring(source.tree) or "") > 20, f"{source.name}: a package says its job in two sentences"
 
 
 @each_source
