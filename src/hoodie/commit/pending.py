@@ -61,6 +61,7 @@ class PendingInstant:
     keeps_plan: bool = False
     is_in_metadata_table: bool = False
     """Whether the metadata table may have the instant. Then only a rollback can take it back."""
+    _has_ended: bool = False
 
     @classmethod
     def start(cls, view: TableView, action: Action, plan: bytes = b"", content: bytes = b"") -> PendingInstant:
@@ -170,10 +171,11 @@ class PendingInstant:
         self.end()
 
     def end(self) -> None:
-        """End the heartbeat. Never fails."""
-        if self.heartbeat is not None:
+        """End the heartbeat. Never fails; a second call does nothing if the first one succeeded."""
+        if self.heartbeat is not None and not self._has_ended:
             with contextlib.suppress(Exception):
                 self.heartbeat.stop()
+                self._has_ended = True
 
     def _undo_attempt(self) -> None:
         if not self.keeps_plan:
