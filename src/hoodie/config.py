@@ -1,8 +1,8 @@
-"""The `hoodie.*` options that hoodie acts on: name, type, default, since when, what for.
+"""The `hoodie.*` options that hoodie uses: key, type, default, first release, meaning.
 
-Options are given at creation (`properties=`, stored in hoodie.properties), or for one write (`properties=` of the call,
-which wins). An option that is not in this list, and is no table property either, is refused: a misspelt one would
-otherwise be ignored in silence.
+Options are given at creation (`properties=`, stored in hoodie.properties), or for one write (`properties=` of the
+call, which take precedence). An option that is neither in this list nor a table property is refused: otherwise a
+misspelt option would be ignored silently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PYTHON_MERGER_KEY: Final = "hoodie.python.merger"
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One typed option. `since` is the Hudi release that introduced it, or `hoodie` for one of our own."""
+    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option."""
 
     key: str
     default: T
@@ -32,7 +32,7 @@ class Option(Generic[T]):
     doc: str
 
     def get(self, *properties: Mapping[str, str]) -> T:
-        """The value in the first mapping that has it, else the default.
+        """Return the value from the first mapping that contains the option, else the default.
 
         Raises: InvalidConfigError if the text does not parse.
         """
@@ -74,7 +74,7 @@ def _factor(text: str) -> float:
 
 
 def one_of(*names: str) -> Callable[[str], str]:
-    """A parser that takes one of these names, in any case, and gives it in lower case."""
+    """Return a parser that accepts these names, in upper or lower case, and returns the name in lower case."""
 
     def parse(text: str) -> str:
         if text.strip().lower() not in names:
@@ -96,7 +96,7 @@ SMALL_FILE_BYTES: Final = Option(
     100 * 1024 * 1024,
     _count,
     "0.4",
-    "Base files below so many bytes take inserts; 0 sends all inserts to new file groups.",
+    "Base files smaller than this number of bytes receive inserts; 0 places all inserts in new file groups.",
 )
 CODEC: Final = Option(
     "hoodie.parquet.compression.codec",
@@ -110,84 +110,87 @@ RECORD_BYTES: Final = Option(
     0,
     _count,
     "0.4",
-    "Expected bytes of a record in a base file; 0 takes it from earlier commits, or from the data.",
+    "Expected bytes of a record in a base file; 0: estimated from earlier commits, or from the data.",
 )
 UPDATE_PARTITION_PATH: Final = Option(
     "hoodie.simple.index.update.partition.path",
     True,
     flag,
     "0.6",
-    "Global index: a record whose partition changed moves there (true), or is updated where it lies (false).",
+    "Global index: a record whose partition path changed moves to the new partition (true), or is updated in its old "
+    "partition (false).",
 )
 RECORD_INDEX_ENABLE: Final = Option(
     "hoodie.metadata.record.index.enable",
     False,
     flag,
     "0.14",
-    "Stored with index='record': JVM writers drop the record index of a table that does not say so.",
+    "Stored with index='record': JVM writers delete the record index of a table that does not store true.",
 )
 RECORD_INDEX_ENABLE_NEW: Final = Option(
     "hoodie.metadata.global.record.level.index.enable",
     False,
     flag,
     "1.1",
-    f"The newer name of {RECORD_INDEX_ENABLE.key}; stored beside it.",
+    f"The newer name of {RECORD_INDEX_ENABLE.key}; both are stored.",
 )
 PARTITIONED_RECORD_INDEX_ENABLE: Final = Option(
     "hoodie.metadata.record.level.index.enable",
     False,
     flag,
     "1.1",
-    "Stored with index='partitioned_record', for the same reason.",
+    "Stored with index='partitioned_record': JVM writers delete the index of a table that does not store true.",
 )
 RECORD_UPDATE_PARTITION_PATH: Final = Option(
     "hoodie.record.index.update.partition.path",
     False,
     flag,
     "0.14",
-    "Record index: a record whose partition changed moves there (true, stored for new tables), or stays (false).",
+    "Record index: a record whose partition path changed moves to the new partition (true, stored for new tables), or "
+    "stays in its old partition (false).",
 )
 RECORD_INDEX_BUCKETS_MIN: Final = Option(
     "hoodie.metadata.record.index.min.filegroup.count",
     10,
     _positive,
     "0.14",
-    "Buckets of the record index of a new table, and the least that a build makes.",
+    "Number of index file groups in the record index of a new table, and the minimum that a build creates.",
 )
 RECORD_INDEX_BUCKETS_MAX: Final = Option(
     "hoodie.metadata.record.index.max.filegroup.count",
     10_000,
     _positive,
     "0.14",
-    "The most buckets that a build of the record index makes.",
+    "Maximum number of index file groups that a build of the record index creates.",
 )
 RECORD_INDEX_GROWTH_FACTOR: Final = Option(
     "hoodie.metadata.record.index.growth.factor",
     2.0,
     _factor,
     "0.14",
-    "By how much a table is expected to grow while its record index keeps its number of buckets.",
+    "Expected growth factor of a table while its record index keeps its number of index file groups.",
 )
 RECORD_INDEX_LOOK_UP: Final = Option(
     "hoodie.python.record.index.look.up",
     "auto",
     one_of("auto", "seek", "scan"),
     "hoodie",
-    "How buckets of the record index are searched: block by block, whole, or as the share of keys tells.",
+    "How index file groups are searched: block by block (seek), as a whole (scan), or chosen by the share of keys "
+    "that is looked up (auto).",
 )
 METADATA_COMPACT_DELTA_COMMITS: Final = Option(
     "hoodie.metadata.compact.max.delta.commits",
     10,
     _positive,
     "0.7",
-    "Stored: delta commits of the metadata table after which it is compacted.",
+    "Delta commits of the metadata table after which the metadata table is compacted; stored with the table.",
 )
 COMBINE_BEFORE_INSERT: Final = Option(
     "hoodie.combine.before.insert",
     False,
     flag,
     "0.4",
-    "insert merges rows of one key in its batch; bulk writes never do.",
+    "insert merges rows with the same key in its batch; bulk writes never merge rows.",
 )
 FILL_MISSING: Final = Option(
     "hoodie.write.set.null.for.missing.columns",
@@ -208,51 +211,51 @@ PARTIAL_UPDATES: Final = Option(
     "compatible",
     one_of("compatible", "always", "never"),
     "hoodie",
-    "Whether update logs the changed columns only: where late rows cannot fill the others and no JVM is hindered "
-    "(compatible: not with ordering fields, a record index, or the column _hoodie_is_deleted), wherever logs can hold "
-    "them (always), or never.",
+    "When update logs the changed columns only. compatible: if late rows cannot fill the other columns and the JVM can "
+    "read and write the table, which excludes ordering fields, a record index, and the column _hoodie_is_deleted. "
+    "always: whenever log files can store partial rows. never: not at all.",
 )
 LOG_BLOCK_BYTES: Final = Option(
     "hoodie.logfile.data.block.max.size",
     128 * 1024 * 1024,
     _positive,
     "0.4",
-    "Bytes of Arrow data at which a data block of a log file ends and the next one begins.",
+    "Bytes of Arrow data at which a data block of a log file ends and the next block begins.",
 )
 COMPACT_INLINE: Final = Option(
     "hoodie.compact.inline",
     False,
     flag,
     "0.4",
-    "Merge-on-read: a write that finds a compaction due schedules it and carries it out before it returns.",
+    "Merge-on-read: a write after which a compaction is due schedules it and executes it before it returns.",
 )
 COMPACT_SCHEDULE_INLINE: Final = Option(
     "hoodie.compact.schedule.inline",
     False,
     flag,
     "0.9",
-    "Merge-on-read: a write that finds a compaction due schedules it; a compactor carries it out.",
+    "Merge-on-read: a write after which a compaction is due schedules it; a compactor executes it.",
 )
 COMPACT_DELTA_COMMITS: Final = Option(
     "hoodie.compact.inline.max.delta.commits",
     5,
     _positive,
     "0.4",
-    "Delta commits after which a compaction is due, where the trigger strategy counts them.",
+    "Delta commits after which a compaction is due, if the trigger strategy counts delta commits.",
 )
 COMPACT_DELTA_SECONDS: Final = Option(
     "hoodie.compact.inline.max.delta.seconds",
     3600,
     _positive,
     "0.6",
-    "Seconds after the last compaction at which the next is due, where the trigger strategy looks at the time.",
+    "Seconds after the last compaction at which the next compaction is due, if the trigger strategy uses the time.",
 )
 COMPACT_DELTA_BYTES: Final = Option(
     "hoodie.python.compact.inline.max.delta.bytes",
     1024 * 1024 * 1024,
     _positive,
     "hoodie",
-    "Bytes of log files since the last compaction at which the next is due, with the trigger strategy LOG_SIZE.",
+    "Bytes of log files since the last compaction at which the next compaction is due (trigger strategy LOG_SIZE).",
 )
 COMPACT_TRIGGER: Final = Option(
     "hoodie.compact.inline.trigger.strategy",
@@ -266,7 +269,7 @@ COMPACT_TRIGGER: Final = Option(
         "log_size",
     ),
     "0.6",
-    "When a compaction is due; log_size is our own.",
+    "When a compaction is due; only hoodie has log_size.",
 )
 LOG_COMPACTION_BLOCKS: Final = Option(
     "hoodie.log.compaction.blocks.threshold",
@@ -280,8 +283,8 @@ COMPACTION_STRATEGY: Final = Option(
     "log_file_size",
     _text,
     "0.4",
-    "Which file slices a compaction takes: log_file_size, log_file_num, bounded_io, day_based, unbounded, or the name "
-    "of Hudi's class for it.",
+    "Which file slices a compaction includes: log_file_size, log_file_num, bounded_io, day_based, unbounded, or the "
+    "name of a strategy class of Hudi.",
 )
 COMPACTION_LOG_BYTES_MIN: Final = Option(
     "hoodie.compaction.logfile.size.threshold",
@@ -302,21 +305,21 @@ COMPACTION_TARGET_MIB: Final = Option(
     500 * 1024,
     _positive,
     "0.4",
-    "MiB that one compaction reads and writes at most, except with day_based and unbounded.",
+    "Maximum MiB that one compaction reads and writes; day_based and unbounded have no limit.",
 )
 COMPACTION_TARGET_PARTITIONS: Final = Option(
     "hoodie.compaction.daybased.target.partitions",
     10,
     _positive,
     "0.4",
-    "day_based: partitions of one compaction, newest dates first.",
+    "day_based: number of partitions in one compaction, newest dates first.",
 )
 LOCAL_BYTES_MAX: Final = Option(
     "hoodie.python.local.bytes.max",
     256 * 1024 * 1024,
     _count,
     "hoodie",
-    "Work on files of so many bytes in all is done by threads of the driver, without a Spark job.",
+    "Work on files of at most this many bytes in total runs in threads of the driver, without a Spark job.",
 )
 INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
 PYTHON_MERGER: Final = Option(PYTHON_MERGER_KEY, "", _text, "hoodie", "Name of the registered Python merger.")
@@ -363,9 +366,9 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
 
 
 def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = ()) -> None:
-    """Refuse unknown keys and values that do not parse; `also_known` are table properties.
+    """Refuse unknown keys and values that do not parse; `also_known` are further accepted keys (table properties).
 
-    Raises: InvalidConfigError, naming the nearest known key.
+    Raises: InvalidConfigError; the message names the most similar known key.
 
     >>> check_options({"hoodie.index.typ": "simple"})
     Traceback (most recent call last):
@@ -378,18 +381,18 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
             OPTIONS[key].get(properties)
         elif key not in known:
             near = difflib.get_close_matches(key, known, 1, 0.5)
-            advice = f"did you mean {near[0]!r}?" if near else "see hoodie.config.OPTIONS for what there is"
+            advice = f"did you mean {near[0]!r}?" if near else "hoodie.config.OPTIONS lists all options"
             raise InvalidConfigError(f"unknown option {key!r}; {advice}")
 
 
 def check_sizes(options: Mapping[str, str]) -> None:
-    """Refuse a table, or a write, whose files would be full and small at once.
+    """Refuse options by which one file would be both full and small.
 
-    Raises: InvalidConfigError.
+    Raises: InvalidConfigError: the limit of small files is above the maximum file size.
     """
     small, full = SMALL_FILE_BYTES.get(options), MAX_FILE_BYTES.get(options)
     if (SMALL_FILE_BYTES.key in options or MAX_FILE_BYTES.key in options) and small > full:
         raise InvalidConfigError(
-            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be full and small at "
-            "once; lower the first or raise the second"
+            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be both full and "
+            "small; lower the first option or raise the second"
         )

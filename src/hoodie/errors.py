@@ -1,4 +1,4 @@
-"""The one tree of errors. Each error says what was expected, what was found, where, and what to do."""
+"""All error classes of hoodie. Each message names what was expected, what was found, where, and what to do."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ class HoodieError(Exception):
 
 
 class TableNotFoundError(HoodieError):
-    """The path holds no Hudi table."""
+    """The path contains no Hudi table."""
 
 
 class TableExistsError(HoodieError):
-    """The path already holds a Hudi table and `exist_ok` was not given."""
+    """The path already contains a Hudi table, and `exist_ok` is not set."""
 
 
 class InvalidConfigError(HoodieError):
-    """An option is unknown, has a wrong value, or contradicts another one."""
+    """An option is unknown, has a wrong value, or contradicts another option."""
 
 
 class SchemaMismatchError(HoodieError):
-    """The data does not fit the table's schema; the field is named."""
+    """The data does not fit the table's schema; the message names the field."""
 
 
 class RecordKeyError(HoodieError):
-    """Record keys are null, empty or missing; says how many and shows three of them."""
+    """Record keys are null, empty or missing; the message contains their number and three of them."""
 
 
 class PartitionPathError(HoodieError):
-    """A partition value would leave the table's folder, or cannot be written as a path."""
+    """A partition value yields a path outside the table's folder, or cannot be written as a path."""
 
 
 class CorruptFileError(HoodieError):
-    """A file does not hold what its name promises; carries its path and, where known, the offset."""
+    """A file does not have the content that its name implies; has the file's path and, if known, the offset."""
 
     def __init__(self, message: str, *, path: str, offset: int | None = None) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class CorruptFileError(HoodieError):
         super().__init__(f"{where}: {message}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Travel from a worker to the driver with all its facts."""
+        """Pickle the message, path and offset, so that the error of a worker reaches the driver complete."""
         return (_rebuild_corrupt_file_error, (str(self), self.path, self.offset))
 
 
@@ -54,16 +54,16 @@ def _rebuild_corrupt_file_error(text: str, path: str, offset: int | None) -> Cor
 
 
 class CommitConflictError(HoodieError):
-    """Another writer changed, or is changing, the same file groups; nothing was committed."""
+    """Another writer changed, or is changing, the same file groups; nothing is committed."""
 
 
 class LockTimeoutError(HoodieError):
-    """The table's lock was held by somebody else for longer than we were willing to wait."""
+    """Another writer held the table's lock for longer than the maximum waiting time."""
 
 
 class InstantNotFoundError(HoodieError):
-    """The timeline holds no such instant."""
+    """The timeline does not contain the instant."""
 
 
 class UnsupportedError(HoodieError):
-    """The table or the call needs something this release does not do; says which release or tool does."""
+    """This release does not support what the table or the call requires; the message names a release that does."""

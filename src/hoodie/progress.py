@@ -1,7 +1,7 @@
-"""How far a write got: phases and finished tasks, for whoever listens. By default nobody does, and nothing is done.
+"""Progress of a write: its phases and finished tasks, sent to a listener. Without a listener nothing is done.
 
-A listener belongs to the thread (more exactly, the context) that opened it. Operations name their phases, engines count
-the tasks of the phase; neither knows who listens. `PhaseTimes` adds up the seconds of each phase for the result.
+A listener belongs to the thread (more exactly, to the context) that set it. Operations name their phases. Engines count
+the tasks of a phase. `PhaseTimes` adds up the seconds of each phase for the result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One report: `tasks_done` of `tasks_total` tasks of a phase; 0 of 0 when the phase begins or has no tasks."""
+    """One notification: `tasks_done` of `tasks_total` tasks of a phase are done.
+
+    Both are 0 when the phase begins, and if it has no tasks.
+    """
 
     phase: str
     tasks_done: int = 0
@@ -30,14 +33,14 @@ _phase: ContextVar[str] = ContextVar("hoodie_progress_phase", default="")
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Send the reports of every write in the body to the listener, in the thread that writes.
+    """Notify the listener of the progress of every write in the body, in the thread that writes.
 
     >>> import hoodie, pyarrow as pa
     >>> from hoodie.progress import listening
     >>> rows = pa.table({"id": ["a", "b"]})
     >>> t = hoodie.create("memory://doc-progress", rows.schema, record_key="id")
     >>> phases = []
-    >>> with listening(lambda report: phases.append(report.phase)):
+    >>> with listening(lambda progress: phases.append(progress.phase)):
     ...     inserted = t.upsert(rows).inserted
     >>> sorted(set(phases))
     ['commit', 'index', 'stage', 'tag', 'write']
@@ -50,13 +53,13 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Whether anybody listens: ask before work that only serves a report."""
+    """Return whether there is a listener. Call it before work that only a notification needs."""
     return _listener.get() is not None
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Name what the body does."""
+    """Set the current phase during the body, and notify the listener that the phase begins."""
     token = _phase.set(name)
     report(0, 0)
     try:
@@ -66,14 +69,14 @@ def phase(name: str) -> Iterator[None]:
 
 
 def report(tasks_done: int, tasks_total: int) -> None:
-    """Tell the listener how many tasks of the current phase are done."""
+    """Notify the listener how many tasks of the current phase are done."""
     listener = _listener.get()
     if listener is not None:
         listener(Progress(_phase.get(), tasks_done, tasks_total))
 
 
 class PhaseTimes:
-    """Seconds by phase of an operation that begins now; `phases` are counted even if they never come."""
+    """Seconds by phase of an operation that begins now; `phases` are in the result even if they never begin."""
 
     def __init__(self, *phases: str) -> None:
         self._started = time.perf_counter()
@@ -81,7 +84,7 @@ class PhaseTimes:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time of the body to a phase, and tell who listens that it began."""
+        """Add the time of the body to a phase, and notify the listener that the phase begins."""
         started = time.perf_counter()
         try:
             with phase(name):
@@ -90,5 +93,5 @@ class PhaseTimes:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
 
     def seconds(self) -> dict[str, float]:
-        """All phases and the total so far."""
+        """Return the seconds of each phase, and the total so far."""
         return {**self._seconds, "total": time.perf_counter() - self._started}

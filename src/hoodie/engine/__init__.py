@@ -1,4 +1,4 @@
-"""Engines: where the functions of the rooms above run."""
+"""Engines: they run the functions of other packages on threads or on Spark executors."""
 
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.local import ArrowDataset, LocalEngine

@@ -1,8 +1,8 @@
-"""What an engine does for a table operation: run tasks, and move batches between two functions.
+"""The interface of engines: run tasks, and pass batches from one function to another.
 
-Everything an engine runs is a plain function of Arrow batches or a frozen task, plus a `TaskContext`; it touches
-storage through the store it opens from its task. Functions may run more than once (retries): whatever they write
-carries the attempt's write token, and only the results of the attempt that succeeded come back.
+An engine runs plain functions. Their arguments are Arrow batches or a frozen task, plus a `TaskContext`. A function
+accesses storage only with the store that it opens from its task. A function may run more than once (retries): each file
+that it writes has the attempt's write token, and only the results of the successful attempt are returned.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Which attempt of which task runs: unique for every attempt of a job."""
+    """Identity of one attempt of one task; unique for every attempt of a job."""
 
     partition: int
     stage: int
@@ -32,11 +32,11 @@ Consume = Callable[[Iterator[pa.RecordBatch], TaskContext], Iterable[Result]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """How rows meet between prepare and consume.
+    """How rows are distributed to tasks between prepare and consume.
 
-    `bucket_by` names an int32 column: rows of bucket b go to task `b % tasks`. `range_by` names columns: the tasks get
-    ascending ranges of them. Neither: rows stay where they are. `sort_by` orders the rows inside each task, so that a
-    consumer can work on runs of equal values in constant memory.
+    `bucket_by` names an int32 column: task `b % tasks` receives the rows of bucket b. `range_by` names columns: the
+    tasks receive ascending ranges of their values. If neither is set, rows are not moved. `sort_by` sorts the rows
+    inside each task, so that a consumer can process runs of equal values in constant memory.
     """
 
     bucket_by: str | None = None
@@ -46,7 +46,7 @@ class Exchange:
 
 
 class Dataset(Protocol):
-    """The caller's data as an engine holds it: read once, in no particular order."""
+    """The caller's data in the form that an engine reads: once, in no particular order."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,7 +55,7 @@ class Dataset(Protocol):
 
 
 class Engine(Protocol):
-    """Where the work runs: threads of this process, or Spark executors."""
+    """Runs the work of an operation: on threads of this process, or on Spark executors."""
 
     @property
     def name(self) -> str:
@@ -64,13 +64,13 @@ class Engine(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """Number of tasks that run at once."""
         ...
 
     def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
         """Call the function once per task and return the results in the order of the tasks.
 
-        Raises: whatever the first failing task raised, as the same error class where it is one of ours.
+        Raises: the error of the first failing task; with the same class if it is an error of hoodie.
         """
         ...
 
@@ -84,6 +84,6 @@ class Engine(Protocol):
     ) -> list[Result]:
         """Stream all batches of `data` through prepare, the exchange, and consume; return consume's results.
 
-        The data is evaluated exactly once.
+        The data is read exactly once.
         """
         ...

@@ -1,4 +1,4 @@
-"""The in-process engine: threads, whose real work (Arrow, Parquet, NumPy) runs outside the interpreter's lock."""
+"""The in-process engine: threads that run in parallel, as Arrow, Parquet and NumPy release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _PART_ROWS_MIN = 10_000
-"""Rows below which another thread gains nothing, but makes more and smaller files."""
+"""Minimum rows of a part: with fewer rows another thread saves no time, and creates more and smaller files."""
 
 _stages = itertools.count()
-"""A number for every job of this process, so that write tokens of two jobs never meet."""
+"""A number for every job of this process, so that the write tokens of two jobs are never equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowDataset:
-    """A reader of record batches that is consumed once, or a table held in memory."""
+    """A reader of record batches that can be read once, or a table in memory."""
 
     source: pa.RecordBatchReader | pa.Table
 
@@ -38,7 +38,7 @@ class ArrowDataset:
         return self.source.schema
 
     def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
-        """Up to `count` streams that together hold every row: slices of a table, or the one reader."""
+        """Return up to `count` streams that together contain every row: slices of a table, or the one reader."""
         if isinstance(self.source, pa.RecordBatchReader):
             return [iter(self.source)]
         rows = self.source.num_rows
@@ -51,8 +51,8 @@ class ArrowDataset:
 class LocalEngine:
     """Runs tasks on threads of this process.
 
-    An exchange holds the prepared rows in memory: the caller's Arrow data is there already. Streams that must not be
-    held are written without an exchange.
+    Memory: an exchange holds all prepared rows in memory, as the caller's Arrow data usually is in memory already.
+    Without an exchange a stream is processed batch by batch; use that for streams that do not fit in memory.
     """
 
     threads: int = os.cpu_count() or 1
@@ -68,7 +68,7 @@ class LocalEngine:
         return self.threads
 
     def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Call the function for every task on the threads; the first error wins and is raised."""
+        """Call the function for every task on the threads; the first error cancels waiting tasks and is raised."""
         stage = next(_stages)
         contexts = [TaskContext(number, stage, 0) for number in range(len(tasks))]
         if len(tasks) <= 1 or self.threads <= 1:
@@ -92,7 +92,7 @@ class LocalEngine:
     ) -> list[Result]:
         """See `Engine.process`."""
         if not isinstance(data, ArrowDataset):
-            raise TypeError(f"the in-process engine takes Arrow data, got {type(data).__name__}")
+            raise TypeError(f"the in-process engine accepts only Arrow data, got {type(data).__name__}")
         parts = data.parts(self.threads)
         if exchange is None:
 
@@ -115,7 +115,7 @@ class LocalEngine:
 
 
 def _finished(futures: list[Future[Result]]) -> list[Result]:
-    """The results in order; each one is reported as it comes, and the first error ends the wait."""
+    """Return the results in order. Progress is notified for each finished task; the first error is raised at once."""
     for done, future in enumerate(as_completed(futures), 1):
         future.result()
         progress.report(done, len(futures))
@@ -123,7 +123,7 @@ def _finished(futures: list[Future[Result]]) -> list[Result]:
 
 
 def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Table]:
-    """The parts of a table that the tasks of the second half get."""
+    """Split a table into the parts that the consume tasks receive."""
     if exchange.range_by:
         ordered = _sorted(table, (*exchange.range_by, *exchange.sort_by))
         count = exchange.tasks or threads
@@ -138,7 +138,7 @@ def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Tabl
 
 
 def _sorted(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    """The table in the order of the columns; rows that are equal keep their order."""
+    """Return the table sorted by the columns; equal rows keep their order."""
     if not columns:
         return table
     keyed = table.select(list(dict.fromkeys(columns))).append_column("#", pa.array(np.arange(table.num_rows)))

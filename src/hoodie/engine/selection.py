@@ -1,7 +1,7 @@
 """Find the engine for the caller's data.
 
-This is the one place that looks upwards: the `spark` room is loaded by name, and only when the caller hands in a Spark
-session or DataFrame, so that a program without Spark never imports it.
+Only this module loads a package of a higher layer: it imports `hoodie.spark` by name, and only if the caller passes a
+Spark session or DataFrame or uses Spark already. A program without Spark never imports it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _SCALARS = (str, bytes, int, float, Decimal, date)
 
 
 def is_spark(value: object) -> bool:
-    """Whether the value is an object of PySpark (classic or Connect)."""
+    """Return whether the value is an object of PySpark (classic or Connect)."""
     return type(value).__module__.partition(".")[0] == "pyspark"
 
 
 def spark_room() -> Any:
-    """The `hoodie.spark` package."""
+    """Import and return the `hoodie.spark` package."""
     return importlib.import_module("hoodie.spark")
 
 
 def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
-    """The engine that works on the data where it lies, and the data as that engine holds it.
+    """Return the engine that processes the data without moving it, and the data as a dataset of that engine.
 
-    A Spark DataFrame is worked on by Spark. Arrow tables, batches and readers, pandas DataFrames and everything else
-    with `__arrow_c_stream__` stay in this process.
+    Spark processes a Spark DataFrame. This process processes Arrow tables, batches and readers, pandas DataFrames,
+    lists of dicts, and all objects with `__arrow_c_stream__`.
 
-    Raises: UnsupportedError for anything else.
+    Raises: UnsupportedError for data of any other type.
     """
     if is_spark(data):
         room = spark_room()
@@ -48,9 +48,9 @@ def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
 
 
 def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
-    """The caller's in-process data as an Arrow table or reader.
+    """Return the caller's in-process data as an Arrow table or reader.
 
-    Raises: UnsupportedError for anything that is neither.
+    Raises: UnsupportedError for data of any other type.
     """
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
@@ -69,13 +69,13 @@ def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
 
 
 def table_in_memory(data: object) -> pa.Table:
-    """The caller's in-process data as a table. Memory: all of it. Raises: as `arrow_source`."""
+    """Return the caller's in-process data as a table. Memory: all rows. Raises: as `arrow_source`."""
     source = arrow_source(data)
     return source if isinstance(source, pa.Table) else source.read_all()
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema of a pyarrow Schema, a Spark StructType or DataFrame, or in-process data.
+    """Return the Arrow schema of a pyarrow Schema, a Spark StructType or DataFrame, or in-process data.
 
     Raises: as `arrow_source`.
     """
@@ -87,11 +87,11 @@ def arrow_schema(schema: Any) -> pa.Schema:
 
 
 def key_array(keys: object) -> pa.Array | None:
-    """Bare key values as an Arrow array, in the order given; None for data with columns.
+    """Return plain key values as an Arrow array, in the given order; None for data with columns.
 
-    Takes one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series.
+    Accepts one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series.
 
-    Raises: SchemaMismatchError for values of several kinds.
+    Raises: SchemaMismatchError for values of several types.
     """
     if isinstance(keys, pa.Array):
         return keys
@@ -117,11 +117,11 @@ def _array_of(values: Any) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SchemaMismatchError(f"keys: values of one type expected ({error})") from error
+        raise SchemaMismatchError(f"keys: expected values of one type; cast them ({error})") from error
 
 
 def active_session() -> object | None:
-    """The active Spark session of this program, if it uses Spark at all."""
+    """Return the active Spark session of this program; None if there is none or the program does not use Spark."""
     if "pyspark" not in sys.modules:
         return None
     session: object | None = spark_room().active_session()

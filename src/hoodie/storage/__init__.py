@@ -1,4 +1,4 @@
-"""The only door to a file system: list, ranged read, create-if-absent, replace, delete."""
+"""All access to file systems: list, ranged read, create-if-absent, replace, delete."""
 
 from hoodie.storage.api import FileInfo, Store, StoreSpec
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore

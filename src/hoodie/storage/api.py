@@ -1,6 +1,6 @@
-"""The one door to a file system: what every store does, and how a worker re-opens one.
+"""The interface of all stores, and the description with which a worker opens a store again.
 
-All paths are relative to the table's base path, use `/`, and never start or end with it. `""` is the base path itself.
+All paths are relative to the table's base path. They use `/`, and never start or end with `/`. `""` is the base path.
 """
 
 from __future__ import annotations
@@ -21,64 +21,67 @@ class FileInfo:
 
     @property
     def name(self) -> str:
-        """The last component of the path."""
+        """The last component of the path, which is the file name."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """What a worker needs to open the same store again: plain, picklable, hashable."""
+    """All that a worker needs to open the same store again; picklable and hashable."""
 
     uri: str
     options: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_private(self) -> bool:
-        """Whether only this process reaches the store: in memory, or a test double."""
+        """Whether only this process can open the store: a store in memory, or a test double."""
         return self.uri.startswith(("memory://", "fault+"))
 
 
 class Store(Protocol):
-    """A table's folder. Thread-safe. Missing files raise `FileNotFoundError`."""
+    """A table's folder. Thread-safe. Reading a missing file raises `FileNotFoundError`."""
 
     @property
     def spec(self) -> StoreSpec:
-        """How to open this store in another process."""
+        """The description with which another process opens this store."""
         ...
 
     def uri(self, path: str) -> str:
-        """The absolute path or URI of a file, as Spark and other engines take it."""
+        """Return the absolute path or URI of a file in the form that Spark and other engines accept."""
         ...
 
     def folders(self, folder: str) -> list[str]:
-        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
+        """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """Names of the files directly in `folder`, sorted; for less than `list` where sizes are asked one by one."""
+        """Return the names of the files directly in `folder`, sorted.
+
+        Cheaper than `list` in stores that need one call per file for its size.
+        """
         ...
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty.
+        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder.
 
-        Checksum sidecars (`.*.crc`) and half-written temporary files are left out.
+        Checksum sidecars (`.*.crc`) and half-written temporary files are skipped.
         """
         ...
 
     def head(self, path: str) -> FileInfo | None:
-        """Size and change time of one file, or None if it does not exist."""
+        """Return size and change time of one file, or None if it does not exist."""
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the content of the file."""
         ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Bytes `[start, start + length)`; shorter only at the end of the file."""
+        """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
         ...
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step; `FileExistsError` if it is there."""
+        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists."""
         ...
 
     def replace(self, path: str, data: bytes) -> None:
@@ -86,17 +89,17 @@ class Store(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete the file; a missing one is fine."""
+        """Delete the file; does nothing if it does not exist."""
         ...
 
     def delete_folder(self, folder: str) -> None:
-        """Delete the folder and all below it; a missing one is fine."""
+        """Delete the folder and everything below it; does nothing if it does not exist."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random-access reader (for Parquet)."""
+        """Open a random-access reader (for Parquet)."""
         ...
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Streaming writer (for Parquet); the file is whole once it is closed without an error."""
+        """Open a streaming writer (for Parquet); the file is complete once it is closed without an error."""
         ...

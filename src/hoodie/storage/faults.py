@@ -1,4 +1,4 @@
-"""A store that dies at a chosen call, so that tests can kill a writer at every step and look at what it left."""
+"""A store that fails from a chosen call on: tests stop a writer at every step and check the files that it left."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _REGISTERED: dict[str, FaultStore] = {}
 class CrashError(RuntimeError):
     """The process is simulated to be dead: no storage call has any effect any more.
 
-    Not a `HoodieError`: nobody may catch it as one and carry on.
+    It is not a `HoodieError`, so that no code catches it as a `HoodieError` and continues.
     """
 
 
 class CrashPoint(Enum):
-    """What the call that crashes has done by then."""
+    """What the failing call does before it fails."""
 
     BEFORE = "before"
-    """Nothing. A streaming writer has left the first half of its bytes."""
+    """Nothing. A streaming writer leaves the first half of its bytes."""
 
     AFTER = "after"
-    """Everything: the caller dies before it hears of it."""
+    """Everything: the caller stops before it receives the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class Call:
 
 
 class FaultStore:
-    """A store (see `Store`) that crashes at counted call `fail_at` (the first is 1) and at every call after it.
+    """A store (see `Store`) that fails at counted call `fail_at` (the first call is 1) and at every later call.
 
-    Counted are the calls that change something, or all calls with `count_reads`. A streaming writer counts when it is
-    opened and again when it is closed. `calls` lists what was counted, so that a first run with `fail_at=None` tells
-    how many places there are to crash. It buffers streamed files in memory: for small test tables.
+    Only calls that change something are counted; with `count_reads` all calls are. A streaming writer is counted when
+    it is opened and again when it is closed. `calls` lists the counted calls: a first run with `fail_at=None` returns
+    the number of possible crash points. Memory: all bytes of a streamed file, so use it for small test tables.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class FaultStore:
         count_reads: bool = False,
         crash_point: CrashPoint = CrashPoint.BEFORE,
     ) -> None:
-        """Wrap `inner`; with `fail_at=None` it only counts."""
+        """Wrap `inner`; with `fail_at=None` calls are only counted."""
         self.inner = inner
         self.calls: list[Call] = []
         self._fail_at = fail_at
@@ -80,7 +80,7 @@ class FaultStore:
         return self._crashed
 
     def register(self) -> StoreSpec:
-        """Make `open_store(self.spec)` in this process return this object; tell the spec."""
+        """Make `open_store(self.spec)` in this process return this object; return the spec."""
         _REGISTERED[self._uri] = self
         return self.spec
 
@@ -90,59 +90,59 @@ class FaultStore:
 
     @property
     def spec(self) -> StoreSpec:
-        """How to find this object in this process, once it is registered."""
+        """The description with which this process finds this object after `register`."""
         return StoreSpec(self._uri)
 
     def uri(self, path: str) -> str:
-        """The absolute path or URI of the file in the inner store; never counted."""
+        """Return the absolute path or URI of the file in the inner store; never counted."""
         return self.inner.uri(path)
 
     def folders(self, folder: str) -> list[str]:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("folders", folder, lambda: self.inner.folders(folder))
 
     def names(self, folder: str) -> list[str]:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("names", folder, lambda: self.inner.names(folder))
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("list", folder, lambda: self.inner.list(folder, recursive=recursive))
 
     def head(self, path: str) -> FileInfo | None:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("head", path, lambda: self.inner.head(path))
 
     def read(self, path: str) -> bytes:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("read", path, lambda: self.inner.read(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """As the inner store."""
+        """Call the inner store."""
         return self._read("read_range", path, lambda: self.inner.read_range(path, start, length))
 
     def create(self, path: str, data: bytes) -> None:
-        """As the inner store."""
+        """Call the inner store."""
         self._change("create", path, lambda: self.inner.create(path, data))
 
     def replace(self, path: str, data: bytes) -> None:
-        """As the inner store."""
+        """Call the inner store."""
         self._change("replace", path, lambda: self.inner.replace(path, data))
 
     def delete(self, path: str) -> None:
-        """As the inner store."""
+        """Call the inner store."""
         self._change("delete", path, lambda: self.inner.delete(path))
 
     def delete_folder(self, folder: str) -> None:
-        """As the inner store."""
+        """Call the inner store."""
         self._change("delete_folder", folder, lambda: self.inner.delete_folder(folder))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """As the inner store; reads through the returned file are not counted."""
+        """Call the inner store; reads through the returned file are not counted."""
         return self._read("open_input", path, lambda: self.inner.open_input(path))
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """As the inner store; a writer whose process dies leaves the first half of its bytes."""
+        """Call the inner store; a writer that fails at its close leaves the first half of its bytes."""
         self._change("open_output", path, lambda: self._write(path, b""))
         return pa.PythonFile(BufferedOutput(lambda data: self._close_output(path, data)), mode="w")
 
@@ -166,7 +166,7 @@ class FaultStore:
     def _change(
         self, operation: str, path: str, action: Callable[[], None], *, instead: Callable[[], None] | None = None
     ) -> None:
-        """Run `action`, or crash before it (having run `instead`) or after it."""
+        """Run `action`, or fail before it (after running `instead`) or after it."""
         was_dead = self._crashed
         if was_dead or self._dies_at(operation, path):
             if self._crash_point is CrashPoint.AFTER and not was_dead:
@@ -177,7 +177,7 @@ class FaultStore:
         action()
 
     def _dies_at(self, operation: str, path: str) -> bool:
-        """Count the call; whether it is the one to crash at."""
+        """Count the call; return whether it fails."""
         with self._lock:
             self.calls.append(Call(operation, path))
             if self._fail_at is not None and len(self.calls) >= self._fail_at:
@@ -189,7 +189,7 @@ class FaultStore:
 
 
 def registered(spec: StoreSpec) -> FaultStore:
-    """The registered store of this spec.
+    """Return the registered store of this spec.
 
     Raises:
         InvalidConfigError: no such store is registered in this process.

@@ -1,7 +1,7 @@
 """Tables on a local (or mounted) file system.
 
-Safe against the death of the process at any point. Like the JVM writer it does not call fsync, so after a power
-failure the last files may be missing or short.
+The process may stop at any point without leaving a half-written file that readers take for a complete file. Like the
+JVM writer, the store does not call fsync: after a power failure the last files may be missing or short.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _LINK_UNSUPPORTED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, err
 class LocalStore:
     """A table's folder on a local file system (see `Store`).
 
-    Not built on an object-store library: those percent-encode names, and a Hudi name must reach the disk as it is.
+    It uses no object-store library: such libraries percent-encode names, and Hudi stores names without encoding.
     """
 
     def __init__(self, base_path: str | os.PathLike[str]) -> None:
-        """Open the folder; it need not exist yet. A relative path is taken from the working directory."""
+        """Open the folder; it may be missing. A relative path is relative to the working directory."""
         self._root = Path(os.path.normpath(Path(base_path).absolute()))
 
     def __repr__(self) -> str:
@@ -46,24 +46,24 @@ class LocalStore:
 
     @property
     def spec(self) -> StoreSpec:
-        """How to open this store in another process of this machine."""
+        """The description with which another process of this machine opens this store."""
         return StoreSpec(str(self._root))
 
     def uri(self, path: str) -> str:
-        """`file://` and the path as it is, not percent-encoded: what Hadoop and Spark expect."""
+        """Return `file://` and the path without percent-encoding, as Hadoop and Spark expect."""
         return f"file://{self._folder(path)}"
 
     def folders(self, folder: str) -> list[str]:
-        """Paths of the folders directly in `folder`, sorted; empty folders count."""
+        """Return the paths of the folders directly in `folder`, sorted; empty folders are included."""
         return sorted(join(folder, e.name) for e in self._entries(checked_folder(folder)) if e.is_dir())
 
     def names(self, folder: str) -> list[str]:
-        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         entries = self._entries(checked_folder(folder))
         return sorted(entry.name for entry in entries if is_listed(entry.name) and not entry.is_dir())
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
+        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         found: list[FileInfo] = []
         pending = [checked_folder(folder)]
         while pending:
@@ -81,24 +81,24 @@ class LocalStore:
         return found
 
     def head(self, path: str) -> FileInfo | None:
-        """Size and change time of one file, or None if it does not exist or is a folder."""
+        """Return size and change time of one file, or None if it does not exist or is a folder."""
         target = self._file(path)
         return None if target.is_dir() else _file_info(path, target.stat)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the content of the file."""
         return self._file(path).read_bytes()
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Bytes `[start, start + length)`; shorter only at the end of the file."""
+        """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
         with self._file(path).open("rb") as file:
             file.seek(start)
             return file.read(length)
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step; `FileExistsError` if it is there.
+        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists.
 
-        Where the file system has no hard links, a reader may see the file grow; it is still made only once.
+        If the file system has no hard links, a reader may see an incomplete file; still only one writer creates it.
         """
         target = self._file(path)
         self._with_parent(target, lambda: _create_file(target, data))
@@ -109,26 +109,26 @@ class LocalStore:
         self._with_parent(target, lambda: _replace_file(target, data))
 
     def delete(self, path: str) -> None:
-        """Delete the file and its checksum sidecar; a missing one is fine."""
+        """Delete the file and its checksum sidecar; does nothing for a missing file."""
         target = self._file(path)
         _delete_sidecar(target)
         target.unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete the folder and all below it; a missing one is fine."""
+        """Delete the folder and everything below it; does nothing if it does not exist."""
         target = self._folder(checked_deletable(folder))
         while target.exists():
             try:
                 shutil.rmtree(target)
             except FileNotFoundError:
-                continue  # somebody else deletes here as well: look again what is left
+                continue  # another process deletes here too: delete the remaining files
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random-access reader. Not memory-mapped: a truncated file must raise, not kill the process."""
+        """Open a random-access reader. Not memory-mapped: a truncated file must raise an error, not end the process."""
         return pa.OSFile(str(self._file(path)), mode="rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Streaming writer on the final name; the file is whole once it is closed without an error."""
+        """Open a streaming writer on the final name; the file is complete once it is closed without an error."""
         target = self._file(path)
 
         def opened() -> pa.NativeFile:
@@ -153,7 +153,7 @@ class LocalStore:
 
     @staticmethod
     def _with_parent(target: Path, action: Callable[[], _T]) -> _T:
-        """Run `action`; where the folder of `target` is missing, make it and try again."""
+        """Run `action`; if the folder of `target` is missing, create the folder and run `action` again."""
         try:
             return action()
         except FileNotFoundError:
@@ -162,7 +162,7 @@ class LocalStore:
 
 
 def _file_info(path: str, stat: Callable[[], os.stat_result]) -> FileInfo | None:
-    """Facts of a file, or None if it went away since it was listed."""
+    """Return path, size and change time of a file, or None if it was deleted after the listing."""
     try:
         status = stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -172,7 +172,7 @@ def _file_info(path: str, stat: Callable[[], os.stat_result]) -> FileInfo | None
 
 def _create_file(target: Path, data: bytes) -> None:
     if not data:
-        # An empty file is whole the moment it exists: no temporary file needed.
+        # An empty file is complete as soon as it exists: no temporary file is needed.
         _create_exclusively(target, data)
         return
     if target.exists():
@@ -193,7 +193,7 @@ def _create_file(target: Path, data: bytes) -> None:
 
 def _create_exclusively(target: Path, data: bytes) -> None:
     with target.open("xb") as file:
-        # A sidecar left by a deleted file of this name would fail the JVM's checksum.
+        # With the sidecar of a deleted file of this name, the JVM's checksum test of the new file would fail.
         _delete_sidecar(target)
         file.write(data)
 
@@ -201,7 +201,7 @@ def _create_exclusively(target: Path, data: bytes) -> None:
 def _replace_file(target: Path, data: bytes) -> None:
     temporary = _write_temporary(target, data)
     try:
-        # First the sidecar: a file without one is fine for the JVM, one with another file's checksum is not.
+        # Delete the sidecar first: the JVM reads a file without a sidecar, but not a file with a wrong checksum.
         _delete_sidecar(target)
         temporary.replace(target)
     except BaseException:

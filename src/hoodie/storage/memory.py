@@ -1,4 +1,4 @@
-"""A store in the memory of this process: for tests and for trying things out."""
+"""A store in the memory of this process, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEME = "memory://"
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """Bytes and change time (epoch milliseconds) by path, shared by all stores of one name."""
+    """Bytes and change time (epoch milliseconds) by path; all stores of one name share them."""
 
     files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -36,7 +36,7 @@ class MemoryStore:
     """
 
     def __init__(self, name: str | None = None, *, now_ms: Callable[[], int] | None = None) -> None:
-        """Open the folder called `name`; without a name, a new one that nobody else has."""
+        """Open the folder called `name`; without a name, a new folder with a unique name."""
         self._name = name if name is not None else uuid.uuid4().hex
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         with _CONTENTS_LOCK:
@@ -47,26 +47,26 @@ class MemoryStore:
 
     @property
     def spec(self) -> StoreSpec:
-        """How to open this store again in this process."""
+        """The description with which this process opens this store again."""
         return StoreSpec(f"{SCHEME}{self._name}")
 
     def uri(self, path: str) -> str:
-        """`memory://name/path`; other engines cannot open it."""
+        """Return `memory://name/path`; other engines cannot open it."""
         return f"{SCHEME}{self._name}/{checked_folder(path)}".rstrip("/")
 
     def folders(self, folder: str) -> list[str]:
-        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
+        """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
         prefix = _prefix(folder)
         with self._content.lock:
             below = [path[len(prefix) :] for path in self._content.files if path.startswith(prefix)]
         return sorted({prefix + rest.partition("/")[0] for rest in below if "/" in rest})
 
     def names(self, folder: str) -> list[str]:
-        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
+        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         prefix = _prefix(folder)
         with self._content.lock:
             found = [
@@ -77,23 +77,23 @@ class MemoryStore:
         return sorted((info for info in found if is_listed(info.name)), key=lambda info: info.path)
 
     def head(self, path: str) -> FileInfo | None:
-        """Size and change time of one file, or None if it does not exist."""
+        """Return size and change time of one file, or None if it does not exist."""
         found = self._content.files.get(checked_path(path))
         return None if found is None else FileInfo(path, len(found[0]), found[1])
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the content of the file."""
         found = self._content.files.get(checked_path(path))
         if found is None:
             raise FileNotFoundError(self.uri(path))
         return found[0]
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Bytes `[start, start + length)`; shorter only at the end of the file."""
+        """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
         return self.read(path)[start : start + length]
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step; `FileExistsError` if it is there."""
+        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists."""
         with self._content.lock:
             if checked_path(path) in self._content.files:
                 raise FileExistsError(self.uri(path))
@@ -105,33 +105,33 @@ class MemoryStore:
             self._content.files[checked_path(path)] = (bytes(data), self._now_ms())
 
     def delete(self, path: str) -> None:
-        """Delete the file; a missing one is fine."""
+        """Delete the file; does nothing if it does not exist."""
         with self._content.lock:
             self._content.files.pop(checked_path(path), None)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete the folder and all below it; a missing one is fine."""
+        """Delete the folder and everything below it; does nothing if it does not exist."""
         prefix = _prefix(checked_deletable(folder))
         with self._content.lock:
             for path in [path for path in self._content.files if path.startswith(prefix)]:
                 del self._content.files[path]
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random-access reader."""
+        """Open a random-access reader."""
         return pa.BufferReader(self.read(path))
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Streaming writer; as in an object store the file appears when it is closed."""
+        """Open a streaming writer; as in an object store, the file exists once the writer is closed."""
         return pa.PythonFile(BufferedOutput(lambda data: self.replace(path, data)), mode="w")
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Pretend that the file was last changed at `modified_ms` (epoch milliseconds): for tests."""
+        """Set the change time of the file to `modified_ms` (epoch milliseconds); for tests."""
         with self._content.lock:
             self._content.files[path] = (self.read(path), modified_ms)
 
 
 class BufferedOutput:
-    """A writable Python file that keeps all bytes and hands them over once, when it is closed."""
+    """A writable Python file that keeps all bytes in memory and passes them to `deliver` when it is closed."""
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
         self._buffer = io.BytesIO()
@@ -139,14 +139,14 @@ class BufferedOutput:
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        """Keep the bytes."""
+        """Append the bytes to the buffer."""
         return self._buffer.write(data)
 
     def flush(self) -> None:
-        """Do nothing: bytes are handed over by `close`."""
+        """Do nothing: `close` passes the bytes on."""
 
     def close(self) -> None:
-        """Hand the bytes over; a second call does nothing."""
+        """Pass the bytes to `deliver`; a second call does nothing."""
         if not self.closed:
             self.closed = True
             self._deliver(self._buffer.getvalue())

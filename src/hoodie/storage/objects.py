@@ -1,4 +1,4 @@
-"""Tables in an object store: S3, Google Cloud Storage, Azure, through obstore."""
+"""Tables in an object store (S3, Google Cloud Storage, Azure), accessed with obstore."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _CLIENT_OPTIONS = frozenset(
         "user_agent",
     }
 )
-"""Options of the HTTP client; obstore wants them apart from those of the service, and panics otherwise."""
+"""Options of the HTTP client. obstore requires them separate from the service's options, and panics otherwise."""
 
 
 class ObjectStore:
     """A table's prefix in a bucket (see `Store`). Folders exist only as parts of the names of objects.
 
-    `create` needs conditional puts, which all four services have today.
+    `create` requires conditional puts, which all supported services have.
     """
 
     def __init__(self, backend: Backend, spec: StoreSpec) -> None:
@@ -52,29 +52,29 @@ class ObjectStore:
         self._spec = StoreSpec(spec.uri.rstrip("/"), spec.options)
 
     def __repr__(self) -> str:
-        # Options stay out of it: they may hold credentials.
+        # The options are not shown: they may contain credentials.
         return f"ObjectStore({self._spec.uri!r})"
 
     @property
     def spec(self) -> StoreSpec:
-        """How to open this store in another process."""
+        """The description with which another process opens this store."""
         return self._spec
 
     def uri(self, path: str) -> str:
-        """The URI of an object, with the scheme the table was opened with."""
+        """Return the URI of an object, with the scheme with which the table was opened."""
         return f"{self._spec.uri}/{checked_folder(path)}".rstrip("/")
 
     def folders(self, folder: str) -> list[str]:
-        """Paths of the folders directly in `folder`, sorted; a missing folder has none."""
+        """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
         with self._translated(folder):
             return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
 
     def names(self, folder: str) -> list[str]:
-        """Names of the files directly in `folder`, sorted; a missing folder is empty."""
+        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Files directly in `folder` (or anywhere below it), sorted by path; a missing folder is empty."""
+        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         prefix = checked_folder(folder) or None
         with self._translated(folder):
             if recursive:
@@ -85,7 +85,7 @@ class ObjectStore:
         return sorted((info for info in infos if is_listed(info.name)), key=lambda info: info.path)
 
     def head(self, path: str) -> FileInfo | None:
-        """Size and change time of one object, or None if it does not exist."""
+        """Return size and change time of one object, or None if it does not exist."""
         try:
             with self._translated(path):
                 return _file_info(path, self._backend.head(checked_path(path)))
@@ -93,12 +93,12 @@ class ObjectStore:
             return None
 
     def read(self, path: str) -> bytes:
-        """The whole object."""
+        """Return the content of the object."""
         with self._translated(path):
             return bytes(self._backend.get(checked_path(path)).bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Bytes `[start, start + length)`; shorter only at the end of the object."""
+        """Return the bytes `[start, start + length)`; fewer only at the end of the object."""
         if length > 0:
             try:
                 with self._translated(path):
@@ -107,13 +107,13 @@ class ObjectStore:
                 info = self.head(path)
                 if info is None or start < info.size_bytes:
                     raise
-                return b""  # services refuse a range that begins at or behind the end
+                return b""  # services refuse a range that begins at or after the end
         if self.head(path) is None:
             raise FileNotFoundError(self.uri(path))
         return b""
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the object in one atomic step; `FileExistsError` if it is there."""
+        """Create the object in one atomic step. Raises `FileExistsError` if the object exists."""
         with self._translated(path):
             self._backend.put(checked_path(path), data, mode="create", use_multipart=False)
 
@@ -123,25 +123,25 @@ class ObjectStore:
             self._backend.put(checked_path(path), data)
 
     def delete(self, path: str) -> None:
-        """Delete the object; a missing one is fine."""
+        """Delete the object; does nothing if it does not exist."""
         self._delete([checked_path(path)])
 
     def delete_folder(self, folder: str) -> None:
-        """Delete all objects below the folder, also hidden ones; a missing one is fine."""
+        """Delete all objects below the folder, hidden objects too; does nothing if there are none."""
         with self._translated(folder):
             paths = [meta["path"] for chunk in self._backend.list(checked_deletable(folder)) for meta in chunk]
         for start in range(0, len(paths), _DELETE_BATCH):
             self._delete(paths[start : start + _DELETE_BATCH])
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random-access reader; each read is one ranged request, so read with `pre_buffer` on."""
+        """Open a random-access reader. Each read is one ranged request, so set `pre_buffer` for Parquet reads."""
         info = self.head(path)
         if info is None:
             raise FileNotFoundError(self.uri(path))
         return pa.PythonFile(_RangedInput(self, info), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Streaming (multipart) writer; the object appears when it is closed."""
+        """Open a streaming (multipart) writer; the object exists once the writer is closed."""
         return pa.PythonFile(_MultipartOutput(self, checked_path(path)), mode="w")
 
     def _delete(self, paths: Sequence[str]) -> None:
@@ -155,7 +155,7 @@ class ObjectStore:
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
-        """Raise the standard errors of `Store` in place of those of obstore."""
+        """Replace errors of obstore by the standard errors of `Store`."""
         try:
             yield
         except AlreadyExistsError as error:
@@ -165,12 +165,12 @@ class ObjectStore:
         except BaseError as error:
             raise OSError(f"{self.uri(path)}: {error}") from error
         except ValueError as error:
-            # obstore's word for a character that object names cannot hold.
+            # obstore raises ValueError for a character that object names cannot contain.
             raise PartitionPathError(f"{self.uri(path)!r} cannot be the name of an object: {error}") from error
 
 
 class _RangedInput:
-    """A seekable Python file that fetches exactly the bytes that are asked for."""
+    """A seekable Python file that requests exactly the bytes of each read."""
 
     def __init__(self, store: ObjectStore, info: FileInfo) -> None:
         self._store = store
@@ -179,7 +179,7 @@ class _RangedInput:
         self.closed = False
 
     def read(self, length: int = -1) -> bytes:
-        """Up to `length` bytes from the position on; all that is left if it is negative."""
+        """Read up to `length` bytes from the position; all remaining bytes if `length` is negative."""
         left = max(self._info.size_bytes - self._position, 0)
         wanted = left if length < 0 else min(length, left)
         if wanted == 0:
@@ -194,15 +194,15 @@ class _RangedInput:
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def seekable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """Release nothing: there is no connection."""
+        """Mark the file as closed; there is no connection to release."""
         self.closed = True
 
 
@@ -217,9 +217,9 @@ class _MultipartOutput:
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        """Add the bytes; sent in parts."""
+        """Append the bytes, which are sent in parts."""
         with self._store._translated(self._path):
-            # Arrow's buffers are of signed bytes, obstore takes unsigned ones only.
+            # Arrow's buffers have signed bytes, but obstore accepts unsigned bytes only.
             return self._writer.write(memoryview(data).cast("B"))
 
     def flush(self) -> None:
@@ -234,7 +234,7 @@ class _MultipartOutput:
 
 
 def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
-    """Open `scheme://bucket/prefix`; credentials that `options` lacks come from the environment.
+    """Open `scheme://bucket/prefix`; credentials that are not in `options` are read from the environment.
 
     Raises:
         InvalidConfigError: an option is not known to the object store, or the URI has no bucket.
@@ -242,7 +242,7 @@ def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
     scheme, _, rest = uri.rstrip("/").partition("://")
     url = f"s3://{rest}" if scheme in _S3_SCHEMES else f"{scheme}://{rest}"
     try:
-        # Which options exist depends on the service, so the types cannot know them; obstore refuses unknown ones.
+        # The set of options depends on the service, so it has no static type; obstore refuses unknown options.
         backend = from_url(
             url,
             config=cast(Any, {key: value for key, value in options.items() if key not in _CLIENT_OPTIONS}),

@@ -1,4 +1,4 @@
-"""Opens the store that a path or URI names."""
+"""Open the store of a path or URI."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hoodie.storage.local import LocalStore
 
 
 def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
-    """Open the folder that a path, URI or `StoreSpec` names; nothing is read or created.
+    """Open the folder of a path, URI or `StoreSpec`; nothing is read or created.
 
-    Takes plain paths, `file://` (the rest is the path as it is, not percent-encoded, as Hadoop takes it), `s3://`
-    (also `s3a`, `s3n`), `gs://`, `az://` (also `abfs`, `abfss`), `memory://name`, and stores that
-    `FaultStore.register` made known to this process.
+    Accepts plain paths, `file://` (the rest is the path without percent-encoding, as in Hadoop), `s3://` (also `s3a`,
+    `s3n`), `gs://`, `az://` (also `abfs`, `abfss`), `memory://name`, and stores that `FaultStore.register` registered
+    in this process.
 
     Args:
-        spec_or_uri: what to open.
-        options: settings of the object store, such as `aws_endpoint` or `aws_region`; they come on top of those of
-            a `StoreSpec`. Local paths take none.
+        spec_or_uri: the folder to open.
+        options: settings of the object store, such as `aws_endpoint` or `aws_region`. They are added to the options
+            of a `StoreSpec` and replace equal keys. Local paths accept no options.
 
     Raises:
-        InvalidConfigError: nothing here opens this kind of URI, or an option is not known.
+        InvalidConfigError: there is no store for this kind of URI, or an option is unknown.
     """
     spec = spec_or_uri if isinstance(spec_or_uri, StoreSpec) else StoreSpec(os.fspath(spec_or_uri))
     merged = {**dict(spec.options), **(options or {})}
@@ -34,14 +34,14 @@ def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping
     if separator and scheme in objects.SCHEMES:
         return objects.open_objects(spec.uri, merged)
     if merged:
-        raise InvalidConfigError(f"{spec.uri!r} takes no storage options, got {sorted(merged)}: remove them")
+        raise InvalidConfigError(f"{spec.uri!r} accepts no storage options, got {sorted(merged)}: remove them")
     if spec.uri.startswith(memory.SCHEME):
         return memory.MemoryStore(rest.rstrip("/"))
     return LocalStore(_local_path(spec.uri))
 
 
 def _local_path(uri: str) -> str:
-    """The local path of a plain path, `file:///path`, `file://localhost/path` or `file:/path`."""
+    """Return the local path of a plain path, `file:///path`, `file://localhost/path` or `file:/path`."""
     if not uri:
         raise InvalidConfigError("the table's path is empty: give a path or URI")
     if uri.startswith("file:"):

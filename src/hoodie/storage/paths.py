@@ -1,29 +1,29 @@
-"""Rules for paths relative to a table's base path, and which file names a listing leaves out."""
+"""Rules for paths relative to a table's base path, and for the file names that a listing skips."""
 
 from __future__ import annotations
 
 from hoodie.errors import PartitionPathError
 
 TEMPORARY_PREFIX = ".tmp-"
-"""Names of half-written files begin so. The JVM takes them neither for a log file nor for an instant."""
+"""Prefix of the names of half-written files. The JVM does not read such a file as a log file or an instant."""
 
 
 def checked_path(path: str) -> str:
-    """Return `path` if it stays inside the table's folder.
+    """Return `path` if it is inside the table's folder.
 
     Raises:
-        PartitionPathError: it is absolute, empty, or has an empty, `.` or `..` component or a NUL character.
+        PartitionPathError: the path is absolute or empty, or has an empty, `.` or `..` component or a NUL character.
     """
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
         raise PartitionPathError(
             f"{path!r} is not a path inside the table's folder: expected components joined by '/', none of them "
-            "empty, '.' or '..'. If it comes from a partition value, change that value or turn on url-encoding"
+            "empty, '.' or '..'. If the path comes from a partition value, change that value or turn on url-encoding"
         )
     return path
 
 
 def checked_folder(folder: str) -> str:
-    """Return `folder` if it stays inside the table's folder; `""` is the base path itself.
+    """Return `folder` if it is inside the table's folder; `""` is the base path.
 
     Raises:
         PartitionPathError: as `checked_path`.
@@ -35,8 +35,8 @@ def checked_deletable(folder: str) -> str:
     """Return `folder` if it may be deleted with all its content.
 
     Raises:
-        PartitionPathError: as `checked_path`, or it is the base path: the partition path of an unpartitioned
-            table is `""`, and must never erase the table.
+        PartitionPathError: as `checked_path`, or the folder is the base path: the partition path of a
+            non-partitioned table is `""`, and deleting that partition must never delete the table.
     """
     if not folder:
         raise PartitionPathError("refusing to delete the table's base path: name the folders below it one by one")
@@ -44,15 +44,15 @@ def checked_deletable(folder: str) -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """Path of `name` in `folder`, where `""` is the base path."""
+    """Return the path of `name` in `folder`; `""` is the base path."""
     return f"{folder}/{name}" if folder else name
 
 
 def is_listed(name: str) -> bool:
-    """Whether a listing shows the file: neither a Hadoop checksum sidecar nor a half-written file."""
+    """Return whether a listing contains the file: it skips Hadoop checksum sidecars and half-written files."""
     return not name.startswith(".") or not (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
 
 
 def sidecar_name(name: str) -> str:
-    """Name of the checksum file that Hadoop's local file system keeps beside `name`."""
+    """Return the name of the checksum file that Hadoop's local file system stores in the same folder as `name`."""
     return f".{name}.crc"

@@ -1,4 +1,4 @@
-"""What the operating system says about processes: which machine this is, and whether a process still runs."""
+"""Facts from the operating system: the identity of this machine, and whether a process runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import uuid
 from pathlib import Path
 
 _PROC = Path("/proc")
-_FIELDS_BEFORE_START = 19  # in /proc/<pid>/stat after the command: the first is the state, the twentieth the start
+_FIELDS_BEFORE_START = 19  # in /proc/<pid>/stat after the command: field 1 is the state, field 20 the start
 
 
 @functools.cache
 def machine_identity() -> str:
-    """Name the space in which process ids are unique: one boot of one machine, or one container on it.
+    """Return the name of the space in which process ids are unique: one boot of one machine, or one container on it.
 
-    Host names will not do: containers that share one have process ids of their own, and a live writer must never
-    be taken for dead.
+    Host names are not sufficient: two containers can have the same host name but different process ids, and a running
+    writer must never be treated as dead.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -28,17 +28,17 @@ def machine_identity() -> str:
 
 
 def host_name() -> str:
-    """The machine's name, for people."""
+    """Return the machine's name, for messages to users."""
     return platform.node()
 
 
 def process_start(pid: int) -> str | None:
-    """Tell two processes of the same id apart: a text that stays the same while a process runs.
+    """Return a text that differs between two processes with the same id, and is constant while a process runs.
 
-    Returns None if no such process runs on this machine, and `""` where the system does not tell when it started.
+    Returns None if no such process runs on this machine, and `""` if the system does not provide the start time.
     """
     if sys.platform == "win32":
-        return ""  # probing with signal 0 would end the process there
+        return ""  # on Windows, signal 0 would end the process
     if _PROC.joinpath("self/stat").exists():
         return _start_ticks(pid)
     try:
@@ -46,7 +46,7 @@ def process_start(pid: int) -> str | None:
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # it runs, as somebody else
+        pass  # the process runs, under another user
     return ""
 
 
@@ -57,8 +57,8 @@ def _start_ticks(pid: int) -> str | None:
         return None
     except OSError:
         return ""
-    # The command stands in parentheses and may hold spaces and parentheses itself.
+    # The command is in parentheses, and may itself contain spaces and parentheses.
     fields = text.rpartition(")")[2].split()
     if fields[0] in ("Z", "X"):
-        return None  # it ended; only its parent has not noticed yet
+        return None  # the process ended; its parent has not collected it yet
     return fields[_FIELDS_BEFORE_START]

@@ -1,4 +1,7 @@
-"""Scratch files of one process: what does not fit memory for a while. Never in a table's folder, never shared."""
+"""Temporary local files of one process, for data that does not fit in memory.
+
+They are never in a table's folder, and processes never share them.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,25 @@ import pyarrow as pa
 
 
 class ScratchFolder:
-    """A folder of our own on the local disk."""
+    """A folder on the local disk that only this process uses."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def open_output(self, name: str) -> pa.NativeFile:
-        """Streaming writer of a new file."""
+        """Open a streaming writer of a new file."""
         return pa.OSFile(str(self._root / name), mode="wb")
 
     def open_input(self, name: str) -> pa.NativeFile:
-        """Random-access reader of a file that was closed."""
+        """Open a random-access reader of a file that was written and closed."""
         return pa.OSFile(str(self._root / name), mode="rb")
 
 
 @contextlib.contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[ScratchFolder]:
-    """A new scratch folder, deleted with all it holds when the context ends, by an error too.
+    """Create a scratch folder. It is deleted with all its files when the context ends, also after an error.
 
-    `parent` is an existing local folder; None stands for the system's temporary folder (`TMPDIR`).
+    `parent` is an existing local folder; None means the system's temporary folder (`TMPDIR`).
     """
     with tempfile.TemporaryDirectory(prefix="hoodie-", dir=parent, ignore_cleanup_errors=True) as root:
         yield ScratchFolder(Path(root))

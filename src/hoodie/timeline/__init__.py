@@ -1,4 +1,4 @@
-"""Instants and their transitions: the only code that parses or creates instant files."""
+"""Instants and their state changes: the only package that parses and creates instant files."""
 
 from hoodie.timeline.archive import TimelineArchive, archive_instants
 from hoodie.timeline.clock import InstantClock

@@ -1,7 +1,7 @@
 """The archived timeline of table versions 8 and 9: instants that the active timeline no longer lists.
 
-A folder of Parquet files in layers, as an LSM tree, and manifests that say which of them count. On-disk format:
-docs/format/table.md §2.7. One writer at a time (the table's lock); readers need nothing.
+The archive is a folder of Parquet files in layers (an LSM tree) and of manifests that list the valid files. On-disk
+format: docs/format/table.md §2.7. Writers must hold the table's lock; readers need no lock.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
 LAYER_FILES_MAX = 10
-"""Files of one layer at which they are merged into one of the next (`hoodie.timeline.compaction.batch.size`)."""
+"""Files of one layer that are merged into one file of the next layer (`hoodie.timeline.compaction.batch.size`)."""
 MANIFESTS_KEPT = 3
-"""Snapshots whose files stay (`hoodie.timeline.manifest.retained.versions`)."""
+"""Number of snapshots whose files are kept (`hoodie.timeline.manifest.retained.versions`)."""
 _LAYER_MAX = 9
-# The layer is one digit of the file name.
+# The file name has one digit for the layer.
 
 _KEEPS_PLAN = {
     Action.CLEAN: (Action.CLEAN,),
@@ -44,7 +44,7 @@ _KEEPS_PLAN = {
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the archive holds: the number of its manifest (0: there is none yet) and the manifest."""
+    """One state of the archive: the number of its manifest (0: no manifest exists yet) and the manifest."""
 
     version: int
     manifest: ArchiveManifest
@@ -61,14 +61,14 @@ class TimelineArchive:
     def of(
         cls, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER, history_path: str = "history"
     ) -> TimelineArchive:
-        """The archive of a timeline; `folder` as for `load_timeline`, `history_path` as the table's properties say."""
+        """Return the archive of a timeline; `folder` as for `load_timeline`, `history_path` from hoodie.properties."""
         return cls(store, f"{layout.instant_folder(folder)}/{history_path}")
 
     def snapshot(self) -> Snapshot:
-        """The newest snapshot; an archive that was never written is empty.
+        """Return the newest snapshot; it is empty if nothing was archived yet.
 
         Raises:
-            CorruptFileError: its manifest is gone or does not parse.
+            CorruptFileError: the manifest is missing or does not parse.
         """
         version = self._version()
         if version == 0:
@@ -76,13 +76,14 @@ class TimelineArchive:
         return Snapshot(version, self._manifest(version))
 
     def append(self, instants: Sequence[ArchivedInstant]) -> None:
-        """Add instants; those that are there already are left out. They count once this returns."""
+        """Add instants and skip those that are archived already. Readers see them when this function returns."""
         if not instants:
             return
         ordered = sorted(instants, key=lambda instant: (instant.requested_time, instant.action))
         known = self.snapshot()
         overlapping = _overlapping(known.manifest.files, ordered[0].requested_time, ordered[-1].requested_time)
-        # A writer that died before it had deleted what it archived leaves it to the next one.
+        # A writer that stopped between archiving instants and deleting their files leaves the deletion to the next
+        # writer, which archives the same instants again.
         there = {key for file in overlapping for key in self._completions_in(file)}
         added = [instant for instant in ordered if (instant.requested_time, instant.action) not in there]
         if not added:
@@ -93,7 +94,7 @@ class TimelineArchive:
         self._publish(known.version + 1, (*known.manifest.files, ArchiveFile(name, len(data))))
 
     def compact(self, *, layer_files_max: int = LAYER_FILES_MAX) -> None:
-        """Merge layers that have too many files, and delete files that only old snapshots named."""
+        """Merge layers that have too many files, and delete files that only old snapshots list."""
         known = self.snapshot()
         merged = 0
         for layer in range(_LAYER_MAX):
@@ -112,7 +113,7 @@ class TimelineArchive:
         self._clean(MANIFESTS_KEPT + merged)
 
     def instants(self) -> list[ArchivedInstant]:
-        """All archived instants by requested time, with their content: for histories, not for hot paths."""
+        """Return all archived instants with their content, sorted by requested time. Reads every archive file."""
         files = self.snapshot().manifest.files
         found = {
             (instant.requested_time, instant.action): instant
@@ -122,7 +123,10 @@ class TimelineArchive:
         return [found[key] for key in sorted(found)]
 
     def completion_times(self, requested_times: Collection[str]) -> dict[str, str]:
-        """Completion times of those of the write instants that are archived; reads the files that may hold them."""
+        """Return the completion times of the archived write instants with these requested times.
+
+        Reads only the files whose range of instants contains one of the times.
+        """
         if not requested_times:
             return {}
         wanted = set(requested_times)
@@ -135,7 +139,10 @@ class TimelineArchive:
         return found
 
     def _version(self) -> int:
-        """The newest snapshot's number. Of a JVM that died while it replaced the version file, manifests tell it."""
+        """Return the newest snapshot's number. It is taken from the manifests if the version file contains none.
+
+        A JVM that stops while it replaces the version file leaves no version file or an empty one.
+        """
         try:
             text = self.store.read(self._path(VERSION_FILE)).strip()
         except FileNotFoundError:
@@ -151,10 +158,11 @@ class TimelineArchive:
         try:
             return ArchiveManifest.parse(self.store.read(path), path=self.store.uri(path))
         except FileNotFoundError as error:
-            raise CorruptFileError("the archived timeline has lost its manifest", path=self.store.uri(path)) from error
+            message = "the manifest of the archived timeline is missing; restore the file"
+            raise CorruptFileError(message, path=self.store.uri(path)) from error
 
     def _publish(self, version: int, files: tuple[ArchiveFile, ...]) -> None:
-        # A manifest of this number without its version file is what a dead writer left: nobody believes it.
+        # A dead writer may have left a manifest of this number. Readers ignore it: the version file does not name it.
         self.store.replace(self._path(manifest_name(version)), ArchiveManifest(files).to_bytes())
         self.store.replace(self._path(VERSION_FILE), str(version).encode())
 
@@ -179,7 +187,8 @@ class TimelineArchive:
             return self.store.read(self._path(file.name))
         except FileNotFoundError as error:
             where = self.store.uri(self._path(file.name))
-            raise CorruptFileError("a file that the archive's manifest names is gone", path=where) from error
+            message = "a file that the manifest of the archived timeline lists is missing; restore the file"
+            raise CorruptFileError(message, path=where) from error
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -193,15 +202,15 @@ def archive_instants(
     folder: str = HOODIE_FOLDER,
     history_path: str = "history",
 ) -> None:
-    """Move completed instants, the oldest of a timeline, to its archive. Under the table's lock; safe to repeat.
+    """Move completed instants, the oldest of a timeline, to its archive. Call it under the table's lock.
 
-    The archive names them before the active timeline forgets them, and that forgets the oldest first: whoever reads
-    meanwhile, or after a crash, takes them for completed.
+    The instants are added to the archive first. Then their files are deleted from the active timeline, the oldest
+    first. A reader therefore sees the instants as completed at any moment, also after a crash. Repeating is safe.
     """
     files = _files_of(store, layout, instants, folder)
     archive = TimelineArchive.of(store, layout, folder=folder, history_path=history_path)
     archive.append([_archived(store, instant, files[instant]) for instant in instants if files[instant]])
-    # Pending files first: an instant without its completed file would look pending again.
+    # Delete pending files first: an instant that has only pending files would be read as pending again.
     for is_completed in (False, True):
         for instant in instants:
             for found, info in files[instant]:
@@ -213,7 +222,7 @@ def archive_instants(
 def _files_of(
     store: Store, layout: Layout, instants: Sequence[Instant], folder: str
 ) -> dict[Instant, list[tuple[Instant, FileInfo]]]:
-    """The files of each instant, with what their names say."""
+    """Return the files of each instant, each with the instant parsed from its name."""
     found: dict[Instant, list[tuple[Instant, FileInfo]]] = {instant: [] for instant in instants}
     by_key = {(instant.requested_time, instant.action.completed_as): instant for instant in instants}
     for info in store.list(layout.instant_folder(folder)):
@@ -226,7 +235,7 @@ def _files_of(
 
 
 def _archived(store: Store, instant: Instant, files: Iterable[tuple[Instant, FileInfo]]) -> ArchivedInstant:
-    """What the archive keeps of an instant: its result, and the plan if its kind has one."""
+    """Return the archive's row of an instant: its completed content, and its plan if its action has one."""
     contents = {(found.action, found.state): info for found, info in files}
     completed = contents.get((instant.action, State.COMPLETED))
     plan: bytes | None = None

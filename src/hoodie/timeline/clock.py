@@ -1,4 +1,4 @@
-"""Gives out instant times that only grow.
+"""The clock that creates instant times, each greater than the previous one.
 
 On-disk format: docs/format/table.md §2.2.
 """
@@ -15,26 +15,27 @@ from hoodie.timeline.zone import instant_time_of_ms, next_instant_time
 
 
 class InstantClock:
-    """Reads the wall clock, and never says the same instant time twice or goes back. Thread-safe.
+    """A clock whose instant times are strictly increasing. Thread-safe.
 
-    Times are also greater than all of the timeline it is shown. Shown a timeline that was loaded under the table's
-    lock, they grow across writers, even if another machine's clock is ahead or summer time ends.
+    Each time is also greater than all times of the timeline that is passed to `next_time`. If that timeline was loaded
+    under the table's lock, times increase across writers too, even if another machine's clock is ahead or summer time
+    ends.
     """
 
     def __init__(self, zone: TimelineZone = TimelineZone.LOCAL, *, now_ms: Callable[[], int] | None = None) -> None:
-        """Take the zone from `hoodie.table.timeline.timezone`; `now_ms` tells milliseconds since the epoch."""
+        """Create a clock; `zone` is `hoodie.table.timeline.timezone`, `now_ms` returns milliseconds since the epoch."""
         self._zone = zone
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._last = ""
         self._lock = threading.Lock()
 
     def next_time(self, timeline: Timeline | None = None) -> str:
-        """A time greater than every requested and completion time of `timeline` and every time given out before.
+        """Return a time greater than all requested and completion times of `timeline` and all times returned before.
 
-        Takes O(instants): pass the whole active timeline, not a filtered one.
+        Takes O(instants). Pass the whole active timeline, not a filtered timeline.
 
         Raises:
-            InvalidConfigError: the timeline holds a time that is later than now and no date.
+            InvalidConfigError: the timeline contains a time that is greater than now and is not a valid date.
         """
         known = "" if timeline is None else _latest_time(timeline)
         with self._lock:

@@ -1,7 +1,7 @@
-"""Heartbeats: how other writers know that a pending instant's writer is alive.
+"""Heartbeats: files by which other writers detect that a pending instant's writer still runs.
 
-On-disk format: docs/format/table.md §10.3. The JVM goes by the age of the file alone, whatever it holds. Ours says
-who writes, so that a writer that died on this machine is known to be dead at once (see `owner`).
+On-disk format: docs/format/table.md §10.3. The JVM checks only the age of the file and ignores its content. hoodie
+stores the writer in the file, so that a writer that ended on this machine is detected at once (see `owner`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TOLERABLE_MISSES = 2
 
 
 class Heartbeat:
-    """Keeps a pending instant alive from `start` to `stop`: a daemon thread refreshes its file.
+    """Marks the writer of a pending instant as running from `start` to `stop`: a daemon thread refreshes the file.
 
-    Use it as a context manager. It also ends when the object is dropped without `stop`: the thread holds no
-    reference to it, so a writer that was abandoned does not live for ever.
+    Use it as a context manager. The thread has no reference to this object and ends when the object is deleted without
+    `stop`, so that an abandoned writer does not count as running for ever.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Heartbeat:
         folder: str = HOODIE_FOLDER,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        """Nothing beats before `start`."""
+        """Prepare the heartbeat; the file is first written by `start`."""
         self._owner = Owner.new()
         self._interval_ms = interval_ms
         self._valid_ms = interval_ms * tolerable_misses
@@ -51,13 +51,13 @@ class Heartbeat:
         weakref.finalize(self, forget, self._owner.token)
 
     def start(self) -> None:
-        """Write the file and keep it fresh. Call it after the requested file exists, before the inflight one does.
+        """Write the file and refresh it regularly. Call it after creating the requested file, before the inflight file.
 
         Raises:
-            RuntimeError: it was started before.
+            RuntimeError: this heartbeat was started before.
         """
         if self._pulse.last_ms:
-            raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: make a new one")
+            raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: create a new Heartbeat")
         stopped = self._owner.run()
         try:
             self._pulse.beat()
@@ -72,21 +72,21 @@ class Heartbeat:
         ).start()
 
     def stop(self) -> None:
-        """End it: dead from here on, even if deleting the file fails. A second call does no harm."""
+        """Delete the file. The writer counts as dead even if deleting fails. A second call is harmless."""
         self._owner.forget()
         self._pulse.end()
 
     def ensure_fresh(self) -> None:
-        """Refuse to go on if other writers may have declared this one dead. Call it before completing the instant.
+        """Refuse to continue if other writers may count this writer as dead. Call it before completing the instant.
 
         Raises:
-            CommitConflictError: the file could not be refreshed for longer than others wait.
+            CommitConflictError: the file was not refreshed for longer than other writers wait.
         """
         silent_ms = self._now_ms() - self._pulse.last_ms
         if silent_ms > self._valid_ms:
             raise CommitConflictError(
-                f"the heartbeat of {self._instant_time} was silent for {silent_ms} ms, others wait {self._valid_ms} "
-                f"ms before they roll the instant back; nothing was committed, try again. Last error: "
+                f"the heartbeat of {self._instant_time} was not refreshed for {silent_ms} ms; other writers roll the "
+                f"instant back after {self._valid_ms} ms. Nothing was committed: run the write again. Last error: "
                 f"{self._pulse.last_error!r}"
             )
 
@@ -109,10 +109,10 @@ def is_live(
     tolerable_misses: int = TOLERABLE_MISSES,
     folder: str = HOODIE_FOLDER,
 ) -> bool:
-    """Whether the instant's writer is alive, ours or a JVM's; without a heartbeat file it is not.
+    """Return whether the instant's writer (hoodie or JVM) runs; False if there is no heartbeat file.
 
-    A writer of this process is alive from `start` to `stop`. One whose process on this machine ended is dead. All
-    others are alive while their file is at most `interval_ms * tolerable_misses` old at `now_ms` (epoch
+    A writer of this process runs from `start` to `stop`. A writer whose process on this machine ended is dead. Any
+    other writer counts as running while its file is at most `interval_ms * tolerable_misses` old at `now_ms` (epoch
     milliseconds, by default this machine's clock).
     """
     path = heartbeat_path(instant_time, folder=folder)
@@ -130,17 +130,17 @@ def is_live(
 
 
 def delete_heartbeat(store: Store, instant_time: str, *, folder: str = HOODIE_FOLDER) -> None:
-    """Delete what a dead writer left; call it when its instant was rolled back."""
+    """Delete the heartbeat file of a dead writer; call it after its instant was rolled back."""
     store.delete(heartbeat_path(instant_time, folder=folder))
 
 
 def heartbeat_path(instant_time: str, *, folder: str = HOODIE_FOLDER) -> str:
-    """Path of the instant's heartbeat file."""
+    """Return the path of the instant's heartbeat file."""
     return f"{folder}/.heartbeat/{instant_time}"
 
 
 class _Pulse:
-    """The file, shared by the object that users hold and the thread that refreshes it."""
+    """The heartbeat file; the `Heartbeat` object and the thread that refreshes the file share it."""
 
     def __init__(self, store: Store, path: str, content: bytes, now_ms: Callable[[], int]) -> None:
         self._store = store
@@ -153,10 +153,10 @@ class _Pulse:
         self.last_error: Exception | None = None
 
     def beat(self) -> None:
-        """Write the file, unless it ended: a beat that is late must not bring the file back."""
+        """Write the file, unless `end` was called: a late refresh must not create the file again."""
         with self._lock:
             if not self._ended:
-                # The time before the call: others count from when the store received it, which is later.
+                # The time before the call: other writers count from the file's change time, which is later.
                 now_ms = self._now_ms()
                 self._store.replace(self._path, self._content)
                 self.last_ms = now_ms
@@ -173,7 +173,7 @@ def _keep_beating(pulse: _Pulse, stopped: threading.Event, interval_seconds: flo
         try:
             pulse.beat()
         except Exception as error:
-            # One missed beat is none; after too many, others may take the instant and `ensure_fresh` says so.
+            # One failed refresh is harmless. After too many, others may roll the instant back: `ensure_fresh` raises.
             pulse.last_error = error
 
 

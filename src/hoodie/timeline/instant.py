@@ -1,4 +1,4 @@
-"""Instants: what happened (action), when (requested and completion time), and how far it got (state).
+"""Instants: an action, its requested and completion time, and its state.
 
 On-disk format: docs/format/table.md §2.
 """
@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum
 
 
 class Action(StrEnum):
-    """What an instant does. On disk (file name suffix): do not change."""
+    """Action of an instant. On disk (suffix of the file name): do not change."""
 
     COMMIT = "commit"
     DELTA_COMMIT = "deltacommit"
@@ -26,12 +26,12 @@ class Action(StrEnum):
 
     @property
     def completed_as(self) -> Action:
-        """The action in the name of the completed file (compaction completes as commit, …)."""
+        """The action in the name of the completed file; for example, a compaction completes as `commit`."""
         return _COMPLETED_AS.get(self, self)
 
     @property
     def writes_data(self) -> bool:
-        """Whether the action belongs to the write timeline: it adds or removes data files."""
+        """Whether the action is part of the write timeline, that is, adds or removes data files."""
         return self in _WRITE_ACTIONS
 
 
@@ -53,7 +53,7 @@ _WRITE_ACTIONS = frozenset(
 
 
 class State(IntEnum):
-    """How far an instant got."""
+    """State of an instant."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -64,8 +64,8 @@ class State(IntEnum):
 class Instant:
     """One instant in its highest state.
 
-    `action` is the action as the file of that state names it: a completed compaction is a `commit`.
-    `completion_time` is set exactly when `state` is COMPLETED (version 6: from the file's change time).
+    `action` is the action in the name of that state's file: a completed compaction has `commit`.
+    `completion_time` is set only if `state` is COMPLETED (version 6: the file's change time).
     """
 
     requested_time: str
@@ -75,9 +75,9 @@ class Instant:
 
     @property
     def is_completed(self) -> bool:
-        """Whether readers may believe it."""
+        """Whether the instant is completed, so that readers count it as committed."""
         return self.state is State.COMPLETED
 
     def __str__(self) -> str:
-        """`20261121123616628.commit (completed)`."""
+        """Return text such as `20261121123616628.commit (completed)`."""
         return f"{self.requested_time}.{self.action} ({self.state.name.lower()})"

@@ -1,4 +1,6 @@
-"""Timeline layouts: where instant files lie, and file names to instants and back. One class per layout version.
+"""Timeline layouts: the folder of instant files, and the parsing and making of their names.
+
+There is one class per layout version.
 
 On-disk format: docs/format/table.md §2.1.
 """
@@ -30,102 +32,106 @@ _STARTED_AS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(ABC):
-    """What is common to all layout versions. `zone` is that of the table's instant times."""
+    """Base of all layout versions. `zone` is the time zone of the table's instant times."""
 
     zone: TimelineZone = TimelineZone.LOCAL
 
     @abstractmethod
     def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """The folder of the active timeline's files; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+        """Return the folder of the active timeline's files; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
 
     @abstractmethod
     def stored_action(self, action: Action) -> Action:
-        """The action that the pending files of this layout name for `action`."""
+        """Return the action in the names of this layout's pending files of `action`."""
 
     @abstractmethod
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
-        """Names that the completed file may have; the first is the one to write."""
+        """Return the names that the completed file may have; writers use the first name."""
 
     def parse(self, info: FileInfo) -> Instant | None:
-        """The instant and state that a file stands for, or None if it is not an instant file."""
+        """Return the instant, in the state of this file; None if it is not an instant file."""
         instant = self.parse_name(info.name)
         if instant is None or not instant.is_completed or instant.completion_time is not None:
             return instant
         return replace(instant, completion_time=instant_time_of_ms(info.modified_ms, self.zone))
 
     def parse_name(self, name: str) -> Instant | None:
-        """As `parse`, by the name alone: without a completion time in it there is none.
+        """Parse the name only; None if it is not the name of an instant file.
 
-        So it is on version 6, and with instants that an upgrade left as they were.
+        The completion time is None if the name contains none: on version 6, and for completed instants whose files an
+        upgrade did not rename.
         """
         return _parse_name(name, self.names_completion_time)
 
     def requested_name(self, requested_time: str, action: Action) -> str:
-        """Name of the requested file."""
+        """Return the name of the requested file."""
         return f"{requested_time}.{self.stored_action(action)}.requested"
 
     def inflight_name(self, requested_time: str, action: Action) -> str:
-        """Name of the inflight file; that of a commit does not say so."""
+        """Return the name of the inflight file; the name of a commit's inflight file does not contain the action."""
         stored = self.stored_action(action)
         return f"{requested_time}.inflight" if stored is Action.COMMIT else f"{requested_time}.{stored}.inflight"
 
     def names(self, instant: Instant, state: State) -> tuple[str, ...]:
-        """Names that the instant's file of `state` may have, the likeliest first.
+        """Return the names that the instant's file of `state` may have, the most likely name first.
 
-        More than one, as a completed `commit` may have begun as a commit or as a compaction.
+        There can be several: a completed `commit` was requested as a commit or as a compaction.
         """
         time = instant.requested_time
         if state is State.COMPLETED:
             return self.completed_names(time, instant.action, instant.completion_time)
         name = self.requested_name if state is State.REQUESTED else self.inflight_name
         started_as = _STARTED_AS.get(instant.action, (instant.action,)) if instant.is_completed else (instant.action,)
-        # A dict drops doubles and keeps the order.
+        # A dict removes duplicates and keeps the order.
         return tuple(dict.fromkeys(name(time, action) for action in started_as))
 
     @property
     @abstractmethod
     def names_completion_time(self) -> bool:
-        """Whether the names of completed files tell when they were completed."""
+        """Whether the names of completed files contain the completion time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutV1(Layout):
-    """Layout of table version 6: instants beside `hoodie.properties`, completion time from the change time."""
+    """Layout of table version 6: instant files are in the folder of `hoodie.properties`.
+
+    The completion time is the change time of the completed file.
+    """
 
     def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """`.hoodie` itself."""
+        """Return `folder`, that is `.hoodie`."""
         return folder
 
     def stored_action(self, action: Action) -> Action:
-        """A clustering is pending under the name of a replace commit."""
+        """Return `replacecommit` for a clustering, whose pending files have that action; else the action."""
         return Action.REPLACE_COMMIT if action is Action.CLUSTERING else action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
-        """`<requested time>.<action>`."""
+        """Return `<requested time>.<action>`."""
         return (f"{requested_time}.{action.completed_as}",)
 
     @property
     def names_completion_time(self) -> bool:
-        """No."""
+        """False."""
         return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutV2(Layout):
-    """Layout of table versions 8 and 9: a folder of its own, completion time in the name."""
+    """Layout of table versions 8 and 9: a separate folder, and the completion time in the name."""
 
     timeline_path: str = "timeline"
 
     def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """`.hoodie/timeline`, or as `hoodie.timeline.path` says."""
+        """Return `.hoodie/timeline`, or the folder that `hoodie.timeline.path` names."""
         return f"{folder}/{self.timeline_path}"
 
     def stored_action(self, action: Action) -> Action:
-        """The action itself."""
+        """Return the action unchanged."""
         return action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
-        """`<requested time>_<completion time>.<action>`, or without the completion time if it is a legacy instant."""
+        """Return `<requested time>_<completion time>.<action>`, and the name of a legacy instant without the latter."""
         legacy = f"{requested_time}.{action.completed_as}"
         if completion_time is None:
             return (legacy,)
@@ -133,17 +139,17 @@ class LayoutV2(Layout):
 
     @property
     def names_completion_time(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
 
 def layout_for(
     version: TableVersion | int, timeline_path: str = "timeline", *, zone: TimelineZone = TimelineZone.LOCAL
 ) -> Layout:
-    """The layout of a table version; `timeline_path` is `hoodie.timeline.path` (version 6 has none).
+    """Return the layout of a table version; `timeline_path` is `hoodie.timeline.path` (not used on version 6).
 
     Raises:
-        UnsupportedError: not version 6, 8 or 9.
+        UnsupportedError: the version is not 6, 8 or 9.
     """
     if TableVersion.of(version).has_completion_time_in_name:
         return LayoutV2(zone=zone, timeline_path=timeline_path)
@@ -152,7 +158,7 @@ def layout_for(
 
 @lru_cache(maxsize=1 << 14)
 def _parse_name(name: str, may_name_completion: bool) -> Instant | None:
-    """Remembered, as every commit lists the whole timeline, of which a few names are new."""
+    """Parse a name. Cached, because every commit lists the whole timeline and only a few names are new."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

@@ -1,7 +1,8 @@
-"""The table's lock: one writer at a time plans, or completes an instant.
+"""The table's lock: only one writer at a time plans or completes an instant.
 
 On-disk format: docs/format/table.md §10.1. The file `.hoodie/lock` is the JVM's `FileSystemBasedLockProvider` lock:
-who creates it, holds it. Ours says who that is, so that the lock of a dead writer can be taken over.
+the writer that creates the file holds the lock. hoodie stores the writer in the file, so that another writer can take
+over the lock of a dead writer.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from hoodie.storage import Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.owner import Owner
 
-_CLAIM_PREFIX = "takeover-"
+_TAKEOVER_PREFIX = "takeover-"
 
 
 class TableLock:
     """A context manager that holds the table's lock. Not re-entrant; one object serves one thread at a time.
 
-    The lock of a writer that is surely dead (its process on this machine ended, or it ended in this process without
-    releasing) is taken over at once. A JVM's lock does not say whose it is: it is waited for, unless `expire_ms` is
-    set (as `hoodie.write.lock.filesystem.expire`, 0 is never) and it is older.
+    The lock of a dead writer is taken over at once: its process on this machine ended, or the writer ended in this
+    process without releasing the lock. A JVM's lock does not contain its writer. `acquire` waits for it, unless the
+    lock is older than `expire_ms` (`hoodie.write.lock.filesystem.expire`; 0: locks do not expire).
     """
 
     def __init__(
@@ -39,10 +40,10 @@ class TableLock:
         now_ms: Callable[[], int] | None = None,
         sleep_seconds: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Nothing is locked before `acquire`; it waits for up to `wait_ms_max`, looking every `retry_ms`."""
+        """Create an unlocked lock. `acquire` waits up to `wait_ms_max` and tries again every `retry_ms`."""
         self._store = store
         self._path = f"{folder}/lock"
-        self._claims = f"{folder}/.locks"
+        self._takeovers = f"{folder}/.locks"
         self._wait_ms_max = wait_ms_max
         self._retry_ms = retry_ms
         self._expire_ms = expire_ms
@@ -54,8 +55,8 @@ class TableLock:
         """Take the lock.
 
         Raises:
-            LockTimeoutError: somebody else held it for all of `wait_ms_max`.
-            RuntimeError: this object holds it already.
+            LockTimeoutError: another writer held the lock during all of `wait_ms_max`.
+            RuntimeError: this object holds the lock already.
         """
         if self._owner is not None:
             raise RuntimeError(f"{self._store.uri(self._path)} is held by this object already: release it first")
@@ -64,7 +65,7 @@ class TableLock:
         try:
             self._wait_for(owner)
         except BaseException:
-            # The file may be there all the same, if the answer to the create got lost.
+            # The file may exist even after an error, if the answer to the create was lost.
             with suppress(Exception):
                 self._delete_lock_of(owner)
             owner.forget()
@@ -72,14 +73,14 @@ class TableLock:
         self._owner = owner
 
     def release(self) -> None:
-        """Give the lock back. It counts as a dead writer's even if deleting the file fails."""
+        """Release the lock. If deleting the file fails, the lock counts as the lock of a dead writer."""
         owner, self._owner = self._owner, None
         if owner is None:
             return
         try:
             self._delete_lock_of(owner)
         finally:
-            # Not earlier: else another thread could take the lock over, and we would delete its file.
+            # Not earlier: else another thread could take over the lock, and this writer would delete its file.
             owner.forget()
 
     def __enter__(self) -> TableLock:
@@ -99,9 +100,9 @@ class TableLock:
                 self._remove(self._path, holder)
                 holder = self._holder(self._path)
             if holder is None:
-                continue  # free since just now: nobody to wait for
+                continue  # the lock was just released or removed: try again without waiting
             if holder.identity == owner.token:
-                return  # an object store's client created it, lost the answer and tried again
+                return  # an object store's client created the file, lost the answer and tried again
             if self._now_ms() >= deadline_ms:
                 raise self._timeout(holder)
             self._sleep_seconds(self._retry_ms / 1000)
@@ -134,43 +135,43 @@ class TableLock:
         return 0 < self._expire_ms < self._now_ms() - holder.modified_ms
 
     def _remove(self, path: str, holder: _Holder) -> None:
-        """Delete the file of a dead holder, and no other: another contender may have just done so and locked.
+        """Delete the file of a dead holder, but not the file of a contender that took over the lock just before.
 
-        Whoever creates the claim named after this holder has the right to delete its file. The claim comes first and
-        the check that the file is still that holder's comes second, so the check stays true. The claim of a
-        contender that died in here is removed the same way.
+        The contender that creates the takeover file named after this holder has the right to delete the holder's file.
+        It creates the takeover file first and then checks that the lock file still is that holder's, so the check
+        stays true. The takeover file of a contender that ended in this method is removed in the same way.
         """
-        claim_path = f"{self._claims}/{_CLAIM_PREFIX}{holder.identity}"
-        claim = Owner.new()
-        claim.run()
+        takeover_path = f"{self._takeovers}/{_TAKEOVER_PREFIX}{holder.identity}"
+        takeover = Owner.new()
+        takeover.run()
         try:
-            if self._create(claim_path, claim):
+            if self._create(takeover_path, takeover):
                 try:
                     current = self._holder(path)
                     if current is not None and current.identity == holder.identity:
                         self._store.delete(path)
                 finally:
-                    self._store.delete(claim_path)
+                    self._store.delete(takeover_path)
             else:
-                other = self._holder(claim_path)
+                other = self._holder(takeover_path)
                 if other is not None and self._may_remove(other):
-                    self._remove(claim_path, other)
+                    self._remove(takeover_path, other)
         finally:
-            claim.forget()
+            takeover.forget()
 
     def _timeout(self, holder: _Holder) -> LockTimeoutError:
         who = "another writer" if holder.owner is None else str(holder.owner)
         age_seconds = (self._now_ms() - holder.modified_ms) // 1000
         return LockTimeoutError(
             f"{self._store.uri(self._path)} is held by {who}, taken {age_seconds} s ago; waited {self._wait_ms_max} "
-            "ms. Wait longer; or, if that writer is surely dead, delete the file"
+            "ms. Wait longer; or, if that writer does not run any more, delete the file"
         )
 
 
 def delete_dead_takeovers(store: Store, *, folder: str = HOODIE_FOLDER) -> None:
-    """Delete what contenders left that died while they took over a lock. Call it under the lock."""
+    """Delete the takeover files of contenders that ended during a takeover. Call it under the lock."""
     for info in store.list(f"{folder}/.locks"):
-        if info.name.startswith(_CLAIM_PREFIX):
+        if info.name.startswith(_TAKEOVER_PREFIX):
             owner = Owner.parse(store.read(info.path))
             if owner is not None and owner.is_running() is False:
                 store.delete(info.path)
@@ -178,12 +179,12 @@ def delete_dead_takeovers(store: Store, *, folder: str = HOODIE_FOLDER) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """What a lock file says. `owner` is None if the file is not ours, as a JVM's."""
+    """Content of a lock file. `owner` is None if hoodie did not write the file, but for example a JVM."""
 
     owner: Owner | None
     modified_ms: int
 
     @property
     def identity(self) -> str:
-        """What tells this holding of the lock from all others."""
+        """Text that is different for every holding of the lock."""
         return self.owner.token if self.owner is not None else f"at-{self.modified_ms}"

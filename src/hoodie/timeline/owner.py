@@ -1,8 +1,8 @@
-"""Who holds a lock or keeps an instant alive, and whether that writer is still there.
+"""The writer of a lock file or a heartbeat file, and whether that writer still runs.
 
-A writer is an `Owner`: a process on a machine, and a token that is listed in `_RUNNING` of that process while the
-writer runs. A writer that ended without cleaning up is so known to be dead at once: its process is gone, or its
-token is not listed. Where neither can be seen (another machine) callers go by the age of the file.
+A writer is an `Owner`: a process on a machine, and a token that is in `_RUNNING` of that process while the writer runs.
+A writer that ended without cleaning up is detected at once: its process has ended, or its token is not in `_RUNNING`.
+For a writer on another machine neither can be checked; callers then use the age of the file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hoodie.storage import process
 
 _SHORT_NAME = re.compile(r"(?P<machine>[0-9a-f]{16})-(?P<pid>\d+)-(?P<start>\d*)-(?P<token>[0-9a-f]{32})", re.ASCII)
 _RUNNING: dict[str, threading.Event] = {}
-_RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may drop a heartbeat inside it
+_RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may delete a heartbeat while the lock is held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """One writer: where it runs, and a token nobody else has."""
+    """One writer: its machine and process, and a unique token."""
 
     machine: str
     host: str
@@ -33,7 +33,7 @@ class Owner:
 
     @classmethod
     def new(cls) -> Owner:
-        """A new writer in this process; not running until `run`."""
+        """Create a writer of this process; it counts as running after `run`."""
         pid = os.getpid()
         return cls(
             machine=process.machine_identity(),
@@ -45,7 +45,7 @@ class Owner:
 
     @classmethod
     def parse(cls, data: bytes) -> Owner | None:
-        """Parse a file's content, or None if it is not ours: the JVM's lock and heartbeat files are empty."""
+        """Parse a file's content; None if hoodie did not write it: the JVM's lock and heartbeat files are empty."""
         try:
             fields = json.loads(data)
             return cls(
@@ -59,7 +59,7 @@ class Owner:
             return None
 
     def to_bytes(self) -> bytes:
-        """One line of JSON."""
+        """Return one line of JSON."""
         fields = {
             "machine": self.machine,
             "host": self.host,
@@ -71,12 +71,12 @@ class Owner:
 
     @property
     def short_name(self) -> str:
-        """This owner as part of a file name; `parse_short_name` undoes it on the same machine."""
+        """Text for a file name; `parse_short_name` restores the owner from it on the same machine."""
         return f"{_short_machine(self.machine)}-{self.pid}-{self.process_start}-{self.token}"
 
     @classmethod
     def parse_short_name(cls, text: str) -> Owner | None:
-        """The owner of that short name, or None if it is none; of another machine it says only that it is another."""
+        """Parse a short name; None if it is not a short name. The machine is valid only if it is this machine."""
         match = _SHORT_NAME.fullmatch(text)
         if match is None:
             return None
@@ -85,27 +85,27 @@ class Owner:
         return cls(machine=machine, host="", pid=int(match["pid"]), process_start=match["start"], token=match["token"])
 
     def __str__(self) -> str:
-        """`process 123 on host`."""
+        """Return text such as `process 123 on host`."""
         return f"process {self.pid} on {self.host}"
 
     def run(self) -> threading.Event:
-        """List this writer as running; the event is set once it no longer is."""
+        """Mark this writer as running; the returned event is set when the writer is marked as dead."""
         with _RUNNING_LOCK:
             return _RUNNING.setdefault(self.token, threading.Event())
 
     def forget(self) -> None:
-        """Take this writer off the list; it counts as dead now. Does no storage call, so it cannot fail."""
+        """Mark this writer as dead. Makes no storage call, so it cannot fail."""
         forget(self.token)
 
     def is_running(self) -> bool | None:
-        """True if it surely runs, False if it is surely dead, None if it cannot be told from here."""
+        """Return True if the writer certainly runs, False if it is certainly dead, None if that is unknown."""
         if self.machine != process.machine_identity():
             return None
         start = process.process_start(self.pid)
         if start is None or (start and self.process_start and start != self.process_start):
             return False
         if self.pid != os.getpid():
-            return None  # the process runs, but the writer in it may have ended
+            return None  # the process runs, but its writer may have ended
         with _RUNNING_LOCK:
             return self.token in _RUNNING
 
@@ -115,7 +115,7 @@ def _short_machine(machine: str) -> str:
 
 
 def forget(token: str) -> None:
-    """Take the writer with this token off the list; fine if it is not on it."""
+    """Mark the writer with this token as dead; does nothing if it is not marked as running."""
     with _RUNNING_LOCK:
         stopped = _RUNNING.pop(token, None)
     if stopped is not None:
@@ -123,7 +123,7 @@ def forget(token: str) -> None:
 
 
 def forget_all() -> None:
-    """Declare every writer of this process dead, as if it had just been started: for crash tests."""
+    """Mark every writer of this process as dead, as after a restart of the process; for crash tests."""
     with _RUNNING_LOCK:
         tokens = list(_RUNNING)
     for token in tokens:

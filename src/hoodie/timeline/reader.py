@@ -1,4 +1,4 @@
-"""Loads the active timeline of a table: one listing, of which only new file names are parsed.
+"""Load the active timeline of a table with one listing, and parse only new file names.
 
 On-disk format: docs/format/table.md §2.1 and §5.1.
 """
@@ -15,10 +15,10 @@ from hoodie.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The files of one listing with the instants that they stand for; None for a file that is no instant file.
+    """The files of one listing, each with its instant; None for a file that is not an instant file.
 
-    Files are known by name. If names do not tell completion times (version 6), they are known by size and change time
-    too, so that a changed file is parsed again.
+    The key of a file is its name. If names contain no completion times (version 6), size and change time are part of
+    the key, so that a changed file is parsed again.
     """
 
     instants: dict[str | FileInfo, Instant | None] = field(default_factory=dict)
@@ -26,23 +26,23 @@ class _Listing:
 
 
 class TimelineReader:
-    """Loads one active timeline any number of times. Threads can share it.
+    """Loads one active timeline any number of times. Thread-safe.
 
     Memory: the file names of the last listing and their instants.
     """
 
     def __init__(self, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> None:
-        """`folder` is `.hoodie`, or `.hoodie/metadata/.hoodie`. Nothing is read yet."""
+        """Create a reader and read nothing yet; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
         self.layout = layout
         self._store = store
         self._folder = layout.instant_folder(folder)
         self._last = _Listing()
 
     def load(self) -> Timeline:
-        """The timeline as it is now; no file is read. An absent folder is an empty timeline.
+        """Return the present timeline; empty if the folder is missing.
 
-        It takes one listing. Files of the last listing are not parsed again; if there are no others, the same timeline
-        is returned.
+        It takes one listing and reads no file. Files of the last listing are not parsed again; if no file was added or
+        removed, the same `Timeline` object is returned.
         """
         last = self._last
         by_name = self.layout.names_completion_time
@@ -66,7 +66,7 @@ class TimelineReader:
                 continue
             instant = self.layout.parse_name(name)
             if instant is not None and instant.is_completed and instant.completion_time is None:
-                # An instant that an upgrade left as it was: its completion time is the change time of the file.
+                # An upgrade did not rename this file: the completion time is the change time of the file.
                 info = self._store.head(f"{self._folder}/{name}")
                 if info is None:
                     continue
@@ -76,5 +76,5 @@ class TimelineReader:
 
 
 def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
-    """Load an active timeline once; as `TimelineReader.load`."""
+    """Load an active timeline once; see `TimelineReader.load`."""
     return TimelineReader(store, layout, folder=folder).load()

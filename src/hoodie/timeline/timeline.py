@@ -22,12 +22,12 @@ _requested_time = attrgetter("requested_time")
 class Timeline:
     """Instants sorted by requested time, one per requested time and action (a savepoint shares its commit's time).
 
-    `start` is the requested time of the first write instant, in any state, that has no savepoint, of the whole
-    active timeline; filtered timelines keep it. What is older was archived, and only completed instants are. (A
-    savepoint can hold its commit in the active timeline while later ones are archived.)
+    `start` is the requested time of the first write instant, in any state, that has no savepoint. It refers to the
+    whole active timeline; filtered timelines keep it. Older instants are archived, and all archived instants are
+    completed. (A savepoint can keep its commit in the active timeline while later commits are archived.)
 
-    `archived` are completion times of archived write instants by requested time, as far as somebody looked them up;
-    `never_completed` are times before `start` that turned out to be in no archive.
+    `archived` maps requested times of archived write instants to completion times; it contains only the instants that
+    were looked up. `never_completed` contains times before `start` that were looked up and are not in the archive.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -37,7 +37,7 @@ class Timeline:
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Timeline:
-        """Build the timeline of these instants: any order, several states of one instant are merged."""
+        """Build the timeline of these instants, in any order; of several states of one instant the highest is kept."""
         highest: dict[tuple[str, Action], Instant] = {}
         for instant in instants:
             key = (instant.requested_time, instant.action.completed_as)
@@ -56,29 +56,30 @@ class Timeline:
         return len(self.instants)
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
-        """The instants that `keep` accepts."""
+        """Return the timeline of the instants for which `keep` returns True."""
         return replace(self, instants=tuple(filter(keep, self.instants)))
 
     def completed(self) -> Timeline:
-        """The completed instants."""
+        """Return the timeline of the completed instants."""
         return self.filter(lambda instant: instant.is_completed)
 
     def pending(self) -> Timeline:
-        """The instants that are requested or in flight."""
+        """Return the timeline of the pending (requested or inflight) instants."""
         return self.filter(lambda instant: not instant.is_completed)
 
     def writes(self) -> Timeline:
-        """The instants that add or remove data files."""
+        """Return the timeline of the instants that add or remove data files."""
         return self.filter(lambda instant: instant.action.writes_data)
 
     def latest(self) -> Instant | None:
-        """The instant with the greatest requested time."""
+        """Return the instant with the greatest requested time; None for an empty timeline."""
         return self.instants[-1] if self.instants else None
 
     def get(self, requested_time: str, action: Action | None = None) -> Instant | None:
-        """The instant of that requested time; without `action` a savepoint only if there is no other.
+        """Return the instant with this requested time; None if there is none.
 
-        Takes O(log n). `action` may be the one it started or completed as.
+        Without `action`, a savepoint is returned only if no other instant has this time. `action` may be the requested
+        or the completed action. Takes O(log n).
         """
         found: Instant | None = None
         for index in range(bisect_left(self.instants, requested_time, key=_requested_time), len(self.instants)):
@@ -93,14 +94,14 @@ class Timeline:
         return found
 
     def contains_or_before_start(self, requested_time: str) -> bool:
-        """Whether readers may believe what the instant wrote: it is completed here, or archived (before `start`)."""
+        """Return whether the instant's files are committed: it is completed here, or archived (before `start`)."""
         if self.start is not None and requested_time < self.start:
             return requested_time not in self.never_completed
         instant = self.get(requested_time)
         return instant is not None and instant.is_completed
 
     def completion_time_of(self, requested_time: str) -> str | None:
-        """Completion time of the instant; None if it is not completed, or archived and not among `archived`."""
+        """Return the completion time; None if the instant is not completed, or is archived but not in `archived`."""
         instant = self.get(requested_time)
         return self.archived.get(requested_time) if instant is None else instant.completion_time
 
@@ -108,10 +109,10 @@ class Timeline:
 def read_instant(
     store: Store, layout: Layout, instant: Instant, state: State | None = None, *, folder: str = HOODIE_FOLDER
 ) -> bytes:
-    """Read the instant's file of `state`, by default of the state it is in. Often empty for pending states.
+    """Read the instant's file of `state`, by default of its present state. Files of pending states are often empty.
 
     Raises:
-        InstantNotFoundError: the instant has no such file (any more).
+        InstantNotFoundError: the file does not exist, or not any more.
         CorruptFileError: the file of a completed write is empty.
     """
     state = instant.state if state is None else state
@@ -124,12 +125,12 @@ def read_instant(
         if not content and state is State.COMPLETED and instant.action.writes_data:
             raise CorruptFileError(
                 f"expected the commit metadata of the completed {instant.action}, found 0 bytes: its writer or the "
-                "disk failed while the file was written. Delete this file, which makes the instant pending again, "
+                "disk failed while the file was written. Delete this file, so that the instant is pending again, "
                 "and roll the instant back",
                 path=store.uri(path),
             )
         return content
     raise InstantNotFoundError(
         f"{instant} has no {state.name.lower()} file: expected {' or '.join(store.uri(path) for path in paths)}. "
-        "If it was archived or rolled back meanwhile, load the timeline again"
+        "If the instant was archived or rolled back meanwhile, load the timeline again"
     )

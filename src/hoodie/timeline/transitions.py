@@ -1,4 +1,4 @@
-"""Moves an instant on: creates its requested, inflight and completed files, and deletes them.
+"""Change the state of an instant: create its requested, inflight and completed files, and delete them.
 
 On-disk format: docs/format/table.md §2.1.
 """
@@ -21,10 +21,10 @@ def create_requested(
     *,
     folder: str = HOODIE_FOLDER,
 ) -> Instant:
-    """Create the requested file: from now on the instant is pending.
+    """Create the requested file. The instant is pending afterwards.
 
     Raises:
-        CommitConflictError: the file exists; another writer took the same time.
+        CommitConflictError: the file exists; another writer uses the same requested time.
     """
     _create(store, layout, folder, layout.requested_name(requested_time, action), content)
     return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.REQUESTED)
@@ -39,10 +39,10 @@ def create_inflight(
     *,
     folder: str = HOODIE_FOLDER,
 ) -> Instant:
-    """Create the inflight file: from now on data files of the instant may exist. A savepoint begins here.
+    """Create the inflight file. Afterwards the instant may write data files. A savepoint has no requested file.
 
     Raises:
-        CommitConflictError: the file exists; another writer runs the same instant, or one that died did.
+        CommitConflictError: the file exists; another writer, running or dead, executes the same instant.
     """
     _create(store, layout, folder, layout.inflight_name(requested_time, action), content)
     return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.INFLIGHT)
@@ -58,11 +58,11 @@ def create_completed(
     completion_time: str,
     folder: str = HOODIE_FOLDER,
 ) -> Instant:
-    """Create the completed file: the one step that makes readers believe the instant.
+    """Create the completed file. Readers count the instant as committed from this step on.
 
-    Call it under the table's lock, with a completion time from `InstantClock` read under the same lock. The returned
-    instant carries the completed action (a compaction completes as `commit`). Layout 1 stores no completion time:
-    there it is the file's change time, whatever was given.
+    Call it under the table's lock, with a completion time that `InstantClock` returned under the same lock. The
+    returned instant has the completed action (a compaction completes as `commit`). Layout 1 stores no completion time:
+    the returned completion time is the file's change time, and `completion_time` is ignored.
 
     Raises:
         CommitConflictError: the file exists; another writer completed the instant.
@@ -77,8 +77,8 @@ def create_completed(
     try:
         _create(store, layout, folder, name, content)
     except CommitConflictError:
-        # An object store's client that loses the answer tries again, and meets its own file. No other writer's
-        # commit metadata has the same bytes: they name the files it wrote.
+        # An object store's client that loses the answer tries again, and finds its own file. The commit metadata of
+        # another writer has other bytes, because it lists the files of that writer.
         if not content or store.read(f"{layout.instant_folder(folder)}/{name}") != content:
             raise
     if completion_time not in name:
@@ -97,10 +97,10 @@ def delete_instant_files(
     *states: State,
     folder: str = HOODIE_FOLDER,
 ) -> None:
-    """Delete the instant's files of `states`, the highest state first; missing ones are fine.
+    """Delete the instant's files of `states`, the highest state first; missing files are skipped.
 
-    So a process that dies half-way leaves the instant in a lower state, never one that looks completed but has no
-    plan. `action` is the one it started as, or completed as; deleting a completed file takes one listing.
+    A process that stops in the middle leaves the instant in a lower state, never a completed instant without its plan.
+    `action` is the requested or the completed action. Deleting a completed file takes one listing.
     """
     instants = layout.instant_folder(folder)
     if State.COMPLETED in states:
@@ -120,7 +120,7 @@ def delete_instant_files(
 
 
 def _any_start(requested_time: str, action: Action) -> Instant:
-    """An instant whose pending files may have any name that fits `action`."""
+    """Return an instant whose pending files may have every name that is possible for `action`."""
     completed = action.completed_as is action
     return Instant(requested_time=requested_time, action=action, state=State.COMPLETED if completed else State.INFLIGHT)
 
@@ -131,6 +131,6 @@ def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes
         store.create(path, content)
     except FileExistsError as error:
         raise CommitConflictError(
-            f"{store.uri(path)} exists: another writer took this instant to the same state. Load the timeline again; "
-            "if that writer is dead, roll the instant back"
+            f"{store.uri(path)} exists: another writer created this state of the instant. Load the timeline again; "
+            "if that writer does not run any more, roll the instant back"
         ) from error

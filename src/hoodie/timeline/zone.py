@@ -19,29 +19,30 @@ _PARTS = tuple(slice(start, end) for start, end in pairwise((0, 4, 6, 8, 10, 12,
 def parse_instant_time(text: str, zone: TimelineZone) -> datetime:
     """Parse an instant time into an aware datetime of millisecond precision.
 
-    Old 14-digit times stand for the last millisecond of their second. Of longer ones (the metadata table appends
-    an operation code on version 6) the first 17 digits count.
+    An old 14-digit time means the last millisecond of its second. Of a longer time the first 17 digits are used (on
+    version 6 the metadata table appends an operation code).
 
     Raises:
-        InvalidConfigError: `text` is no date; the reserved times `0000…` are none either.
+        InvalidConfigError: `text` is not a date, such as the reserved times `0000…`.
     """
     wall_clock = _parse_wall_clock(text)
     return wall_clock.replace(tzinfo=UTC) if zone is TimelineZone.UTC else wall_clock.astimezone()
 
 
 def ms_of_instant_time(text: str, zone: TimelineZone) -> int:
-    """Turn an instant time into milliseconds since the epoch. Raises: as `parse_instant_time`."""
+    """Convert an instant time to milliseconds since the epoch. Raises: as `parse_instant_time`."""
     return round(parse_instant_time(text, zone).timestamp() * 1000)
 
 
 def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
-    """Turn what a user says for a time (`as_of`, `since`, `until`) into an instant time.
+    """Convert a time from a user (`as_of`, `since`, `until`) to an instant time.
 
-    Takes an instant time (14 or more digits, returned as it is), a datetime, a date, or either as ISO text. A date
-    means its first millisecond. Datetimes without a zone are in the table's zone; parts of milliseconds are cut off.
+    Accepts an instant time (14 or more digits, returned unchanged), a datetime, a date, or a datetime or date as ISO
+    text. A date means its first millisecond. A datetime without a zone is in the table's zone. Parts of milliseconds
+    are cut off.
 
     Raises:
-        InvalidConfigError: the text is neither.
+        InvalidConfigError: the text is in none of these forms.
     """
     if isinstance(when, str):
         text = when.strip()
@@ -56,17 +57,17 @@ def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
 
 
 def instant_time_of_ms(epoch_ms: int, zone: TimelineZone) -> str:
-    """Turn milliseconds since the epoch into an instant time."""
+    """Convert milliseconds since the epoch to an instant time."""
     seconds, milliseconds = divmod(epoch_ms, 1000)
     when = datetime.fromtimestamp(seconds, UTC if zone is TimelineZone.UTC else None)
     return _format_wall_clock(when + timedelta(milliseconds=milliseconds))
 
 
 def next_instant_time(text: str) -> str:
-    """The first 17-digit instant time greater than `text`.
+    """Return the smallest 17-digit instant time greater than `text`.
 
     Raises:
-        InvalidConfigError: `text` is no date.
+        InvalidConfigError: `text` is not a date.
     """
     return _format_wall_clock(_parse_wall_clock(text) + timedelta(milliseconds=1))
 
@@ -76,7 +77,7 @@ def _parse_wall_clock(text: str) -> datetime:
     try:
         if len(digits) != INSTANT_LENGTH or not (text.isascii() and text.isdigit()):
             raise ValueError("not 17 digits")
-        # Not strptime: it takes one digit for a month where two make none, and reads another time.
+        # Not strptime: if two digits are not a valid month, it reads one digit as the month, and so another time.
         year, month, day, hour, minute, second, millisecond = (int(digits[part]) for part in _PARTS)
         return datetime(year, month, day, hour, minute, second, millisecond * 1000)
     except ValueError as error:
@@ -94,7 +95,7 @@ def _parse_iso(text: str) -> datetime | date:
 
 
 def _format_wall_clock(when: datetime) -> str:
-    # Not strftime: it does not pad years below 1000 on every platform.
+    # Not strftime: on some platforms it does not pad years below 1000 with zeros.
     return (
         f"{when.year:04}{when.month:02}{when.day:02}{when.hour:02}{when.minute:02}{when.second:02}"
         f"{when.microsecond // 1000:03}"

@@ -132,5 +132,5 @@ def test_data_of_another_engine_is_refused() -> None:
     class Foreign:
         schema = SCHEMA
 
-    with pytest.raises(TypeError, match="takes Arrow data, got Foreign"):
+    with pytest.raises(TypeError, match="accepts only Arrow data, got Foreign"):
         LocalEngine().process(Foreign(), same, SCHEMA, gather)

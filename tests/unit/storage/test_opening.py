@@ -75,7 +75,7 @@ def test_credentials_do_not_show() -> None:
         ("hdfs://nn/t", None, "hdfs"),
         ("", None, "empty"),
         ("file://host/t", None, "another host"),
-        ("/t", {"aws_region": "x"}, "takes no storage options"),
+        ("/t", {"aws_region": "x"}, "accepts no storage options"),
         ("s3://b/t", {"no_such_option": "x"}, "no_such_option"),
         ("fault+nobody", None, "not registered"),
     ],

@@ -163,7 +163,7 @@ def test_a_holder_may_die_at_any_call(crash_point: CrashPoint, count_reads: bool
             with impatient(store):
                 pass
         except CrashError:
-            # The second contender finds what the first left: at worst a claim to look at first.
+            # The second contender finds what the first left: at worst a takeover file, which it must check first.
             TableLock(inner, wait_ms_max=1000, retry_ms=1).acquire()
             continue
         assert fail_at > 2

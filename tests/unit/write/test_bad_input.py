@@ -201,7 +201,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     ),
     "option that is no text": (
         hoodie.InvalidConfigError,
-        "properties are texts",
+        "properties: expected string keys",
         {"properties": {"hoodie.parquet.max.file.size": 1024}},
     ),
     "index as an option": (
@@ -211,7 +211,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     ),
     "contradictory sizes": (
         hoodie.InvalidConfigError,
-        "full and small at once",
+        "both full and small",
         {"properties": {"hoodie.parquet.max.file.size": "1", "hoodie.parquet.small.file.limit": "2"}},
     ),
 }

@@ -106,7 +106,7 @@ def test_the_merge_function_of_an_existing_table_is_registered(tmp_path: Path, m
 def test_what_a_commit_stores_is_text(tmp_path: Path, given: dict[str, Any]) -> None:
     table = new_table(tmp_path / "t")
     before = files_below(tmp_path)
-    with pytest.raises(InvalidConfigError, match="are texts"):
+    with pytest.raises(InvalidConfigError, match="string keys and values"):
         table.upsert(trips(("a", 1, 1.0, "sf")), **given)
     assert files_below(tmp_path) == before
 

@@ -1,4 +1,4 @@
-"""Contents of instant files: what a commit, a table service or a rollback stores on the timeline.
+"""Contents of instant files: the metadata that a commit, a table service or a rollback stores on the timeline.
 
 The archived timeline stores the same contents in Parquet files.
 """

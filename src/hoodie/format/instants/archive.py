@@ -47,10 +47,10 @@ _SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedInstant:
-    """A completed instant as the archive keeps it; one row.
+    """A completed instant in the archive; one row.
 
-    `action` is the completed one. `metadata` are the bytes of its completed file, `plan` those of its requested file
-    if they are worth keeping.
+    `action` is the completed action. `metadata` is the content of the completed file. `plan` is the content of the
+    requested file for actions whose plan is archived, else None.
     """
 
     requested_time: str
@@ -82,26 +82,27 @@ class ArchiveFileName:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A live file of the archive, by its name, and its size in bytes."""
+    """A valid file of the archive: its name and its size in bytes."""
 
     name: str
     size_bytes: int
 
     @property
     def parsed_name(self) -> ArchiveFileName:
-        """The parts of its name.
+        """The parsed name.
 
-        Raises: CorruptFileError if it is no name of such a file.
+        Raises: CorruptFileError if it is not the name of a file of archived instants.
         """
         parsed = ArchiveFileName.parse(self.name)
         if parsed is None:
-            raise CorruptFileError("a manifest names a file that is none of an archive", path=self.name)
+            message = "expected <first instant>_<last instant>_<layer>.parquet in a manifest of the archived timeline"
+            raise CorruptFileError(message, path=self.name)
         return parsed
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveManifest:
-    """One snapshot of the archive: all its live files."""
+    """One snapshot of the archive: the list of its valid files."""
 
     files: tuple[ArchiveFile, ...] = ()
 
@@ -110,33 +111,33 @@ class ArchiveManifest:
         """Parse a manifest file.
 
         Raises:
-            CorruptFileError: no manifest.
+            CorruptFileError: the content is not a manifest.
         """
         try:
             listed = json.loads(data)["files"]
             return cls(tuple(ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in listed))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise CorruptFileError(f"no manifest of an archived timeline: {error!r}", path=path) from error
+            raise CorruptFileError(f"not a manifest of an archived timeline: {error!r}", path=path) from error
 
     def to_bytes(self) -> bytes:
-        """The content of the manifest file."""
+        """Return the content of the manifest file."""
         listed = [{"fileName": file.name, "fileLen": file.size_bytes} for file in self.files]
         return json.dumps({"files": listed}, indent=2).encode()
 
 
 def manifest_name(version: int) -> str:
-    """Name of the manifest of a snapshot; the first snapshot is 1."""
+    """Return the name of a snapshot's manifest; the first snapshot has version 1."""
     return f"{MANIFEST_PREFIX}{version}"
 
 
 def manifest_version(name: str) -> int | None:
-    """The snapshot that a manifest file is of; None for other files."""
+    """Return the snapshot version in the name of a manifest file; None for other files."""
     digits = name.removeprefix(MANIFEST_PREFIX)
     return int(digits) if name.startswith(MANIFEST_PREFIX) and digits.isascii() and digits.isdigit() else None
 
 
 def archived_to_bytes(instants: Sequence[ArchivedInstant]) -> bytes:
-    """Encode instants, which ascend by requested time, as a file of the archive."""
+    """Encode instants, sorted by requested time, as a file of the archive."""
     columns = [
         [instant.requested_time for instant in instants],
         [instant.completion_time for instant in instants],
@@ -153,17 +154,17 @@ def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
     """Encode the rows of several files of the archive, oldest first, as one file of the next layer.
 
     Raises:
-        CorruptFileError: one of them does not parse.
+        CorruptFileError: one of the files does not parse.
     """
     tables = [_read(data, _SCHEMA.names, path) for data in files]
     return _to_bytes(pa.concat_tables(tables))
 
 
 def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInstant]:
-    """Parse a file of the archive, in the order of its rows.
+    """Parse a file of the archive; the instants are in the order of the rows.
 
     Raises:
-        CorruptFileError: no Parquet file of archived instants.
+        CorruptFileError: the content is not a Parquet file of archived instants.
     """
     columns = _read(data, _SCHEMA.names[:-1], path).to_pydict()
     return [
@@ -174,10 +175,12 @@ def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInsta
 
 
 def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, str], str]:
-    """Completion time of each instant of a file, by requested time and completed action; nothing else is decoded.
+    """Return the completion times of a file's instants, by requested time and completed action.
+
+    Only these three columns are decoded.
 
     Raises:
-        CorruptFileError: no Parquet file of archived instants.
+        CorruptFileError: the content is not a Parquet file of archived instants.
     """
     columns = _read(data, _SCHEMA.names[:3], path).to_pydict()
     times, completed, actions = (columns[name] for name in _SCHEMA.names[:3])
@@ -185,20 +188,20 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
 
 
 def _read(data: bytes, names: list[str], path: str) -> pa.Table:
-    """These columns, of the types they must have."""
+    """Read these columns and cast them to the types of the archive's schema."""
     schema = pa.schema([_SCHEMA.field(name) for name in names])
     try:
         table = pq.read_table(pa.BufferReader(data), columns=names).select(names).cast(schema)
-        # Text that is no UTF-8 shows here, not when it is used.
+        # Invalid UTF-8 raises here, not later when the text is used.
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise CorruptFileError(f"no Parquet file of archived instants: {error}", path=path) from error
+        raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
     return table
 
 
 def _to_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
-    # What every Parquet reader knows: an archive is read by whoever opens the table in years.
+    # Only features that every Parquet reader supports: other engines and later releases read the archive.
     with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", use_dictionary=False, store_schema=False) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))})

@@ -1,6 +1,6 @@
 """Content of commit, deltacommit and replacecommit instant files, inflight and completed.
 
-JSON on table version 6, an Avro container later on; the bytes tell which.
+The content is JSON on table version 6, and an Avro container on later versions. The parser detects the form.
 On-disk format: docs/format/table.md §2.3, §2.4.
 """
 
@@ -20,11 +20,11 @@ from hoodie.format.table.versions import TableVersion
 __all__ = ["NULL_COMMIT", "SCHEMA_KEY", "CommitMetadata", "RuntimeStats", "WriteOperation", "WriteStat"]
 
 SCHEMA_KEY: Final = "schema"
-"""Key of `extra_metadata` that holds the table's Avro schema without meta fields."""
+"""Key of `extra_metadata` whose value is the table's Avro schema without meta fields."""
 
 
 class WriteOperation(StrEnum):
-    """What a writer was asked to do. On disk (`operationType`): do not change."""
+    """Operation of a write. On disk (`operationType`): do not change."""
 
     INSERT = "INSERT"
     INSERT_PREPPED = "INSERT_PREPPED"
@@ -49,10 +49,10 @@ class WriteOperation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
-    """What an instant wrote: its files by partition path, and the schema it wrote them with.
+    """Result of an instant: the written files by partition path, and the schema of the table.
 
     `partition_to_replace_file_ids` is None for a plain commit and a mapping, possibly empty, for a replacecommit.
-    `operation_type` is text, so that an operation of a later Hudi survives; compare it with `WriteOperation`.
+    `operation_type` is text, so that operations of later Hudi releases are kept; compare it with `WriteOperation`.
     `version` is an unused field of the Avro form, which the JVM leaves null.
     """
 
@@ -63,24 +63,24 @@ class CommitMetadata:
     partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] | None = field(default=None, hash=False)
     version: int | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """JSON fields without a place above; a rewrite as JSON keeps them."""
+    """JSON fields that have no attribute here; `to_bytes` writes them back in JSON."""
 
     @property
     def schema(self) -> str | None:
-        """Avro schema (JSON text) of the table without meta fields; None if the instant recorded none."""
+        """Avro schema (JSON text) of the table without meta fields; None if the instant stores no schema."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
     def write_stats(self) -> Iterator[WriteStat]:
-        """Iterate over the stats of all partitions."""
+        """Iterate over the write stats of all partitions."""
         for stats in self.partition_to_write_stats.values():
             yield from stats
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
-        """Parse an instant file's content, JSON or Avro; an empty file stands for empty metadata.
+        """Parse an instant file's content, JSON or Avro; an empty file means empty metadata.
 
         Raises:
-            CorruptFileError: truncated, or not commit metadata.
+            CorruptFileError: the content is truncated, or is not commit metadata.
         """
         if not data:
             return cls()
@@ -94,9 +94,9 @@ class CommitMetadata:
         return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
 
     def to_bytes(self, table_version: TableVersion | int, *, sync_marker: bytes | None = None) -> bytes:
-        """Write the content of an instant file of that table version.
+        """Return the content of an instant file of this table version.
 
-        `sync_marker` (Avro only) is 16 bytes, random unless given.
+        `sync_marker` (Avro only) has 16 bytes; None means a random value.
         """
         if not TableVersion(table_version).commit_metadata_is_avro:
             return json.dumps(self._json_record(), ensure_ascii=False).encode()
@@ -186,7 +186,7 @@ def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep
 
 
 def _expect(value: object, kind: type[_T], name: str, path: str) -> _T:
-    """Check a decoded value's type; null counts as the type's empty value."""
+    """Check the type of a decoded value and return the value; null becomes the type's empty value."""
     if value is None:
         return kind()
     if not isinstance(value, kind):

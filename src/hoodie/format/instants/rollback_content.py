@@ -14,12 +14,12 @@ from hoodie.format.instants.service_metadata import (
 
 
 def rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequence[str]]]) -> RollbackPlan:
-    """Make the plan that deletes these files: pairs of a partition path and absolute file paths.
+    """Create the plan of a rollback that deletes `files`: pairs of a partition path and absolute file paths.
 
     Each pair becomes one request. Several requests may have the same partition path.
     """
     requests = tuple(
-        # Optional fields are not null: the JVM that executes the plan fails on null.
+        # Optional fields are not null, because a JVM that executes the plan fails on null.
         RollbackRequest(
             partition_path=partition,
             file_id="",
@@ -35,7 +35,7 @@ def rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequence[str]]
 def rollback_metadata(
     plan: RollbackPlan, target: InstantInfo, *, rollback_time: str, time_taken_in_millis: int = 0
 ) -> RollbackMetadata:
-    """Make the content of a completed rollback that deleted all files of its plan."""
+    """Create the content of a completed rollback that deleted all files of its plan."""
     deleted: dict[str, tuple[str, ...]] = {}
     for request in plan.rollback_requests:
         deleted[request.partition_path] = deleted.get(request.partition_path, ()) + request.files_to_be_deleted

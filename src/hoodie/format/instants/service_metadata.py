@@ -1,7 +1,8 @@
 """Content of the instant files of table services: compaction, clustering, clean, rollback, restore and so on.
 
-Plans lie in requested files, metadata in completed ones. File lists hold names without folders unless said otherwise.
-On-disk format: docs/format/table.md §2.5; each class names its record there by `Hoodie` + its own name.
+Requested files contain plans, completed files contain metadata. File lists contain names without folders, except where
+a docstring says otherwise.
+On-disk format: docs/format/table.md §2.5; the record of each class there is `Hoodie` + the name of the class.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Final
 from hoodie.format.avro.record_mapping import InstantRecord, on_disk
 
 COMPACTION_PLAN_VERSION: Final = 2
-"""Version 1 held full paths instead of file names."""
+"""Version 1 stored full paths instead of file names."""
 CLEAN_VERSION: Final = 2
-"""Version 1 held file names by partition instead of full paths."""
+"""Version 1 stored file names by partition instead of full paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStrategy:
-    """Who carries a compaction plan out, and how."""
+    """The compactor class of a compaction plan, and its parameters."""
 
     compactor_class_name: str | None = None
     strategy_params: Mapping[str, str] | None = field(default=None, hash=False)
@@ -67,7 +68,7 @@ class SliceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringGroup:
-    """File slices that are rewritten together."""
+    """File slices that one clustering task rewrites together."""
 
     slices: tuple[SliceInfo, ...] = ()
     metrics: Mapping[str, float] | None = field(default=None, hash=False)
@@ -78,7 +79,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringStrategy:
-    """Who carries a clustering plan out, and how."""
+    """The strategy class of a clustering plan, and its parameters."""
 
     strategy_class_name: str | None = None
     strategy_params: Mapping[str, str] | None = field(default=None, hash=False)
@@ -87,7 +88,7 @@ class ClusteringStrategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringPlan:
-    """What a clustering rewrites."""
+    """The file slices that a clustering rewrites, in groups."""
 
     input_groups: tuple[ClusteringGroup, ...] = ()
     strategy: ClusteringStrategy | None = None
@@ -99,7 +100,7 @@ class ClusteringPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedReplaceMetadata(InstantRecord):
-    """Requested clustering or replacecommit; of insert overwrite and delete partition all fields are None."""
+    """Requested clustering or replacecommit; for insert overwrite and delete partition all fields are None."""
 
     operation_type: str | None = None
     clustering_plan: ClusteringPlan | None = None
@@ -118,7 +119,7 @@ class ActionInstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanFileInfo:
-    """A file to delete, by its absolute path."""
+    """A file to delete; its path is absolute."""
 
     file_path: str
     is_bootstrap_base_file: bool | None = False
@@ -143,7 +144,7 @@ class CleanerPlan(InstantRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanPartitionMetadata:
-    """What a clean deleted in one partition."""
+    """The files that a clean deleted in one partition."""
 
     partition_path: str
     policy: str
@@ -178,14 +179,14 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackRequest:
-    """What a rollback does in one partition; file paths are absolute."""
+    """The changes of a rollback in one partition; file paths are absolute."""
 
     partition_path: str
     file_id: str | None = None
     latest_base_instant: str | None = None
     files_to_be_deleted: tuple[str, ...] = ()
     log_blocks_to_be_deleted: Mapping[str, int] | None = field(default=None, hash=False)
-    """Version 6: log files that get a rollback block, with their sizes."""
+    """Version 6: log files to which the rollback appends a rollback block, with their sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,13 +200,13 @@ class RollbackPlan(InstantRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPartitionMetadata:
-    """What a rollback deleted in one partition."""
+    """The files that a rollback deleted in one partition."""
 
     partition_path: str
     success_delete_files: tuple[str, ...] = ()
     failed_delete_files: tuple[str, ...] = ()
     rollback_log_files: Mapping[str, int] | None = field(default_factory=dict, hash=False)
-    """Log files that hold the rollback blocks, with their sizes."""
+    """Log files that contain the rollback blocks, with their sizes."""
     log_files_from_failed_commit: Mapping[str, int] | None = field(default_factory=dict, hash=False)
 
 
@@ -233,7 +234,7 @@ class RestorePlan(InstantRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreMetadata(InstantRecord):
-    """Completed restore; `hoodie_restore_metadata` has the rollbacks by the instant they undid."""
+    """Completed restore; `hoodie_restore_metadata` maps each rolled back instant to its rollbacks."""
 
     start_restore_time: str
     time_taken_in_millis: int
@@ -265,7 +266,7 @@ class SavepointMetadata(InstantRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPartitionInfo:
-    """A metadata partition, and the instant up to which it is built."""
+    """A metadata partition, and the last instant that its build includes."""
 
     version: int | None = 1
     metadata_partition_path: str | None = None

@@ -1,4 +1,4 @@
-"""Write statistics: what an instant did to one file.
+"""Write statistics: the changes of an instant in one file.
 
 On-disk format: docs/format/table.md §2.4 (`HoodieWriteStat`).
 """
@@ -13,12 +13,12 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.filenames import LogFileName
 
 NULL_COMMIT: Final = "null"
-"""`prev_commit` of a file that opens its file group. On disk: do not change."""
+"""`prev_commit` of the first file of a file group. On disk: do not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeStats:
-    """Milliseconds that writing one file took, by kind of work."""
+    """Milliseconds of the write of one file, by kind of work."""
 
     total_scan_time_ms: int = 0
     total_create_time_ms: int = 0
@@ -27,18 +27,18 @@ class RuntimeStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStat:
-    """What an instant did to one base or log file.
+    """Changes of an instant in one base or log file.
 
-    Counts are records, sizes are bytes, paths are relative to the base path. In an inflight instant it is a plan
-    instead: `path` is None, the counts say what is about to be written. The last four fields exist in JSON only.
+    Counts are numbers of records, sizes are bytes, paths are relative to the base path. In an inflight instant the stat
+    is a plan: `path` is None, and the counts are the planned counts. The last four fields exist in JSON only.
     """
 
     file_id: str = ""
     path: str | None = None
     prev_commit: str = NULL_COMMIT
-    """Base instant that the file follows; `"null"` if it opens its file group."""
+    """Base instant of the previous file slice; `"null"` if the file is the first of its file group."""
     num_writes: int = 0
-    """Base file: all its rows; log file: records appended, deletes not counted."""
+    """Base file: number of all rows. Log file: number of appended records without deletes."""
     num_deletes: int = 0
     num_update_writes: int = 0
     num_inserts: int = 0
@@ -47,7 +47,7 @@ class WriteStat:
     total_write_errors: int = 0
     partition_path: str | None = None
     file_size_bytes: int = 0
-    """Final size of the file; the metadata table believes it."""
+    """Final size of the file; the metadata table stores this value."""
     temp_path: str | None = None
     prev_base_file: str | None = None
     cdc_stats: Mapping[str, int] | None = field(default=None, hash=False)
@@ -65,7 +65,7 @@ class WriteStat:
     total_log_read_time_ms: int = 0
     total_log_size_compacted: int = 0
     log_version: int | None = None
-    """Version in the log file's name; None: the stat is of a base file."""
+    """Version in the log file's name; None if the file is a base file."""
     log_offset: int | None = None
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
@@ -73,13 +73,13 @@ class WriteStat:
     total_log_blocks_size: int = 0
     total_log_blocks_scan_time_ms: int = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """JSON fields without a place above; a rewrite keeps them."""
+    """JSON fields that have no attribute here; `to_json` writes them back."""
 
     @classmethod
     def of_log(
         cls, path: str, partition_path: str, size_bytes: int, *, prev_commit: str, upsert_time_ms: int = 0
     ) -> WriteStat:
-        """The stat of a whole log file that an instant wrote; counts of records are 0 until they are replaced."""
+        """Return the stat of a complete log file that an instant wrote; all counts of records are 0."""
         name = LogFileName.parse(path.rpartition("/")[2])
         assert name is not None, path
         return cls(
@@ -103,15 +103,15 @@ class WriteStat:
 
     @property
     def is_new_file_group(self) -> bool:
-        """Whether the file opens its file group."""
+        """Whether the file is the first of its file group."""
         return self.prev_commit == NULL_COMMIT
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], *, path: str, keep_unknown: bool = False) -> WriteStat:
-        """Read a stat from its decoded Avro or JSON form; absent and null fields take their defaults.
+        """Create a stat from its decoded Avro or JSON form; absent and null fields get their defaults.
 
         Raises:
-            CorruptFileError: a field holds a value of another type.
+            CorruptFileError: the value of a field has a wrong type.
         """
         values: dict[str, Any] = {}
         for name, attribute, kind in _SCALARS:
@@ -132,14 +132,14 @@ class WriteStat:
         return cls(**values)
 
     def to_avro(self) -> dict[str, Any]:
-        """Return the form that the Avro writer takes."""
+        """Return the record for the Avro writer."""
         record: dict[str, Any] = {name: getattr(self, attribute) for name, attribute in _AVRO_FIELDS}
         record["logFiles"] = None if self.log_files is None else list(self.log_files)
         record["runtimeStats"] = self._runtime_record()
         return record
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, keys in the JVM's order; log fields only for a log file."""
+        """Return the JSON form with the keys in the JVM's order; only a log file has the log fields."""
         record: dict[str, Any] = {name: getattr(self, attribute) for name, attribute in _JSON_FIELDS}
         record["runtimeStats"] = self._runtime_record()
         if self.is_log_append:
@@ -214,7 +214,7 @@ _JSON_FIELDS: Final = _json_fields()
 
 
 def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
-    """Group statistics by partition path, in their order; `""` if the table has no partitions."""
+    """Group statistics by partition path and keep their order; the path is `""` if the table has no partitions."""
     grouped: dict[str, list[WriteStat]] = {}
     for stat in stats:
         grouped.setdefault(stat.partition_path or "", []).append(stat)
@@ -222,10 +222,10 @@ def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]
 
 
 def parse_texts(value: object, name: str, path: str) -> tuple[str, ...]:
-    """Check a decoded list of strings.
+    """Check that a decoded value is a list of strings, and return it.
 
     Raises:
-        CorruptFileError: something else was found.
+        CorruptFileError: the value has another type.
     """
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise CorruptFileError(f"{name}: a list of strings expected, found {value!r}", path=path)

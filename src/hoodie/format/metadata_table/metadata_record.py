@@ -1,6 +1,6 @@
-"""Values of the metadata table: HoodieMetadataRecord, here of type 1 (list of partitions) and 2 (files of a partition).
+"""Values of the metadata table: HoodieMetadataRecord of types 1 (list of partitions) and 2 (files of a partition).
 
-docs/format/metadata.md §4.1, §4.3. The key of a record is the key of its HFile entry; inside the value it is blank.
+docs/format/metadata.md §4.1, §4.3. The key of a record is the key of its HFile entry; the value contains an empty key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRESENT = b"\x02"
 
 
 class RecordType(IntEnum):
-    """What a metadata record is about. On disk: do not change."""
+    """Type of a metadata record. On disk: do not change."""
 
     PARTITION_LIST = 1
     FILE_LIST = 2
@@ -40,16 +40,16 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileListRecord:
-    """A row of the `files` partition.
+    """A row of the metadata partition `files`.
 
-    `files` maps file names (or, in the list of partitions, partition paths) to sizes in bytes; None says deleted.
+    `files` maps file names (or, in the list of partitions, partition paths) to sizes in bytes; None means deleted.
     """
 
     record_type: RecordType
     files: Mapping[str, int | None]
 
     def to_bytes(self, *, file_name: str | None = None) -> bytes:
-        """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes to."""
+        """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes."""
         name = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
         parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), zigzag_to_bytes(self.record_type), _PRESENT]
         if self.files:
@@ -63,10 +63,10 @@ class FileListRecord:
 
     @classmethod
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> FileListRecord:
-        """Decode a value that was written with `schema_json` (each file carries its own).
+        """Decode a value that was written with `schema_json`, which each file contains.
 
         Raises:
-            CorruptFileError: the value does not decode, or is no row of the `files` partition.
+            CorruptFileError: the value does not decode, or is not a row of the metadata partition `files`.
         """
         record = decode_record(value, schema_json=schema_json, path=path)
         record_type, entries = record.get("type"), record.get("filesystemMetadata")
@@ -83,18 +83,18 @@ def string_to_bytes(text: str) -> bytes:
 
 
 def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any]:
-    """Decode one metadata record into plain values, whatever its type.
+    """Decode one metadata record of any type into plain values.
 
     Raises:
-        CorruptFileError: the value does not fit the schema, or the schema is none.
+        CorruptFileError: the value does not fit the schema, or the schema is not an Avro schema.
     """
     stream = io.BytesIO(value)
     try:
         record = fastavro.schemaless_reader(stream, _parsed(schema_json), None)
     except (EOFError, IndexError, KeyError, ValueError, OverflowError, TypeError, MemoryError) as error:
-        raise CorruptFileError(f"a metadata record does not decode: {error!r}", path=path) from error
+        raise CorruptFileError(f"a metadata record cannot be decoded: {error!r}", path=path) from error
     if not isinstance(record, dict) or stream.tell() != len(value):
-        raise CorruptFileError("a metadata record is longer than its schema says", path=path)
+        raise CorruptFileError("a metadata record is longer than its schema allows", path=path)
     return record
 
 
@@ -108,13 +108,13 @@ def _parsed(schema_json: str) -> Any:
 
 @lru_cache(maxsize=1)
 def metadata_schema() -> str:
-    """The Avro schema of HFiles and log blocks of the metadata table, byte for byte as Hudi 1.2.0 writes it."""
+    """Return the Avro schema of HFiles and log blocks of the metadata table, with exactly the bytes of Hudi 1.2.0."""
     return resources.files("hoodie.format").joinpath("schemas", "metadata_record.avsc").read_text("utf-8")
 
 
 @lru_cache(maxsize=1)
 def commit_schema() -> str:
-    """The same without the five meta fields: `schema` in the commit metadata of the metadata table."""
+    """Return `metadata_schema` without the five meta fields: `schema` in the metadata table's commit metadata."""
     schema = json.loads(metadata_schema())
     schema["fields"] = schema["fields"][_META_FIELDS:]
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)

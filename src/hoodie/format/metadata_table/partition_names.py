@@ -1,4 +1,4 @@
-"""Names of metadata partitions, which are their folders and stand in `hoodie.table.metadata.partitions`.
+"""Names of metadata partitions: names of their folders, and values of `hoodie.table.metadata.partitions`.
 
 docs/format/metadata.md §3.2. On disk: do not change.
 """
@@ -8,6 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 FILES: Final = "files"
-"""The files of each partition of the data table. A metadata table without it is not used by any reader."""
+"""The files of each partition of the data table. Readers do not use a metadata table without this partition."""
 RECORD_INDEX: Final = "record_index"
 """The location of each record key."""

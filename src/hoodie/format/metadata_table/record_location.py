@@ -1,6 +1,7 @@
-"""Values of the record-level index: where a record lies (docs/format/metadata.md §4.7).
+"""Values of the record index: locations of records (docs/format/metadata.md §4.7).
 
-Many keys share one value, so a column of values is a few encoded locations and, for each key, which of them.
+Many keys have the same value, so a column of values is stored as a few locations and, for each key, the number of its
+location.
 """
 
 from __future__ import annotations
@@ -24,19 +25,22 @@ _UUID_ENCODING = 0
 _TEXT_ENCODING = 1
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(\d+))?")
 _HEAD = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
-"""Five null meta fields, the blank key, the type, three null unions, and the branch that holds the location."""
+"""Five null meta fields, the empty key, the type, three null unions, and the union branch of the location."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """Where a record lies. `instant_ms` (epoch milliseconds) tells when it was inserted; informational only."""
+    """Partition path and file group of a record.
+
+    `instant_ms` (epoch milliseconds) is the time of the record's insert; informational only.
+    """
 
     partition_path: str
     file_id: str
     instant_ms: int
 
     def to_bytes(self) -> bytes:
-        """Encode the value; file ids with a UUID take the short form, as the JVM writes them."""
+        """Encode the value; a file id with a UUID is stored in the short form, as the JVM does."""
         match = _UUID_FILE_ID.fullmatch(self.file_id)
         if match is None:
             high = low = index = -1
@@ -56,28 +60,28 @@ class RecordLocation:
 
     @classmethod
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> RecordLocation:
-        """Decode a value with the schema that its file carries.
+        """Decode a value with the schema that its file contains.
 
         Raises:
-            CorruptFileError: the bytes are no location.
+            CorruptFileError: the bytes are not a location.
         """
         info: Any = decode_record(value, schema_json=schema_json, path=path).get("recordIndexMetadata")
         try:
             return cls(info["partitionName"], _file_id(info), int(info["instantTime"]))
         except (ValueError, TypeError, KeyError) as error:
-            raise CorruptFileError(f"a metadata record holds no record location: {error!r}", path=path) from error
+            raise CorruptFileError(f"a metadata record contains no record location: {error!r}", path=path) from error
 
 
 @dataclass(frozen=True, slots=True)
 class LocationColumn:
-    """The locations of a column of keys: `codes[i]` is the place of key i's location in `locations`, -1 for none."""
+    """The locations of a column of keys: `codes[i]` is the position of key i's location in `locations`, -1 for none."""
 
     locations: tuple[RecordLocation, ...]
     codes: npt.NDArray[np.int64]
 
     @classmethod
     def parse(cls, values: pa.BinaryArray, *, schema_json: str, path: str) -> LocationColumn:
-        """Decode values; each distinct one once. Null values have no location."""
+        """Decode values; each distinct value is decoded once. Null values have no location."""
         encoded = values.dictionary_encode()
         parsed = tuple(
             RecordLocation.parse(value, schema_json=schema_json, path=path) for value in encoded.dictionary.to_pylist()
@@ -86,13 +90,13 @@ class LocationColumn:
 
 
 def location_values(locations: Sequence[RecordLocation], codes: npt.NDArray[np.int64]) -> pa.BinaryArray:
-    """Encode a column of values: for each key the location that `codes` names."""
+    """Encode a column of values: the value of key i is the location at position `codes[i]`."""
     encoded = pa.array([location.to_bytes() for location in locations], pa.binary())
     return encoded.take(pa.array(codes))
 
 
 def _halves(unique: UUID) -> tuple[int, int]:
-    """The two halves of a UUID as Java's signed longs."""
+    """Return the two halves of a UUID as signed 64-bit integers, as Java stores them."""
     high, low = unique.int >> 64, unique.int & ((1 << 64) - 1)
     return _signed(high), _signed(low)
 

@@ -1,1 +1,1 @@
-"""Schemas of tables: Avro to Arrow and back, evolution, and rows brought into a schema."""
+"""Schemas of tables: Avro and Arrow types, schema evolution, and the conversion of rows to a schema."""

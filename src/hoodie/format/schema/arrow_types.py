@@ -1,4 +1,4 @@
-"""The Arrow types a Hudi table holds, and what other Arrow types become in one.
+"""The Arrow types that a Hudi table stores, and the conversion of other Arrow types to them.
 
 On-disk format: docs/format/table.md §3.6 (physical types); the types are those of the JVM's Spark-to-Avro conversion.
 """
@@ -35,16 +35,18 @@ _WIDENED: Final = {
 
 
 def normalise(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with the types a Hudi table holds: names, order and nullability stay, metadata goes.
+    """Return the schema with the types that a Hudi table stores.
 
-    Small integers become int32, uint32 int64, half floats float32; large and view strings, binaries and lists become
-    the ordinary ones; dictionaries and run-end encoding their values; extension types their storage. Timestamps become
-    microseconds (`conform` refuses what that would cut): the JVM's data frames write nothing else, and refuse to write
-    into a column of milliseconds. Every zone becomes UTC, and timestamps without a zone stay so.
+    Names, order and nullability are kept; metadata is removed. Integers of less than 32 bits become int32, uint32
+    becomes int64, half floats become float32. Large and view strings, binaries and lists become plain strings, binaries
+    and lists. Dictionary and run-end encoded types become the type of their values, extension types become their
+    storage type. Timestamps become microseconds (`conform` refuses values that would be cut): the JVM's data frames
+    write only microseconds, and refuse to write to a column of milliseconds. Every time zone becomes UTC; timestamps
+    without a zone stay without a zone.
 
     Raises:
-        SchemaMismatchError: a type has no place in a Hudi table (null, uint64, durations, intervals, unions, ...), or a
-            column name occurs twice, upper and lower case being one.
+        SchemaMismatchError: a Hudi table cannot store a type (null, uint64, durations, intervals, unions, ...), or a
+            column name occurs twice, where upper and lower case are equal.
     """
     _refuse_duplicates(schema.names, "")
     return pa.schema([_field(child, child.name) for child in schema])
@@ -55,10 +57,10 @@ def _field(child: pa.Field, path: str) -> pa.Field:
 
 
 def normal_type(data_type: pa.DataType, path: str) -> pa.DataType:
-    """Return what one type becomes in a Hudi table; `path` is the column's name in errors.
+    """Return the type that a Hudi table stores for one Arrow type; `path` is the column's name in errors.
 
     Raises:
-        SchemaMismatchError: the type has no place in a Hudi table.
+        SchemaMismatchError: a Hudi table cannot store the type.
     """
     if isinstance(data_type, pa.BaseExtensionType):
         return normal_type(data_type.storage_type, path)
@@ -108,11 +110,11 @@ def _decimal(data_type: pa.DataType, path: str) -> pa.DataType:
 
 def _advice(data_type: pa.DataType) -> str:
     if pa.types.is_null(data_type):
-        return "a column of nulls only has no type: cast it to the type it is to have"
+        return "a column of nulls only has no type: cast it to the type that the column should have"
     if pa.types.is_uint64(data_type):
         return "Hudi has no unsigned numbers: cast it to int64 or decimal128(20, 0)"
     if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
-        return "Hudi stores no durations: cast it to int64 and say the unit in the column's name"
+        return "Hudi stores no durations: cast it to int64 and write the unit into the column's name"
     if pa.types.is_time(data_type):
         return "Spark reads no times of day: cast it to int64 (microseconds) or to string"
     return "cast or drop the column"
@@ -129,6 +131,6 @@ def _refuse_duplicates(names: list[str], prefix: str) -> None:
         if twin is not None:
             clash = "occurs twice" if twin == name else f"differs from {prefix + twin!r} in case only"
             raise SchemaMismatchError(
-                f"column {prefix + name!r} {clash}; names are unique in a table whatever their case: rename one"
+                f"column {prefix + name!r} {clash}; names must be unique, also without regard to case: rename one"
             )
         seen[name.lower()] = name

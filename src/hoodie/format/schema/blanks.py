@@ -1,6 +1,6 @@
-"""Columns of nulls that a Parquet writer takes.
+"""Columns of nulls that a Parquet writer accepts.
 
-Below a null struct stands something that is not null in every required field: null there is refused.
+The required fields of a null struct contain values that are not null, because a Parquet writer refuses null there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 
 def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
-    """Return a column of nulls, or of values that stand where nobody looks."""
+    """Return a column of nulls, or of arbitrary valid values for the required fields of null structs."""
     if pa.types.is_struct(kind):
         children = [blanks(child.type, length, is_null=child.nullable) for child in kind.fields]
         mask = pa.array(np.full(length, is_null))
@@ -30,7 +30,7 @@ def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
 
 
 def without_null(array: pa.Array) -> pa.Array:
-    """The values of a required field, with others where a null struct around them made them null."""
+    """Return the values of a required field; values that are null because of a null struct become arbitrary values."""
     if not array.null_count:
         return array
     places = pc.if_else(array.is_valid(), pa.array(np.arange(len(array))), len(array))

@@ -1,4 +1,4 @@
-"""Bring Arrow data to a table's schema: cast, reorder, fill; whatever would lose something is refused by name."""
+"""Convert Arrow data to a table's schema: cast, reorder and fill columns. Lossy conversions of new data are refused."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 
 
 def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
-    """Return the data with exactly this schema: columns by name, missing nullable ones filled with null, others cast.
+    """Return the data with exactly this schema: columns are matched by name and cast.
 
-    Numbers change their type only where every value survives; decimals likewise; timestamps keep their instant. Struct
-    fields, list items and map values are treated like columns. Columns the schema lacks are refused. Vectorised;
-    columns that fit already are not copied.
+    Missing nullable columns are filled with null. Numbers and decimals change their type only if no value changes;
+    timestamps keep their point in time. Struct fields, list items and map values are treated like columns. Columns that
+    are not in the schema are refused. Vectorised; columns that already fit are not copied.
 
-    With `stored` the data are rows of one of the table's own files, maybe older than its schema: columns the schema
-    lacks are dropped, and the promotions that the JVM allows a table are made, losses included: integers round to
-    floats, numbers and dates become text, text becomes binary and back.
+    With `stored` the data are rows of a file of the table, which may be older than the schema. Then columns that are
+    not in the schema are dropped, and all type promotions of the JVM are applied, even with a loss: integers are
+    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text.
 
     Raises:
-        SchemaMismatchError: a column is unknown, missing although required, of a type that does not become the wanted
-            one, holds null where none may be, or a value would be cut; the field is named.
+        SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
+            expected type, or is required but contains null; or a value would be cut. The message names the field.
     """
     if data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
         return data
@@ -47,13 +47,13 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
 
 
 def _has_forbidden_null(data: pa.RecordBatch | pa.Table) -> bool:
-    """Whether a required column holds null, against its own schema: Arrow does not check what it is told."""
+    """Return whether a required column contains null, which Arrow does not check."""
     return any(not child.nullable and data.column(place).null_count for place, child in enumerate(data.schema))
 
 
 @dataclass(frozen=True, slots=True)
 class _Conformer:
-    """Casts arrays, nested ones from the outside in."""
+    """Casts arrays; nested arrays from the outside to the inside."""
 
     stored: bool
 
@@ -65,7 +65,7 @@ class _Conformer:
         return self.array(column, child, child.name)
 
     def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
-        """Cast one array; `parents` says which structs around it exist: nulls below a null struct do not count."""
+        """Cast one array. `parents` is True where the enclosing struct is not null: other nulls are allowed."""
         array = _plain(array)
         if not child.nullable and array.null_count:
             _check_no_null(array, path, parents)
@@ -84,7 +84,7 @@ class _Conformer:
         return _cast(array, child.type, path, stored=self.stored)
 
     def check_names(self, found: list[str], wanted: list[str], prefix: str) -> None:
-        """Refuse columns that occur twice and, in new data, columns that the schema lacks."""
+        """Refuse columns that occur twice and, in new data, columns that are not in the schema."""
         if len(set(found)) != len(found):
             twice = next(name for name in found if found.count(name) > 1)
             raise SchemaMismatchError(f"column {prefix + twice!r} occurs twice; rename one of them")
@@ -124,7 +124,7 @@ class _Conformer:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Unwrap extension types, run ends and dictionaries."""
+    """Decode extension types, run-end encoding and dictionaries."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
@@ -134,7 +134,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
     if not child.nullable:
-        raise SchemaMismatchError(f"column {path!r} is missing; the table needs it and takes no null: add the column")
+        raise SchemaMismatchError(f"column {path!r} is missing, and the table allows no null in it: add the column")
     return blanks(child.type, row_count, is_null=True)
 
 
@@ -142,11 +142,11 @@ def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None
     missing = array.is_null() if parents is None else pc.and_(array.is_null(), parents)
     count = pc.sum(missing).as_py() or 0
     if count:
-        raise SchemaMismatchError(f"column {path!r} takes no null; {count} of {len(array)} values are null: fill them")
+        raise SchemaMismatchError(f"column {path!r} allows no null; {count} of {len(array)} values are null: fill them")
 
 
 def _own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Return offsets from zero and the items of this slice only: items outside must not be judged."""
+    """Return offsets from zero and the items of this slice only: items outside the slice must not be checked."""
     if len(array) == 0:
         return pa.array([0], pa.int32()), [child.slice(0, 0) for child in items]
     start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
@@ -162,7 +162,7 @@ def _flat_items(array: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: pa.Array) -> pa.Array:
-    """Build a list or map array of new items; nulls are those of `array`."""
+    """Build a list or map array with new items; it is null where `array` is null."""
     validity = array.is_valid().buffers()[1] if array.null_count else None
     buffers = [validity, offsets.buffers()[1]]
     return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
@@ -195,7 +195,7 @@ def _checked(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
 
 
 def _narrow(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-    """Cast to a smaller float, refusing values that would change; Arrow itself would round."""
+    """Cast to a smaller float and refuse values that would change; Arrow rounds them without an error."""
     narrow = pc.cast(array, wanted, safe=False)
     same = pc.or_(pc.equal(pc.cast(narrow, array.type), array), pc.is_nan(array))
     if pc.all(same).as_py() is False:
@@ -214,7 +214,7 @@ _BYTES: Final = (
     pa.types.is_fixed_size_binary,
 )
 _NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating)
-# Per family of wanted types, the types whose values are meant alike; the cast itself then checks each value.
+# For each family of expected types, the types whose values have the same meaning; the cast then checks each value.
 _SOURCES: Final = (
     (_NUMBERS, _NUMBERS),
     ((pa.types.is_decimal,), (pa.types.is_decimal, pa.types.is_integer)),
@@ -226,7 +226,7 @@ _SOURCES: Final = (
 
 
 def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type are meant as values of the other."""
+    """Return whether values of type `found` have the same meaning as values of type `wanted`."""
     if pa.types.is_null(found):
         return True
     if pa.types.is_timestamp(wanted):
@@ -238,7 +238,7 @@ def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_promoted(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the JVM lets a stored column of one type become the other, beyond what loses nothing."""
+    """Return whether the JVM promotes a stored column from one type to the other, although values may be lost."""
     if pa.types.is_integer(found):
         return bool(pa.types.is_floating(wanted) or pa.types.is_string(wanted))
     if pa.types.is_string(wanted):

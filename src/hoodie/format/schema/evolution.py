@@ -1,7 +1,7 @@
-"""How a table's schema grows with the data written to it: what the JVM accepts by default, and loses no value.
+"""Evolve a table's schema for new data: the changes that the JVM accepts by default and that lose no value.
 
-On-disk format: docs/format/table.md §3.7; the JVM's rules are those seen in tests/golden/types/evolution.json, ours are
-narrower (docs/decisions/0006-lossless-evolution.md).
+On-disk format: docs/format/table.md §3.7. tests/golden/types/evolution.json contains the JVM's rules; the rules of
+hoodie allow less (docs/decisions/0006-lossless-evolution.md).
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ _META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
 def evolve(
     table_schema: pa.Schema, incoming_schema: pa.Schema, *, key_fields: Collection[str] = (), fill_missing: bool = True
 ) -> pa.Schema:
-    """Return the table's schema after a write of data with the incoming schema; the data's meta fields do not count.
+    """Return the table's schema after a write of data with the incoming schema; the data's meta fields are ignored.
 
-    Columns keep their order; new ones come last and are nullable, new fields of structs likewise. An int column becomes
-    long, a float column double, when the data is; a decimal column gets more digits at the same scale; a column becomes
-    nullable when the data's is. Data of a narrower type, and integers for a float column, change nothing: whether each
-    value fits is found when it is cast. A missing column must be nullable and is filled with null (the JVM
-    refuses it by default: `fill_missing=False`). The text of `key_fields` (record key and partition columns, nested
-    ones with dots) must not change, so there a number may only grow from int to long, or in digits.
+    Columns keep their order. New columns, and new fields of structs, are appended and are nullable. An int column
+    becomes long if the data is long; a float column becomes double if the data is double. A decimal column gets more
+    digits at the same scale. A column becomes nullable if the data's column is nullable. Data of a narrower type, and
+    integers for a float column, change nothing; the later cast checks each value. A missing column must be nullable
+    and is filled with null (the JVM refuses it by default: `fill_missing=False`). The text of `key_fields` (record key
+    and partition columns; nested columns with dots) must not change: there, int may become long, and a decimal may get
+    more digits, but no other change is allowed.
 
     Raises:
-        SchemaMismatchError: any other difference; names the field and both types, and says what to do.
+        SchemaMismatchError: any other difference; the message names the field, both types and the remedy.
     """
     incoming = normalise(pa.schema([child for child in incoming_schema if child.name not in _META]))
     kept = [child for child in table_schema if child.name in _META]
@@ -43,14 +44,14 @@ def evolve(
 
 
 class _Merger:
-    """One evolution: walks both schemas side by side."""
+    """One evolution: compares two schemas field by field."""
 
     def __init__(self, key_fields: frozenset[str], fill_missing: bool) -> None:
         self._key_fields = key_fields
         self._fill_missing = fill_missing
 
     def fields(self, table: Sequence[pa.Field], incoming: Sequence[pa.Field], prefix: str) -> list[pa.Field]:
-        """Merge the columns of a table or the fields of a struct."""
+        """Return the evolved columns of a table or fields of a struct."""
         found = {child.name: child for child in incoming}
         _refuse_other_case([child.name for child in table], list(found), prefix)
         out = [self._field(child, found.pop(child.name, None), f"{prefix}{child.name}") for child in table]
@@ -60,7 +61,7 @@ class _Merger:
         if incoming is None:
             if table.nullable and self._fill_missing and path not in self._key_fields:
                 return table
-            problem = "takes no null" if not table.nullable else "is not to be filled with null"
+            problem = "allows no null" if not table.nullable else "must not be filled with null"
             raise SchemaMismatchError(
                 f"column {path!r} ({table.type}) is missing in the data, and {problem}: add the column to the data"
             )
@@ -68,7 +69,7 @@ class _Merger:
         same_text = merged in (table.type, pa.int64()) or pa.types.is_decimal(merged)
         if path in self._key_fields and not same_text:
             raise _mismatch(
-                path, table.type, incoming.type, "keys are made of its text, which would change: cast the data"
+                path, table.type, incoming.type, "keys are made of its text, and its text would change: cast the data"
             )
         return pa.field(table.name, merged, nullable=table.nullable or incoming.nullable, metadata=table.metadata)
 
@@ -106,18 +107,20 @@ def _number(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType
 
 def _decimal(table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
     if table.scale != incoming.scale:
-        raise _mismatch(path, table, incoming, f"the scale of a decimal column stays: cast it to scale {table.scale}")
+        raise _mismatch(
+            path, table, incoming, f"the scale of a decimal column cannot change: cast it to scale {table.scale}"
+        )
     return max(table, incoming, key=lambda data_type: int(data_type.precision))
 
 
 def _refuse_other_case(table: list[str], incoming: list[str], prefix: str) -> None:
-    """Names that differ in case only are one column to Spark: such a table could not be read."""
+    """Refuse names that differ from a column of the table in case only: Spark could not read such a table."""
     known = {name.lower(): name for name in table}
     for name in incoming:
         twin = known.get(name.lower(), name)
         if twin != name:
             raise SchemaMismatchError(
-                f"column {prefix + name!r}: the table calls it {prefix + twin!r}; upper and lower case count: rename it"
+                f"column {prefix + name!r}: in the table it is named {prefix + twin!r}; the case must match: rename it"
             )
 
 

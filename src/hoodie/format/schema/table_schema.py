@@ -1,4 +1,4 @@
-"""The schema of a table: its meta fields, and the door to all that is known about its types.
+"""The schema of a table: its meta fields; also exports all functions on the types of a table.
 
 On-disk format: docs/format/table.md §3.2 (meta fields), §3.6 and §3.7 (types, and where the schema is stored).
 """
@@ -28,9 +28,9 @@ __all__ = [
 
 
 def with_meta_fields(schema: pa.Schema, *, has_operation: bool = False) -> pa.Schema:
-    """Return the schema with the meta fields first, as nullable strings; those it has already are replaced.
+    """Return the schema with the meta fields first, as nullable strings; existing meta fields are replaced.
 
-    `has_operation` adds `_hoodie_operation` as the sixth.
+    `has_operation` adds `_hoodie_operation` as the sixth meta field.
     """
     names = (*META_FIELDS, OPERATION_FIELD) if has_operation else META_FIELDS
     meta = [pa.field(name, pa.string()) for name in names]

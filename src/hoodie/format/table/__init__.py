@@ -1,4 +1,4 @@
-"""What a table stores about itself.
+"""The configuration that a table stores.
 
-`hoodie.properties` and its keys, the table version, merge rule and key generator.
+That is `hoodie.properties` and its keys, the table version, the merge rule and the key generator.
 """

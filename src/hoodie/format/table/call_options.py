@@ -1,4 +1,4 @@
-"""Check the options of one call (`properties=` of a write or a table service) before it touches anything."""
+"""Check the options of one call (`properties=` of a write or a table service) before the call changes anything."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TABLE_KEYS: Final = frozenset(
 
 
 def check_call_options(properties: Mapping[str, str], config: TableConfig | None = None) -> None:
-    """Refuse options that are unknown or do not parse, and table properties that are not what `config` stores.
+    """Refuse options that are unknown or do not parse, and table properties that differ from `config`.
 
-    Without a `config` nothing is known of the table, and every table property passes.
+    Without a `config` all table properties are accepted.
 
     Raises: InvalidConfigError.
     """
@@ -30,13 +30,15 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
 
 
 def check_texts(name: str, given: Mapping[str, str]) -> None:
-    """Refuse keys and values that are no texts, which is all that the timeline stores; `name` is the argument's.
+    """Refuse keys and values that are not strings, as the timeline stores strings only; `name` is the argument's name.
 
     Raises: InvalidConfigError.
     """
     wrong = {key: value for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))}
     if wrong:
-        raise InvalidConfigError(f"{name} are texts, got {wrong}; write e.g. 'true' and '1024'")
+        raise InvalidConfigError(
+            f"{name}: expected string keys and values, got {wrong}; write for example 'true' and '1024'"
+        )
 
 
 def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:
@@ -46,6 +48,6 @@ def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], time
     if contradicting:
         key = contradicting[0]
         raise InvalidConfigError(
-            f"{key} is fixed when the table is created: it is {stored.get(key)!r}, this call asks for "
-            f"{properties[key]!r}; leave it out"
+            f"{key} is fixed when the table is created: expected {stored.get(key)!r}, this call sets "
+            f"{properties[key]!r}; remove the option from the call"
         )

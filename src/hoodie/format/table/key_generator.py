@@ -1,6 +1,6 @@
-"""Kinds of key generators, and how a table's properties name them.
+"""Types of key generators, and the properties of a table that select one.
 
-On-disk format: docs/format/table.md §1.2 (`hoodie.table.keygenerator.*`), §3.3 and §3.4 (what each kind encodes).
+On-disk format: docs/format/table.md §1.2 (`hoodie.table.keygenerator.*`), §3.3 and §3.4 (encoding of each type).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hoodie.format.table import table_keys as keys
 
 
 class KeyGeneratorType(StrEnum):
-    """How record keys and partition paths are made of columns. On disk: do not change.
+    """Type of a key generator, which makes record keys and partition paths from columns. On disk: do not change.
 
-    The `_AVRO` twins of the JVM encode alike and are read as the kind without the suffix.
+    The JVM's types with the suffix `_AVRO` encode in the same way and are read as the type without the suffix.
     """
 
     SIMPLE = "SIMPLE"
@@ -52,10 +52,10 @@ _HUDI_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.", "com.uber.ho
 def stored_key_generator(
     raw: Mapping[str, str], *, record_key_fields: Sequence[str], partition_fields: Sequence[str], path: str
 ) -> KeyGeneratorType:
-    """Return the kind a table uses: the stored type, else told by the stored class, else by the number of fields.
+    """Return a table's type: the stored type, else the type of the stored class, else inferred from the fields.
 
     Raises:
-        UnsupportedError: the stored type is none that Hudi 1.2 knows.
+        UnsupportedError: the stored type does not exist in Hudi 1.2.
     """
     text = raw.get(keys.KEY_GENERATOR_TYPE, "").strip().upper()
     if text:
@@ -74,7 +74,7 @@ def stored_key_generator(
 
 
 def inferred_key_generator(record_key_fields: Sequence[str], partition_fields: Sequence[str]) -> KeyGeneratorType:
-    """Return the kind that Hudi picks when a table is created without naming one."""
+    """Return the type that Hudi selects if a table is created without a key generator type."""
     if not partition_fields:
         return KeyGeneratorType.NON_PARTITION
     if len(partition_fields) == 1 and len(record_key_fields) <= 1:

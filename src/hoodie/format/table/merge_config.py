@@ -1,4 +1,4 @@
-"""How a table says which of two records with the same key wins, per table version.
+"""The merge rule of a table (which of two records with the same key is kept), and how each table version stores it.
 
 On-disk format: docs/format/table.md §6.1 (ids), §6.2 (deciding the mode), §6.3 (payload classes).
 """
@@ -26,7 +26,7 @@ LATEST_PAYLOAD_CLASS: Final = f"{_MODEL}OverwriteWithLatestAvroPayload"
 
 
 class MergeMode(StrEnum):
-    """Which of two records with the same key survives. On disk: do not change."""
+    """Rule for which of two records with the same key is kept. On disk: do not change."""
 
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
@@ -34,7 +34,7 @@ class MergeMode(StrEnum):
 
 
 class PartialUpdateMode(StrEnum):
-    """How the surviving record takes single fields from the other one. On disk: do not change."""
+    """Rule by which the kept record takes single fields from the other record. On disk: do not change."""
 
     IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
     FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
@@ -42,10 +42,10 @@ class PartialUpdateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRule:
-    """What a merger does with two records of the same key, whatever the version stored.
+    """How two records with the same key are merged, independent of the table version.
 
-    A record is a delete when the text of `delete_field` equals `delete_marker`; both are set or neither is.
-    `merger` names the payload class or strategy id behind a CUSTOM mode that no built-in rule replaces.
+    A record is a delete if the text of `delete_field` equals `delete_marker`; both are set or neither is.
+    `merger` is the payload class or strategy id of a CUSTOM mode for which there is no built-in rule.
     """
 
     mode: MergeMode
@@ -55,7 +55,7 @@ class MergeRule:
 
     @property
     def delete_field(self) -> str | None:
-        """Column that tells deletes from updates."""
+        """Column that marks deletes."""
         return self.properties.get(keys.DELETE_FIELD)
 
     @property
@@ -73,7 +73,7 @@ _DEBEZIUM = {keys.DELETE_FIELD: "_change_operation_type", keys.DELETE_MARKER: "d
 _EVENT = MergeMode.EVENT_TIME_ORDERING
 _COMMIT = MergeMode.COMMIT_TIME_ORDERING
 
-# What each well-known payload class does, said without the class (§6.3).
+# The merge rule that is equal to each well-known payload class (§6.3).
 _RULE_OF_PAYLOAD: Final[Mapping[str, MergeRule]] = {
     DEFAULT_PAYLOAD_CLASS: MergeRule(mode=_EVENT),
     f"{_MODEL}EventTimeAvroPayload": MergeRule(mode=_EVENT),
@@ -92,7 +92,7 @@ _RULE_OF_PAYLOAD: Final[Mapping[str, MergeRule]] = {
     ),
     f"{_MODEL}debezium.MySqlDebeziumAvroPayload": MergeRule(mode=_EVENT, properties=_DEBEZIUM),
 }
-# Before version 9 only these decide the stored mode; every other class, known or not, counts as CUSTOM (§6.2).
+# Before version 9 only these classes decide the stored mode; every other class counts as CUSTOM (§6.2).
 _BUILT_IN_PAYLOADS = frozenset({DEFAULT_PAYLOAD_CLASS, f"{_MODEL}EventTimeAvroPayload", LATEST_PAYLOAD_CLASS})
 _MODE_OF_STRATEGY: Final[Mapping[str, MergeMode]] = {
     EVENT_TIME_STRATEGY_ID: _EVENT,
@@ -102,12 +102,12 @@ _STRATEGY_OF_MODE: Final[Mapping[MergeMode, str]] = {mode: strategy for strategy
 
 
 def rule_of_payload(payload_class: str) -> MergeRule | None:
-    """Return what a well-known payload class does; None for any other class."""
+    """Return the merge rule of a well-known payload class; None for any other class."""
     return _RULE_OF_PAYLOAD.get(current_class_name(payload_class))
 
 
 def current_class_name(class_name: str) -> str:
-    """Translate the class names of releases before the move to Apache."""
+    """Return the present name of a class; releases before the move to Apache used other names."""
     old = "com.uber.hoodie."
     return f"org.apache.hudi.{class_name[len(old) :]}" if class_name.startswith(old) else class_name
 
@@ -116,7 +116,7 @@ def stored_merge_mode(version: TableVersion, raw: Mapping[str, str], *, has_orde
     """Decide the merge mode of a table from its properties (§6.2).
 
     Raises:
-        InvalidConfigError: the stored mode is not one of the three.
+        InvalidConfigError: the stored mode is not one of the three modes.
     """
     if version.stores_merge_mode:
         text = raw.get(keys.MERGE_MODE)
@@ -130,10 +130,10 @@ def stored_merge_mode(version: TableVersion, raw: Mapping[str, str], *, has_orde
 
 
 def effective_merge_rule(mode: MergeMode, raw: Mapping[str, str], *, path: str) -> MergeRule:
-    """Say what merging does, with payload classes translated wherever a built-in rule does the same.
+    """Return the merge rule of a table; payload classes are replaced by built-in rules with the same effect.
 
     Raises:
-        InvalidConfigError: an unknown partial update mode, or a delete field without a delete marker.
+        InvalidConfigError: the partial update mode is unknown, or only one of delete field and delete marker is set.
     """
     stored = _stored_merge_properties(raw)
     payload = raw.get(keys.PAYLOAD_CLASS)
@@ -154,7 +154,7 @@ def effective_merge_rule(mode: MergeMode, raw: Mapping[str, str], *, path: str) 
 
 
 def merge_strategy_id(raw: Mapping[str, str]) -> str | None:
-    """Return the stored merge strategy id, under its present or its old key."""
+    """Return the stored merge strategy id, from its present or its old key; None if there is none."""
     return raw.get(keys.MERGE_STRATEGY_ID) or raw.get(keys.OLD_MERGE_STRATEGY_ID) or None
 
 
@@ -163,7 +163,7 @@ def merge_properties(
 ) -> dict[str, str]:
     """Return the properties that store a merge rule in a new table of this version (§1.2, §6.3).
 
-    A payload class decides the mode wherever it has one of its own; `mode` counts otherwise.
+    If a payload class determines the mode, that mode is stored; otherwise `mode` is stored.
     """
     known = rule_of_payload(payload_class) if payload_class is not None else None
     if version.stores_payload_class:

@@ -1,4 +1,4 @@
-"""Content of `.hoodie_partition_metadata`, the file that makes a folder a partition.
+"""Content of `.hoodie_partition_metadata`, the file that marks a folder as a partition.
 
 On-disk format: docs/format/table.md §3.5.
 """
@@ -19,7 +19,8 @@ _PARTITION_DEPTH = "partitionDepth"
 class PartitionMetadata:
     """First instant that wrote to a partition, and the number of folders between it and the base path.
 
-    `commit_time` is None in files of a few old writers that left it out; `partition_depth` is 0 when non-partitioned.
+    `commit_time` is None in files of a few old writers that did not store it. `partition_depth` is 0 in a
+    non-partitioned table.
     """
 
     commit_time: str | None
@@ -30,7 +31,7 @@ class PartitionMetadata:
         """Parse the file's content.
 
         Raises:
-            CorruptFileError: the depth is missing or no number.
+            CorruptFileError: the depth is missing or is not a number.
         """
         properties = parse_properties(data, path=path)
         depth = properties.get(_PARTITION_DEPTH, "")
@@ -39,7 +40,7 @@ class PartitionMetadata:
         return cls(commit_time=properties.get(_COMMIT_TIME), partition_depth=int(depth))
 
     def to_bytes(self, now: datetime) -> bytes:
-        """Write the content as the JVM does; `now` fills the date line."""
+        """Return the file's content in the JVM's form; `now` is the time in the date line."""
         properties = {} if self.commit_time is None else {_COMMIT_TIME: self.commit_time}
         properties[_PARTITION_DEPTH] = str(self.partition_depth)
         return properties_to_bytes(properties, ("partition metadata", java_date(now)))

@@ -1,4 +1,4 @@
-r"""Java `.properties` text, as hoodie.properties and .hoodie_partition_metadata use it.
+r"""Java `.properties` text, the format of hoodie.properties and .hoodie_partition_metadata.
 
 ISO-8859-1 lines, `#` and `!` comments, `key=value`, backslash escapes, continuation lines, and `\uXXXX` for
 UTF-16 code units.
@@ -37,10 +37,10 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
-    """Parse a `.properties` file; of a repeated key the last value counts, as in Java.
+    """Parse a `.properties` file; the last value of a repeated key is used, as in Java.
 
     Raises:
-        CorruptFileError: a malformed unicode escape.
+        CorruptFileError: a unicode escape is malformed.
     """
     found: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1")):
@@ -53,9 +53,9 @@ def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
 
 
 def properties_to_bytes(properties: Mapping[str, str], comments: Iterable[str] = ()) -> bytes:
-    """Write properties in the order given, one comment line `#<text>` for each of `comments` first.
+    """Return the text of the properties in the given order, after one line `#<text>` for each of `comments`.
 
-    Escapes exactly what Java's writer escapes, so that both sides produce the same line for the same entry.
+    Escapes exactly the characters that Java's writer escapes, so that both write the same line for the same property.
     """
     lines = [f"#{_escape_comment(text)}\n" for text in comments]
     lines += [f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in properties.items()]
@@ -63,13 +63,13 @@ def properties_to_bytes(properties: Mapping[str, str], comments: Iterable[str] =
 
 
 def java_date(now: datetime) -> str:
-    """Render `Sat Nov 21 12:34:49 UTC 2026`, the date line of Java's properties writer, in UTC."""
+    """Return the date line of Java's properties writer in UTC, such as `Sat Nov 21 12:34:49 UTC 2026`."""
     utc = now.astimezone(UTC)
     return f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc:%d %H:%M:%S} UTC {utc.year:04d}"
 
 
 def table_checksum(database: str | None, name: str) -> int:
-    """Checksum that `hoodie.table.checksum` must hold: CRC-32 of `<database>.<name>`, nothing else takes part."""
+    """Return the required value of `hoodie.table.checksum`: the CRC-32 of `<database>.<name>` and of nothing else."""
     return zlib.crc32(f"{database or ''}.{name}".encode())
 
 
@@ -104,7 +104,7 @@ def _unescape(text: str, path: str) -> str:
             raise CorruptFileError(f"expected four hex digits after \\u, found {text!r}", path=path)
         return _UNESCAPED.get(escape, escape)
 
-    # Escapes are UTF-16 code units: a pair of surrogates becomes one character, a lone one stays as it is.
+    # Escapes are UTF-16 code units: a surrogate pair becomes one character, a single surrogate is kept.
     units = _ESCAPE.sub(replace, text)
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
@@ -115,7 +115,7 @@ def _escape_key(key: str) -> str:
 
 def _escape_value(value: str) -> str:
     escaped = _escape(value)
-    # Only leading blanks would be lost on reading; Java escapes just the first, which is enough to keep the others.
+    # A reader would remove leading blanks only. Like Java, escape the first blank; then the reader keeps all blanks.
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 

@@ -1,4 +1,4 @@
-"""hoodie.properties as a typed, frozen record; what it does not know it carries along.
+"""hoodie.properties as a typed, frozen record that also keeps unknown properties.
 
 On-disk format: docs/format/table.md §1.
 """
@@ -28,7 +28,7 @@ from hoodie.format.table.versions import TableVersion
 
 
 class TableType(StrEnum):
-    """How a table stores updates. On disk: do not change."""
+    """Type of a table, which decides how updates are stored. On disk: do not change."""
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
@@ -44,12 +44,12 @@ class BaseFileFormat(StrEnum):
 
     @property
     def extension(self) -> str:
-        """Extension of such a file's name, without the dot."""
+        """Extension of the names of such files, without the dot."""
         return self.value.lower()
 
 
 class TimelineZone(StrEnum):
-    """Zone in which instant times are written; LOCAL is the zone of the writer. On disk: do not change."""
+    """Time zone of instant times; LOCAL is the zone of the writer. On disk: do not change."""
 
     LOCAL = "LOCAL"
     UTC = "UTC"
@@ -62,8 +62,8 @@ _E = TypeVar("_E", bound=StrEnum)
 class TableConfig:
     """A table's hoodie.properties.
 
-    `raw` holds every property as stored, unknown ones too, and is never to be changed: use `with_changes`.
-    The other fields are read from it. Field lists keep their stored order.
+    `raw` contains every stored property, unknown properties too. Do not change it: use `with_changes`.
+    The other fields are read from `raw`. Field lists keep their stored order.
     """
 
     raw: Mapping[str, str] = field(repr=False, hash=False)
@@ -73,11 +73,11 @@ class TableConfig:
     version: TableVersion
     initial_version: TableVersion | None
     record_key_fields: tuple[str, ...]
-    """Empty: keys are generated automatically."""
+    """Empty if record keys are generated automatically."""
     partition_fields: tuple[str, ...]
-    """Without the types; empty: the table is not partitioned."""
+    """Without the types; empty if the table is not partitioned."""
     partition_field_types: tuple[str, ...]
-    """`SIMPLE` or `TIMESTAMP` per partition field of a CUSTOM key generator; empty where no types are stored."""
+    """`SIMPLE` or `TIMESTAMP` for each partition field of a CUSTOM key generator; empty if no types are stored."""
     ordering_fields: tuple[str, ...]
     key_generator: KeyGeneratorType
     key_generator_class: str | None
@@ -90,7 +90,7 @@ class TableConfig:
     populates_meta_fields: bool
     base_file_format: BaseFileFormat
     merge_mode: MergeMode
-    """As stored; `merge_rule.mode` says what merging does."""
+    """The stored mode; merges use `merge_rule.mode`."""
     merge_rule: MergeRule
     merge_strategy_id: str | None
     payload_class: str | None
@@ -113,12 +113,12 @@ class TableConfig:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = "hoodie.properties") -> TableConfig:
-        """Parse and check hoodie.properties; `path` is named in errors.
+        """Parse and check hoodie.properties; `path` appears in error messages.
 
         Raises:
-            CorruptFileError: a needed property is missing, no number, or the checksum is wrong.
-            InvalidConfigError: a property holds a value that has no meaning.
-            UnsupportedError: the table version or key generator type is not one of ours.
+            CorruptFileError: a required property is missing or is not a number, or the checksum is wrong.
+            InvalidConfigError: the value of a property is invalid.
+            UnsupportedError: hoodie does not support the table version or the key generator type.
         """
         raw = parse_properties(data, path=path)
         _check_complete(raw, path)
@@ -126,11 +126,11 @@ class TableConfig:
 
     @classmethod
     def from_properties(cls, raw: Mapping[str, str], *, path: str = "hoodie.properties") -> TableConfig:
-        """Read the typed fields from properties that hold at least name, type, version and layout version.
+        """Read the typed fields from properties that contain at least name, type, version and layout version.
 
         Raises:
-            InvalidConfigError: a property holds a value that has no meaning.
-            UnsupportedError: the table version or key generator type is not one of ours.
+            InvalidConfigError: the value of a property is invalid.
+            UnsupportedError: hoodie does not support the table version or the key generator type.
         """
         values = _Values(raw, path)
         version = TableVersion.of(values.number(keys.VERSION), path=path)
@@ -187,18 +187,18 @@ class TableConfig:
 
     @property
     def partial_update_mode(self) -> PartialUpdateMode | None:
-        """How single fields are taken over from the losing record; None: not at all."""
+        """Rule by which the kept record takes single fields from the other record; None: it takes no fields."""
         return self.merge_rule.partial_update_mode
 
     @property
     def has_metadata_table(self) -> bool:
-        """Whether readers use the metadata table: its partition `files` is named as ready."""
+        """Whether readers use the metadata table: the properties list the metadata partition `files` as complete."""
         return FILES in self.metadata_partitions
 
     def to_bytes(self, now: datetime) -> bytes:
-        """Write hoodie.properties with the right checksum, entries in the order of `raw`.
+        """Return the content of hoodie.properties with the correct checksum, in the order of `raw`.
 
-        The first comment says, as the JVM's does, whether the stored checksum was right already.
+        As in the JVM, the first comment shows whether the stored checksum was already correct.
         """
         checksum = str(table_checksum(self.database, self.name))
         done = "Updated at" if self.raw.get(keys.CHECKSUM) == checksum else "Properties saved on"
@@ -207,18 +207,18 @@ class TableConfig:
         return properties_to_bytes({**self.raw, keys.CHECKSUM: checksum}, comments)
 
     def with_changes(self, **changes: str | None) -> TableConfig:
-        """Return a copy with raw properties set, or removed where the new value is None.
+        """Return a copy with changed properties; a property whose new value is None is removed.
 
         Pass property names as `config.with_changes(**{"hoodie.table.cdc.enabled": "true"})`.
 
         Raises:
-            InvalidConfigError: a value has no meaning, or a property that every table needs would go.
+            InvalidConfigError: a value is invalid, or a property that every table requires would be removed.
         """
         merged = {**self.raw, **changes}
         raw = {key: value for key, value in merged.items() if value is not None}
         missing = [key for key in _NEEDED if not raw.get(key)]
         if missing:
-            raise InvalidConfigError(f"{self.name}: a table cannot be without {', '.join(missing)}")
+            raise InvalidConfigError(f"{self.name}: every table requires {', '.join(missing)}; set a value")
         return TableConfig.from_properties(raw, path=f"{self.name}: hoodie.properties")
 
 
@@ -228,7 +228,7 @@ _NEEDED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
 def _check_complete(raw: Mapping[str, str], path: str) -> None:
     missing = [key for key in _NEEDED if not raw.get(key, "").strip()]
     if missing:
-        advice = "if hoodie.properties.backup lies beside it, an update was interrupted and the backup is the truth"
+        advice = "if hoodie.properties.backup exists in the same folder, an update was interrupted: restore the backup"
         raise CorruptFileError(f"expected the properties {', '.join(missing)}, found none; {advice}", path=path)
     for key in (keys.VERSION, keys.LAYOUT_VERSION):
         if not (raw[key].strip().isascii() and raw[key].strip().isdigit()):
@@ -243,7 +243,7 @@ def _check_complete(raw: Mapping[str, str], path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Typed look-ups that name the file and the property when a value makes no sense."""
+    """Typed access to properties; errors name the file and the property."""
 
     raw: Mapping[str, str]
     path: str
@@ -292,7 +292,7 @@ def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _timestamp_options(raw: Mapping[str, str]) -> dict[str, str]:
-    """Options under the old prefix count where the new prefix does not say otherwise."""
+    """Return the options without their prefix; an option with the new prefix replaces one with the old prefix."""
     found: dict[str, str] = {}
     for prefix in (keys.OLD_TIMEBASED_PREFIX, keys.TIMEBASED_PREFIX):
         found |= {key[len(prefix) :]: value for key, value in raw.items() if key.startswith(prefix)}

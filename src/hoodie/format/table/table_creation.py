@@ -1,4 +1,4 @@
-"""The properties of new tables: the set of keys that a JVM writer of the same table version stores.
+"""The properties of new tables: the same keys that a JVM writer of the same table version stores.
 
 On-disk format: docs/format/table.md §1.2 (second table and metadata table).
 """
@@ -21,12 +21,12 @@ _HIVE = "org.apache.hudi.hive."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """What somebody who creates a table decides; everything else follows.
+    """The choices of the creator of a table; all other properties are derived from them.
 
     `merge_mode` None means event time ordering if there are ordering fields, commit time ordering otherwise.
-    `partition_field_types` belongs to a CUSTOM key generator: one of SIMPLE, TIMESTAMP per partition field.
-    `archive_folder` is `history` in tables of the Spark writer, `archived` in those of Spark SQL.
-    `extra` is stored as it is and wins over everything else.
+    `partition_field_types` is for a CUSTOM key generator: SIMPLE or TIMESTAMP for each partition field.
+    `archive_folder` is `history` in tables of the Spark writer, `archived` in tables of Spark SQL.
+    `extra` is stored unchanged and replaces all other properties with the same key.
     """
 
     name: str
@@ -58,15 +58,15 @@ class NewTable:
 
 
 def new_table_config(table: NewTable) -> TableConfig:
-    """Build the hoodie.properties of a new table, keys in alphabetical order.
+    """Build the hoodie.properties of a new table, with the keys in alphabetical order.
 
-    The metadata table is not mentioned: whoever builds it adds its partitions when they are ready.
+    The result lists no metadata partitions: the build of the metadata table adds them when they are complete.
 
     Raises:
-        InvalidConfigError: the name is empty, or types do not match the partition fields.
+        InvalidConfigError: the name is empty, or the number of types differs from the number of partition fields.
     """
     if not table.name:
-        raise InvalidConfigError("a table needs a name")
+        raise InvalidConfigError("a table requires a name, found an empty one; set `name`")
     if table.partition_field_types and len(table.partition_field_types) != len(table.partition_fields):
         raise InvalidConfigError(
             f"{table.name}: one type for each of the {len(table.partition_fields)} partition fields expected, "
@@ -143,7 +143,7 @@ def _field_lists(table: NewTable) -> dict[str, str]:
     kind = table.key_generator or inferred_key_generator(table.record_key_fields, table.partition_fields)
     raw = {
         keys.KEY_GENERATOR_TYPE: kind.value,
-        # Stored even when empty, unlike the other field lists: so the JVM marks a table without partitions.
+        # Unlike the other field lists, stored even if empty: that is how the JVM marks a table without partitions.
         keys.PARTITION_FIELDS: ",".join(_typed_partition_fields(table)),
         keys.PARTITION_EXTRACTOR_CLASS: _extractor_class(table),
     }
@@ -164,7 +164,7 @@ def _typed_partition_fields(table: NewTable) -> tuple[str, ...]:
 
 
 def _extractor_class(table: NewTable) -> str:
-    """Class with which the JVM's catalog sync takes partition values from paths; nobody else reads it."""
+    """Return the class with which the JVM's catalog sync reads partition values from paths; only the sync uses it."""
     if not table.partition_fields:
         return f"{_HIVE}NonPartitionedExtractor"
     if len(table.partition_fields) > 1:

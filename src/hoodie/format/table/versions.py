@@ -1,4 +1,4 @@
-"""Table versions and what differs between them on disk.
+"""Table versions and their differences on disk.
 
 On-disk format: docs/format/table.md, version table and §8.
 """
@@ -13,7 +13,7 @@ from hoodie.errors import UnsupportedError
 class TableVersion(IntEnum):
     """`hoodie.table.version`. On disk: do not change.
 
-    Code asks a predicate below instead of comparing numbers.
+    Use the properties below instead of comparing numbers.
     """
 
     SIX = 6
@@ -25,21 +25,22 @@ class TableVersion(IntEnum):
         """Return the version with this number.
 
         Raises:
-            UnsupportedError: a version that this release neither reads nor writes; says which tool upgrades it.
+            UnsupportedError: this release neither reads nor writes the version; the message names the tool that
+                changes the version.
         """
         if number in _KNOWN:
             return cls(number)
         if number > cls.NINE:
             advice = "it was written by a newer Hudi: upgrade hoodie, or downgrade the table with that Hudi"
         elif number == 7:
-            advice = "7 is a half-way state of an upgrade: finish it with the Hudi release that began it"
+            advice = "version 7 exists only during an upgrade: finish the upgrade with the Hudi release that began it"
         else:
             advice = "upgrade the table with Hudi 0.14 or newer first"
         raise UnsupportedError(f"{path}: table version 6, 8 or 9 expected, found {number}; {advice}")
 
     @property
     def layout_version(self) -> int:
-        """`hoodie.timeline.layout.version` that belongs to it."""
+        """`hoodie.timeline.layout.version` of this table version."""
         return 1 if self is TableVersion.SIX else 2
 
     @property
@@ -54,12 +55,12 @@ class TableVersion(IntEnum):
 
     @property
     def log_name_has_base_instant(self) -> bool:
-        """Whether the instant in a log file's name is its slice's base instant (the writing instant otherwise)."""
+        """Whether the instant in a log file's name is the base instant of its file slice (else the writing instant)."""
         return self is TableVersion.SIX
 
     @property
     def validates_log_blocks(self) -> bool:
-        """Whether a reader must check the instant of every log block, and obey rollback blocks."""
+        """Whether a reader must check the instant of every log block, and apply rollback blocks."""
         return self is TableVersion.SIX
 
     @property
@@ -69,7 +70,7 @@ class TableVersion(IntEnum):
 
     @property
     def stores_payload_class(self) -> bool:
-        """Whether built-in merge modes are stored with a payload class and a merge strategy id besides."""
+        """Whether a payload class and a merge strategy id are also stored for built-in merge modes."""
         return self is not TableVersion.NINE
 
     @property
@@ -79,22 +80,22 @@ class TableVersion(IntEnum):
 
     @property
     def names_single_complex_key(self) -> bool:
-        """Whether a COMPLEX key of one field is always `field:value`; else the writer's release decides."""
+        """Whether a COMPLEX key of one field is always `field:value`; else it depends on the writer's release."""
         return self is TableVersion.NINE
 
     @property
     def is_written(self) -> bool:
-        """Whether this release creates tables of this version, and writes to them."""
+        """Whether this release creates tables of this version and writes to them."""
         return self is TableVersion.NINE
 
     @property
     def can_be_rolled_back(self) -> bool:
-        """Whether this release takes back failed writes: in version 6 a log file may hold blocks of other writes."""
+        """Whether this release rolls back failed writes. In version 6 a log file may contain blocks of other writes."""
         return self is not TableVersion.SIX
 
     @property
     def has_known_metadata_table(self) -> bool:
-        """Whether this release reads and writes its metadata table."""
+        """Whether this release reads and writes the metadata table of this version."""
         return self is not TableVersion.SIX
 
 

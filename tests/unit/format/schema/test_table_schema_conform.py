@@ -166,15 +166,15 @@ def test_required_fields_of_null_structs_can_be_written(given: pa.DataType, kind
 
 
 def test_null_is_refused_where_none_may_be() -> None:
-    with pytest.raises(SchemaMismatchError, match="'a' takes no null; 2 of 3"):
+    with pytest.raises(SchemaMismatchError, match="'a' allows no null; 2 of 3"):
         conform(batch(pa.array([1, None, None])), one(pa.int64(), nullable=False))
     inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
     found = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())]))
-    with pytest.raises(SchemaMismatchError, match=r"'a\.x' takes no null; 1 of 3"):
+    with pytest.raises(SchemaMismatchError, match=r"'a\.x' allows no null; 1 of 3"):
         conform(batch(found), one(inner))
     assert conform(batch(found.slice(0, 2)), one(inner)).to_pylist() == [{"a": {"x": 1}}, {"a": None}]
     strict_items = pa.list_(pa.field("element", pa.int64(), nullable=False))
-    with pytest.raises(SchemaMismatchError, match=r"'a\.element' takes no null"):
+    with pytest.raises(SchemaMismatchError, match=r"'a\.element' allows no null"):
         conform(batch(pa.array([[1, None]])), one(strict_items))
 
 

@@ -68,7 +68,7 @@ CHANGED = [
     (pa.map_(pa.string(), pa.struct([("a", pa.uint32())])), pa.map_(pa.string(), pa.struct([("a", pa.int64())]))),
 ]
 REFUSED = [
-    (pa.null(), "cast it to the type it is to have"),
+    (pa.null(), "cast it to the type that the column should have"),
     (pa.uint64(), "int64 or decimal128"),
     (pa.duration("us"), "no durations"),
     (pa.month_day_nano_interval(), "no durations"),

@@ -125,7 +125,7 @@ def test_a_wrong_checksum_is_corrupt() -> None:
     assert _parse(**{keys.CHECKSUM: str(table_checksum("d", "t")), keys.DATABASE: "d"}).database == "d"
 
 
-@pytest.mark.parametrize(("number", "advice"), [("5", "0.14"), ("7", "half-way"), ("10", "newer Hudi")])
+@pytest.mark.parametrize(("number", "advice"), [("5", "0.14"), ("7", "during an upgrade"), ("10", "newer Hudi")])
 def test_another_table_version_is_unsupported(number: str, advice: str) -> None:
     with pytest.raises(UnsupportedError, match=f"6, 8 or 9 expected, found {number}.*{advice}"):
         _parse(**{keys.VERSION: number})
@@ -246,7 +246,7 @@ def test_changes_keep_unknown_keys_and_the_original() -> None:
 
 
 def test_changes_cannot_take_needed_properties_away_or_make_no_sense() -> None:
-    with pytest.raises(InvalidConfigError, match=r"cannot be without hoodie\.table\.name"):
+    with pytest.raises(InvalidConfigError, match=r"requires hoodie\.table\.name"):
         _parse().with_changes(**{keys.NAME: None})
     with pytest.raises(InvalidConfigError, match="true or false"):
         _parse().with_changes(**{keys.CDC_ENABLED: "maybe"})
