@@ -1,1 +1,1 @@
-"""Files of the data table: file groups and slices as of an instant, and one file read or written in bounded memory."""
+"""Files of the data table: file groups and file slices as of an instant, and file access in bounded memory."""

@@ -1,6 +1,6 @@
 """Base files: one Parquet file with Hudi's meta columns and footer keys, read and written as a stream of row groups.
 
-On-disk format: docs/format/table.md §3. Compression is zstd unless the table says otherwise.
+On-disk format: docs/format/table.md §3. Compression is zstd unless the table sets another codec.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""Arrow bytes per row group: bounds what a writer holds, and what a reader of one row group holds."""
+"""Arrow bytes per row group: bounds the memory of a writer, and of a reader of one row group."""
 _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
-"""A column gets a dictionary if at most this share of a sample's values are distinct: else it is work for "
-"nothing."""
+"""A column gets a dictionary if at most this share of a sample's values are distinct: otherwise it saves no space."""
 _BATCH_ROWS = 128 * 1024
 _BATCH_BYTES = 64 * 1024 * 1024
-"""About as much, decoded but for dictionaries, is read at once; pieces of wide rows are shorter."""
+"""Approximate bytes read at once, decoded except for dictionaries; pieces of wide rows have fewer rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """How base files are encoded; `codec_level` is zstd's."""
+    """The encoding of base files; `codec_level` is the level of zstd."""
 
     codec: str = "zstd"
     codec_level: int | None = 1
@@ -43,8 +42,8 @@ class ParquetOptions:
 class BaseFileWriter:
     """Streams rows into one new base file and closes it with Hudi's footer keys.
 
-    Rows have the full schema, meta columns included. Memory: one row group. Use as a context manager; leaving it by an
-    error leaves an unfinished file behind, which its marker tells of.
+    Rows have the full schema, meta columns included. Memory: one row group. Use as a context manager: after an error in
+    it, an unfinished file remains, which is found by its marker.
     """
 
     def __init__(self, store: Store, path: str, schema: pa.Schema, options: ParquetOptions) -> None:
@@ -61,7 +60,7 @@ class BaseFileWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows; they reach the file once a row group is full."""
+        """Append rows; they are written to the file when a row group is full."""
         if rows.num_rows == 0:
             return
         self._buffer.append(rows)
@@ -72,16 +71,16 @@ class BaseFileWriter:
 
     @property
     def held_bytes(self) -> int:
-        """Arrow bytes waiting for their row group to be full."""
+        """Arrow bytes of rows that are not written yet, because their row group is not full."""
         return self._buffered_bytes
 
     @property
     def written_bytes(self) -> int:
-        """Bytes of the finished row groups as they lie in the file."""
+        """Bytes of the finished row groups in the file."""
         return int(self._sink.tell())
 
     def close(self) -> None:
-        """Write the rest and the footer; sets `size_bytes`."""
+        """Write the remaining rows and the footer; sets `size_bytes`."""
         self.flush()
         writer = self._writer or self._start(self._schema.empty_table())
         writer.add_key_value_metadata(self._footer())
@@ -99,15 +98,15 @@ class BaseFileWriter:
             self.abandon()
 
     def abandon(self) -> None:
-        """Stop here: the file stays unfinished, and its marker tells of it. Never fails."""
-        # Else pyarrow finishes the file when the writer is dropped, on a sink that is closed by then.
+        """Stop writing: the file stays unfinished, and is found by its marker. Never fails."""
+        # Otherwise pyarrow finishes the file when the writer is garbage-collected, after its sink is closed.
         if self._writer is not None:
             self._writer.is_open = False
         with contextlib.suppress(Exception):
             self._sink.close()
 
     def flush(self) -> None:
-        """End the row group here."""
+        """Write the held rows as one row group."""
         if not self._buffer:
             return
         rows = pa.concat_tables(self._buffer)
@@ -130,16 +129,16 @@ class BaseFileWriter:
         )
 
     def _footer(self) -> Mapping[str, str]:
-        """Footer keys that the JVM's indexes look for.
+        """Return the footer keys that the JVM's indexes read.
 
-        The filter says "maybe" to every key: building a true one costs more than all the rest of the write, and without
-        any filter the JVM's bloom index fails. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
+        The bloom filter matches every key: building an exact filter costs more than the rest of the write, and without
+        a filter the JVM's bloom index fails. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
         """
         return footer_entries(BloomFilter.saturated(), min_key=self._min_key or "", max_key=self._max_key or "")
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
-    """Parquet paths of the columns whose values repeat in a sample of the rows, and of all inside nested ones."""
+    """Return the Parquet paths of columns whose values repeat in a sample of the rows, and of all nested columns."""
     sample = rows.slice(0, _SAMPLE_ROWS)
     chosen = []
     for field in rows.schema:
@@ -151,7 +150,7 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
 
 
 def _leaf_paths(field: pa.Field) -> list[str]:
-    """Parquet paths of a nested column's leaves."""
+    """Return the Parquet paths of a nested column's leaves."""
     sink = pa.BufferOutputStream()
     pq.write_table(pa.schema([field]).empty_table(), sink, store_schema=False)
     columns = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.schema
@@ -159,9 +158,9 @@ def _leaf_paths(field: pa.Field) -> list[str]:
 
 
 def key_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
-    """Smallest and greatest key in the order in which the JVM compares strings (UTF-16 code units).
+    """Return the smallest and greatest key in the JVM's order of strings (UTF-16 code units).
 
-    Byte order is the same unless characters from U+E000 up occur, whose UTF-8 begins with 0xEE or more.
+    Byte order is the same unless the keys contain characters from U+E000 up, whose UTF-8 starts with 0xEE or more.
     """
     array = keys.combine_chunks()
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
@@ -184,11 +183,11 @@ def read_base_file(
     columns: Sequence[str] | None = None,
     batch_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.Table]:
-    """Stream a base file in the table's current schema: old files get new columns as nulls and widened types.
+    """Stream a base file in the table's current schema: old files get new columns as nulls, and widened types.
 
     `columns` selects by name. Memory: one row group's selected columns, whatever the size of the file.
 
-    Raises: CorruptFileError if the file is no whole Parquet file; SchemaMismatchError if its columns do not fit.
+    Raises: CorruptFileError if the file is not a whole Parquet file; SchemaMismatchError if its columns do not match.
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with open_parquet(store, path) as file:
@@ -203,7 +202,7 @@ def stored_rows(
     row_groups: Sequence[int] | None = None,
     batch_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.Table]:
-    """Stream an open base file's columns of this schema, all or some of its row groups; as `read_base_file`."""
+    """Stream the columns of `schema` from all or some row groups of an open base file; as `read_base_file`."""
     present = [name for name in schema.names if name in file.schema_arrow.names]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
     try:
@@ -217,7 +216,7 @@ def stored_rows(
 def _runs(
     metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str], batch_rows: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Row groups that are read together, and the rows of a piece of them: Arrow's pieces go across row groups."""
+    """Yield row groups to read together, and the rows of one piece of them: Arrow's pieces span row groups."""
     run: list[int] = []
     run_rows = run_bytes = 0
     for number in groups:
@@ -241,20 +240,20 @@ def _runs(
 
 @contextlib.contextmanager
 def open_parquet(store: Store, path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; the footer is read at once.
+    """Open a Parquet file and read its footer.
 
-    Raises: CorruptFileError if it is not a whole Parquet file; FileNotFoundError if it is gone.
+    Raises: CorruptFileError if it is not a whole Parquet file; FileNotFoundError if it does not exist.
     """
     with store.open_input(path) as source:
         yield parquet_file(store, path, source)
 
 
 def parquet_file(store: Store, path: str, source: pa.NativeFile) -> pq.ParquetFile:
-    """The Parquet file behind an open handle, its footer read. Raises: as `open_parquet`."""
+    """Read the footer of a Parquet file from an open handle. Raises: as `open_parquet`."""
     try:
         return pq.ParquetFile(source)
     except (pa.ArrowInvalid, OSError) as error:
-        message = f"expected a whole Parquet file, found {source.size()} bytes that are none ({error})"
+        message = f"expected a whole Parquet file, found {source.size()} bytes that are not ({error})"
         raise CorruptFileError(
             f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
             path=store.uri(path),

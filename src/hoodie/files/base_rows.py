@@ -1,4 +1,4 @@
-"""The base file's side of a merge: its rows in pieces, without the row groups that are certainly of no use."""
+"""Read the base file of a slice for a merge: its rows in pieces, without the row groups that cannot matter."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hoodie.storage import Store
 class BaseRows:
     """The base file of one slice; a slice may have none.
 
-    A row group whose statistics rule out `SliceRead.base_filter` is skipped only where that changes no row that meets
-    the condition:
+    A row group whose statistics rule out `SliceRead.base_filter` is skipped only if the rows that match the condition
+    stay the same. That is so in four cases:
 
-    - No log entry: the rows come out as they are, so that those of the group are not missed.
-    - No key of a log entry lies in the group's key range: the same, the entries meet none of its rows.
-    - A logged version replaces the stored one whatever their values (commit-time order, whole rows): who asks gets the
-      logged row as if it were an insert, which is what the merge makes of the two.
-    - The condition is on columns that are the same in all versions of a record (`base_filter_on_keys`), and log rows
-      have all of them: what a logged row becomes without its stored one does not matter, since it cannot meet the
-      condition either, and is left out by who asks.
+    - The slice has no logged versions: rows are returned unchanged, so the rows of the group are not needed.
+    - No key of a logged version is in the group's key range: no logged version changes a row of the group.
+    - A logged version replaces the stored row whatever the values of the two (commit-time order, whole rows): without
+      the stored row, the logged row is returned like an insert, which is also the result of the merge.
+    - The condition reads only columns that are equal in all versions of a record (`base_filter_on_keys`), and all log
+      rows have these columns: without the stored row, the logged row may be merged wrongly, but it does not match the
+      condition either, and the caller filters it out.
     """
 
     def __init__(self, store: Store, file_slice: FileSlice, read: SliceRead, rule: FoldRule) -> None:
@@ -41,11 +41,11 @@ class BaseRows:
         """Schema of the rows that take part in a merge."""
 
     def unmerged(self) -> Iterator[pa.Table]:
-        """All rows, with the columns to return."""
+        """Yield all rows, with the columns to return."""
         return self._rows(self._read.output_schema, None)
 
     def beside(self, keys: pa.ChunkedArray | None) -> Iterator[pa.Table]:
-        """The rows with the columns that a merge needs; `keys` are those of the log entries, None if not known."""
+        """Yield the rows with the columns that a merge needs; `keys` are the logged keys, None if not known."""
         return self._rows(self.schema, keys, is_merged=True)
 
     def _rows(self, schema: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool = False) -> Iterator[pa.Table]:
@@ -63,7 +63,7 @@ class BaseRows:
     def _useful(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, keys: pa.ChunkedArray | None, *, is_merged: bool
     ) -> list[int]:
-        # Not at the top: the module imports pandas, which is slow and which most programs do without.
+        # Not at the top: the module imports pandas, which is slow and which most programs do not need.
         import pyarrow.dataset as ds
 
         fragment = ds.ParquetFileFormat().make_fragment(source)
@@ -74,12 +74,12 @@ class BaseRows:
 
 
 def _has_types(stored: pa.Schema, wanted: pa.Schema) -> bool:
-    """Whether the file's statistics fit the condition: it has all columns in the table's current types."""
+    """Return whether the file has all columns in the table's current types, so that its statistics are usable."""
     return all(field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in wanted)
 
 
 def _may_hold(parquet: pq.ParquetFile, group: int, keys: pa.ChunkedArray | None) -> bool:
-    """Whether one of the keys may be in a row group, by the statistics of the key column; keys not known may be."""
+    """Return whether a row group may contain one of the keys, by its key statistics; true if keys are not known."""
     if keys is None:
         return True
     found = parquet.metadata.row_group(group).column(parquet.schema_arrow.names.index(RECORD_KEY))

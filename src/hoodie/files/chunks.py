@@ -1,4 +1,4 @@
-"""Tasks of about the same size from files of any size."""
+"""Group files of any size into tasks of about the same size."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol, TypeVar
 
 
 class Sized(Protocol):
-    """Whatever takes so many bytes on storage."""
+    """An item with a size on storage."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes."""
+        """Bytes on storage."""
         ...
 
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Sized)
 
 
 def chunks(items: Iterable[T], limit_bytes: int) -> Iterator[tuple[T, ...]]:
-    """The items in their order, in groups of about so many bytes, at least one in each."""
+    """Yield the items in order, in groups of at most `limit_bytes`; a larger item is a group of its own."""
     group: list[T] = []
     size_bytes = 0
     for item in items:

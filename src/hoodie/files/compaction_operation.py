@@ -1,6 +1,6 @@
-"""Compaction operations and the file slices they stand for, both ways.
+"""Convert file slices to compaction operations, and compaction operations to file slices.
 
-docs/format/table.md §2.5 (`HoodieCompactionOperation`). Plans name files without their folder.
+docs/format/table.md §2.5 (`HoodieCompactionOperation`). Plans contain file names without their folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MIB = 1024 * 1024
 
 
 def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
-    """What a plan says of one file slice; `partition` as the plan's table calls it."""
+    """Return the compaction operation of one file slice; `partition` is its partition path in the plan."""
     base = file_slice.base_file
     logs_bytes = sum(log.size_bytes for log in file_slice.log_files)
     read_mib = float((logs_bytes + (base.size_bytes if base else 0)) // _MIB)
@@ -43,10 +43,12 @@ def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
 
 
 def slice_of(operation: CompactionOperation, folder: str, sizes: Mapping[str, int] | None = None) -> FileSlice:
-    """The file slice that a plan names, in `folder`; sizes by file name are not in a plan, unknown ones are 0.
+    """Return the file slice of an operation, in `folder`.
+
+    A plan contains no file sizes: `sizes` maps file names to bytes; a size that is not known is 0.
 
     Raises:
-        CorruptFileError: the plan names files that are none of a file slice.
+        CorruptFileError: the plan contains names that are not names of base files or log files.
     """
     known = sizes or {}
     base: BaseFile | None = None
@@ -54,14 +56,16 @@ def slice_of(operation: CompactionOperation, folder: str, sizes: Mapping[str, in
         name = operation.data_file_path
         parsed = BaseFileName.parse(name)
         if parsed is None:
-            raise CorruptFileError("a compaction plan names no base file", path=name)
+            raise CorruptFileError(
+                "expected the name of a base file in the compaction plan, found another name", path=name
+            )
         base = BaseFile(folder, name, parsed.file_id, parsed.instant_time, known.get(name, 0))
     logs = tuple(_logs(operation, folder, known))
     return FileSlice(folder, operation.file_id, operation.base_instant_time, base, logs)
 
 
 def work_bytes(operation: CompactionOperation) -> int:
-    """About how many bytes are read for it, as the plan says."""
+    """Return about how many bytes the operation reads, by the metrics of the plan."""
     metrics = operation.metrics or {}
     return int(metrics.get(LOG_BYTES, 0.0) + metrics.get(READ_MIB, 0.0) * _MIB)
 
@@ -70,5 +74,6 @@ def _logs(operation: CompactionOperation, folder: str, sizes: Mapping[str, int])
     parsed = [LogFileName.parse(name) for name in operation.delta_file_paths]
     logs = [LogFile(folder, name, sizes.get(name.name, 0)) for name in parsed if name is not None]
     if len(logs) != len(operation.delta_file_paths):
-        raise CorruptFileError("a compaction plan names files that are no log files", path=operation.file_id)
+        message = f"expected names of log files in the compaction plan, found {list(operation.delta_file_paths)}"
+        raise CorruptFileError(message, path=operation.file_id)
     return sorted(logs, key=lambda log: log.name.sort_key)

@@ -1,6 +1,6 @@
-"""Marker files: written before each data file, so that whoever finds a dead write knows what to delete.
+"""Marker files: a write creates one before each data file, so that the rollback of a dead write finds its files.
 
-On-disk format: docs/format/table.md §5.3. We write direct markers and read both kinds.
+On-disk format: docs/format/table.md §5.3. This package writes direct markers and reads both kinds.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Marker:
 
 
 def marker_folder(instant_time: str) -> str:
-    """Where the markers of an instant lie."""
+    """Return the folder of an instant's markers."""
     return f"{TEMP_FOLDER}/{instant_time}"
 
 
 def write_marker(store: Store, instant_time: str, path: str, io_type: IoType) -> None:
-    """Announce a data file; must return before the first byte of the file is written."""
+    """Write the marker of a data file; must return before the first byte of the data file is written."""
     store.create(f"{marker_folder(instant_time)}/{marker_name(path, io_type)}", b"")
 
 
 def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
-    """All data files announced by an instant; None if it has no marker folder (then only a listing can tell)."""
+    """Return all data files with a marker of an instant; None if there is no marker folder: list the files instead."""
     folder = marker_folder(instant_time)
     files = store.list(folder, recursive=True)
     if not files:
@@ -50,5 +50,5 @@ def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
 
 
 def delete_markers(store: Store, instant_time: str) -> None:
-    """Remove the marker folder of an instant; a missing one is fine."""
+    """Delete the marker folder of an instant, if it exists."""
     store.delete_folder(marker_folder(instant_time))

@@ -1,7 +1,7 @@
-"""Read a file slice, base file and log files, as merged rows: docs/format/table.md §6.4, in bounded memory.
+"""Read a file slice (base file and log files) as merged rows, in bounded memory: docs/format/table.md §6.4.
 
-The folded log entries are held, and the base file streams past them; where they are too large, both sides go to files
-by key hash first, except for base rows that no log file names.
+The folded versions are held in memory, and the base file is streamed and merged with them. If the folded versions are
+too large, both sides are first spilled to parts by key hash, except for base rows whose keys no log file contains.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from hoodie.storage import Store, scratch_folder
 __all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]
 
 _BATCH_ROWS = 128 * 1024
-_BUCKETS_MAX = 128
+_PARTS_MAX = 128
 _COMPRESSED_SHARE = 4
-"""Arrow bytes that a byte of an unread block is taken for, at most; too many buckets cost little."""
+"""Estimated maximum of Arrow bytes per byte of an unread block; too many parts cost little."""
 
 
 def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
-    """The slice's rows as merging leaves them, with the columns of `read`, in pieces; none of them deleted.
+    """Yield the merged rows of a slice in pieces, with the columns of `read`, without deleted rows.
 
-    Rows come as they lie in the base file, piece by piece, those that logs change at the end of their piece; then the
-    ones that only logs have. Where the logs do not fit `read.memory_bytes` the order is arbitrary. A piece of the base
-    file that no log names comes out as it is.
+    Rows have the order of the base file, piece by piece; rows that logs change are at the end of their piece. Rows that
+    only logs contain follow last. The order is arbitrary if the logs do not fit into `read.memory_bytes`. A piece of
+    the base file is returned unchanged if no log contains its keys.
 
-    Memory: `read.memory_bytes`, up to four times, one block of a log file, and some 200 MiB for pieces of the base
-    file, whatever the size of the slice. Close it if you do not read to the end: it may have opened files.
+    Memory: up to four times `read.memory_bytes`, one block of a log file, and about 200 MiB for pieces of the base
+    file, whatever the size of the slice. Close the generator if you do not read to the end: it may have opened files.
 
     Raises:
         CorruptFileError: a file does not parse.
@@ -61,12 +61,12 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
         if logs.held_bytes > read.memory_bytes and logs.result().nbytes > read.memory_bytes // 2:
             yield from _merge_spilled(reader, logs, blocks[number + 1 :], base, read, rule)
             return
-    entries = logs.result()
-    yield from _Merge(entries, read, rule).rows(base.beside(entries[RECORD_KEY]))
+    versions = logs.result()
+    yield from _Merge(versions, read, rule).rows(base.beside(versions[RECORD_KEY]))
 
 
 def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:
-    """Distinct keys in the delete blocks of the slice's logs. Memory: the keys.
+    """Return the distinct keys in the delete blocks of the slice's logs. Memory: the keys.
 
     Raises: as `read_file_slice`.
     """
@@ -75,7 +75,7 @@ def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Str
 
 
 def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:
-    """Distinct keys of the rows in the slice's logs, rows that say that they are deletes too. Memory: the keys.
+    """Return the distinct keys of the rows in the slice's logs, including rows that are deletes. Memory: the keys.
 
     Raises: as `read_file_slice`.
     """
@@ -84,7 +84,7 @@ def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Stri
 
 
 def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:
-    """The distinct ones of many keys. Memory: them, and as many again."""
+    """Return the distinct keys. Memory: twice the distinct keys."""
     found = pa.array([], pa.string())
     waiting: list[pa.Array] = []
     for part in parts:
@@ -95,34 +95,34 @@ def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:
 
 
 class _Merge:
-    """Folded entries, and the base rows that stream past them."""
+    """Merges streamed base rows with the folded versions of their keys."""
 
-    def __init__(self, entries: pa.Table, read: SliceRead, rule: FoldRule) -> None:
-        self._entries = entries.combine_chunks()
-        self._lookup = KeyLookup(self._entries[RECORD_KEY].combine_chunks())
-        self._met = np.zeros(self._entries.num_rows, np.bool_)
+    def __init__(self, versions: pa.Table, read: SliceRead, rule: FoldRule) -> None:
+        self._versions = versions.combine_chunks()
+        self._lookup = KeyLookup(self._versions[RECORD_KEY].combine_chunks())
+        self._met = np.zeros(self._versions.num_rows, np.bool_)
         self._schema = read.output_schema
         self._rule = rule
         self._mixes = rule.overlay is not None or rule.merger.function is not None
 
     def rows(self, base: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Merged rows: those of the base file, then the ones that no base row has."""
+        """Yield merged rows: first the rows of the base file, then the rows whose keys are only in logs."""
         for stored in base:
             yield self._merge(stored)
-        kinds = np.asarray(self._entries[KIND].combine_chunks())
+        kinds = np.asarray(self._versions[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & is_row(kinds))
         for start in range(0, len(new), _BATCH_ROWS):
-            yield self._output(self._entries).take(pa.array(new[start : start + _BATCH_ROWS]))
+            yield self._output(self._versions).take(pa.array(new[start : start + _BATCH_ROWS]))
 
     def _merge(self, stored: pa.Table) -> pa.Table:
-        """What takes the place of base rows: first those that stay as they are."""
+        """Merge one piece of base rows: unchanged rows first, then replaced rows."""
         kept = self._output(stored)
         here, places = self._lookup.find(stored[RECORD_KEY])
         if not len(here):
             return kept
         self._met[places] = True
         older = stored if self._mixes else stored.select(self._rule.merger.ordering_columns)
-        resolved = resolve(older.take(pa.array(here)), self._entries.take(pa.array(places)), self._rule)
+        resolved = resolve(older.take(pa.array(here)), self._versions.take(pa.array(places)), self._rule)
         gone = here[resolved.replaced | resolved.deleted]
         if not len(gone):
             return kept
@@ -131,35 +131,38 @@ class _Merge:
         return pa.concat_tables([kept.filter(pa.array(stays)), self._output(resolved.rows)])
 
     def _output(self, rows: pa.Table) -> pa.Table:
-        """The columns to return."""
+        """Select the columns to return."""
         return pa.Table.from_arrays([rows[name] for name in self._schema.names], schema=self._schema)
 
 
 def _merge_spilled(
     reader: VersionReader, held: LogFold, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
 ) -> Iterator[pa.Table]:
-    """Merge bucket by bucket of key hashes, through files; `held` has the entries before `blocks`, and is emptied."""
+    """Spill both sides to parts by key hash, and merge part by part.
+
+    `held` has the versions before `blocks`; it is emptied.
+    """
     unread = sum(block.place.content_bytes for block in blocks) * _COMPRESSED_SHARE
-    count = int(np.clip(4 * (held.held_bytes + unread) // max(read.memory_bytes, 1), 4, _BUCKETS_MAX))
+    count = int(np.clip(4 * (held.held_bytes + unread) // max(read.memory_bytes, 1), 4, _PARTS_MAX))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(scratch_folder(read.spill_folder))
         logs = stack.enter_context(contextlib.closing(SpilledParts(folder, "log", reader.schema, count)))
         logged = KeyFilter()
-        for entries in chain(held.drain(), map(reader.entries, blocks)):
-            logs.write(entries)
-            logged.add(entries[RECORD_KEY])
+        for versions in chain(held.drain(), map(reader.entries, blocks)):
+            logs.write(versions)
+            logged.add(versions[RECORD_KEY])
         logs.close()
         stored = stack.enter_context(contextlib.closing(SpilledParts(folder, "base", base.schema, count)))
         yield from _spill_base(base, logged, stored, read)
         for number in range(count):
             fold = LogFold(reader.schema, rule)
-            for entries in logs.read(number):
-                fold.add(entries)
+            for versions in logs.read(number):
+                fold.add(versions)
             yield from _Merge(fold.result(), read, rule).rows(stored.read(number))
 
 
 def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, read: SliceRead) -> Iterator[pa.Table]:
-    """Write the base rows that a log may name to buckets; pass on the others."""
+    """Spill the base rows whose keys a log may contain; yield the other rows."""
     for rows in base.beside(None):
         mask = pa.array(logged.may_hold(rows[RECORD_KEY]))
         stored.write(rows.filter(mask))

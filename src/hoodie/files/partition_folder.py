@@ -1,4 +1,4 @@
-"""The file that makes a folder a partition: `.hoodie_partition_metadata` (docs/format/table.md §3.5)."""
+"""Write the file that marks a folder as a partition: `.hoodie_partition_metadata` (docs/format/table.md §3.5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hoodie.storage import Store
 
 
 def ensure_partition_metadata(store: Store, partition_path: str, instant_time: str) -> None:
-    """Create the partition's metadata file unless it is there; must come before the first data file."""
+    """Create the partition's metadata file unless it exists; call this before the first data file is written."""
     path = join_path(partition_path, PARTITION_METADATA_NAME)
     if store.head(path) is not None:
         return

@@ -1,4 +1,4 @@
-"""How a file slice is read: the columns, the merge rule, the point in time, and what may be skipped."""
+"""The options for reading a file slice: columns, merge rule, instant, and the filter to skip row groups."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _MEMORY_BYTES: Final = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRead:
-    """How the slices of one table are read. Picklable when the merger's function is.
+    """Options for reading the slices of one table. Picklable if the merger's function is picklable.
 
-    `schema` is the table's, meta columns included; `columns` are the ones to return, in order. A logged row is a delete
-    when the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later instants do
-    not count. `timeline` is given where the writers of blocks must be checked one by one (version 6), else None.
+    `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. A logged row is
+    a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
+    instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None.
 
-    `base_filter` is a condition that base rows must meet to be of use, for row groups to be skipped by; rows that do
-    not meet it may come out all the same. It reads columns among `columns` only. With `base_filter_on_keys` all of them
-    have one value for each record key: record key fields, and partition columns where the path tells their values.
+    `base_filter` is a condition by which row groups of the base file are skipped: the caller needs only base rows that
+    match it, but rows that do not match may be returned too. It reads only columns in `columns`. With
+    `base_filter_on_keys`, each of these columns has one value per record key: record key fields, and partition columns
+    whose values are in the path.
 
-    `memory_bytes` bounds the logged rows held in memory; what is more goes to files in `spill_folder`, by default the
-    system's temporary folder.
+    `memory_bytes` bounds the logged versions held in memory; more are spilled to files in `spill_folder`, by default
+    the system's temporary folder.
     """
 
     schema: pa.Schema
@@ -51,24 +52,24 @@ class SliceRead:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """Schema of the rows that come out."""
+        """Schema of the returned rows."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     @property
     def scan_rule(self) -> ScanRule:
-        """Which blocks count."""
+        """The rule that decides which blocks count."""
         return ScanRule(latest_instant=self.latest_instant, timeline=self.timeline)
 
     @property
     def fold_rule(self) -> FoldRule:
-        """Which version of a record counts, blocks with some of the columns left aside."""
+        """The rule by which versions are folded; it ignores that blocks may have only some of the columns."""
         return FoldRule(self.merger, self.partial_update_mode, self.unavailable_value)
 
     @property
     def merged_columns(self) -> tuple[str, ...]:
-        """Columns that the merge needs of both sides: the ones to return, the key, and what decides; schema order.
+        """Columns that the merge reads from both sides: returned columns, record key, ordering fields; in schema order.
 
-        A merge function may look at all of them.
+        A merge function may read all columns of the schema.
         """
         if self.merger.mode is MergeMode.CUSTOM:
             return tuple(self.schema.names)
@@ -77,6 +78,6 @@ class SliceRead:
 
     @property
     def delete_columns(self) -> tuple[str, ...]:
-        """Columns of logged rows that say whether the row is a delete; blocks need not have them."""
+        """Columns of logged rows that mark a row as a delete; blocks need not have them."""
         own = () if self.delete_field is None else (self.delete_field,)
         return (IS_DELETED, OPERATION_FIELD, *own)

@@ -1,6 +1,6 @@
-"""File groups and file slices: which files hold a table's rows as of an instant.
+"""File groups and file slices: find the files that hold a table's rows as of an instant.
 
-Implements docs/format/table.md §5.1. Pure: works on a listing and a timeline that somebody else read.
+Implements docs/format/table.md §5.1. Pure functions: the caller reads the listing and the timeline.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A file group at one point of its life: a base file, and the log files written since."""
+    """The state of a file group at one time: a base file, and the log files written since then."""
 
     partition_path: str
     file_id: str
@@ -70,7 +70,7 @@ class FileSlice:
 
 
 def join_path(partition_path: str, name: str) -> str:
-    """Path of a file in a partition; the non-partitioned table's partition is the base path itself."""
+    """Return the path of a file in a partition; in a table without partitions, the folder is the base path."""
     return f"{partition_path}/{name}" if partition_path else name
 
 
@@ -82,17 +82,18 @@ def latest_slices(
     as_of: str | None = None,
     version: TableVersion = TableVersion.NINE,
 ) -> list[FileSlice]:
-    """The newest committed slice of every file group, sorted by partition path and file id.
+    """Return the newest committed slice of every file group, sorted by partition path and file id.
 
-    `timeline` holds all instants; files of instants that did not complete are not seen. `replaced` maps a partition
-    path to the file ids that completed replace commits took out of it. `as_of` (inclusive) is a requested time.
+    `timeline` holds all instants; files of instants that are not completed are ignored. `replaced` maps a partition
+    path to the file ids that completed replace commits replaced. `as_of` (inclusive) is a requested time.
 
-    A slice takes in the logs that complete after its base file was begun, a pending compaction or not: what is logged
-    meanwhile belongs to the slice that the compaction will make, and until then to the one before. As of a time before
-    a compaction it has the older base file, and all logs requested by then.
+    A slice contains the log files that complete after the requested time of its base file, also if a compaction is
+    pending. Log files that are written during a compaction belong to the slice that the compaction creates, and to the
+    previous slice until the compaction completes. As of a time before a compaction, a slice has the older base file and
+    all log files requested by then.
 
-    On version 6 log files tell the slice that they extend, not who wrote them: whether their blocks count, and as of
-    when, is for `log_scan` to say.
+    On version 6 the name of a log file contains the base instant of its slice, not the instant that wrote it:
+    `log_scan` decides whether its blocks count, and as of which instant.
     """
     slices: list[FileSlice] = []
     for partition_path in sorted(listing):
@@ -147,11 +148,11 @@ class _PartitionFiles:
         return files
 
     def file_ids(self) -> list[str]:
-        """File groups that have files, sorted."""
+        """Return the ids of file groups that have files, sorted."""
         return sorted(self.bases.keys() | self.logs.keys())
 
     def newest_slice(self, file_id: str) -> FileSlice | None:
-        """The slice that counts now; None if the group has no committed file."""
+        """Return the newest slice of a file group; None if the group has no committed file."""
         bases = self.bases.get(file_id)
         base = max(bases, key=lambda found: found.instant_time) if bases else None
         logs = tuple(log for log in self._sorted_logs(file_id) if base is None or self._since(log) >= base.instant_time)
@@ -161,7 +162,7 @@ class _PartitionFiles:
         yield from sorted(self.logs.get(file_id, []), key=lambda log: log.name.sort_key)
 
     def _since(self, log: LogFile) -> str:
-        """What is compared with base instants: when the log's writer completed, or the slice that the name tells."""
+        """Return the time to compare with base instants: the log's completion time, or the base instant in its name."""
         instant_time = log.name.instant_time
         if self.version.log_name_has_base_instant:
             return instant_time

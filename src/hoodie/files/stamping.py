@@ -1,4 +1,4 @@
-"""Give rows their meta columns: commit time, sequence number, key, partition path, file name.
+"""Set the meta columns of rows: commit time, sequence number, record key, partition path, file name.
 
 On-disk format: docs/format/table.md §3.2.
 """
@@ -24,14 +24,14 @@ class SequenceNumbers:
         self._next = 0
 
     def take(self, count: int) -> pa.StringArray:
-        """The next `count` sequence numbers: `<instant>_<task>_<number>`."""
+        """Return the next `count` sequence numbers: `<instant>_<task>_<number>`."""
         numbers = pa.array(np.arange(self._next, self._next + count)).cast(pa.string())
         self._next += count
         return pc.binary_join_element_wise(self._prefix, numbers, "")
 
 
 class Stamper:
-    """Stamps the rows of one file."""
+    """Sets the meta columns of the rows of one file."""
 
     def __init__(
         self, schema: pa.Schema, instant_time: str, numbers: SequenceNumbers, partition_path: str, file_name: str
@@ -43,7 +43,7 @@ class Stamper:
         self._file_name = file_name
 
     def new_rows(self, changes: pa.Table) -> pa.Table:
-        """Rows of change batches as rows of the file: written by this instant."""
+        """Return the rows of change batches as rows of the file, with the commit time of this instant."""
         count = changes.num_rows
         meta = [
             repeated(self._instant_time, count),
@@ -56,12 +56,12 @@ class Stamper:
         return pa.Table.from_arrays([*meta, *data], schema=self._schema)
 
     def kept_rows(self, stored: pa.Table) -> pa.Table:
-        """Rows copied from the previous base file: only the file name is new."""
+        """Return rows of the previous base file with the new file name; their other meta columns stay."""
         return stored.set_column(
             _FILE_NAME_PLACE, self._schema.field(_FILE_NAME_PLACE), repeated(self._file_name, stored.num_rows)
         )
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
-    """The same text `count` times."""
+    """Return an array with the same text `count` times."""
     return pa.repeat(pa.scalar(text, pa.string()), count)

@@ -1,4 +1,4 @@
-"""Read and update `.hoodie/hoodie.properties`, whoever else is reading (docs/format/table.md §1.3)."""
+"""Read and update `.hoodie/hoodie.properties`, safely with concurrent readers (docs/format/table.md §1.3)."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from hoodie.storage import Store
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = PROPERTIES + ".backup"
 KEEP_FOLDER = ".keep"
-"""Name of the empty file that stands for a folder."""
+"""Name of the empty file by which an empty folder is created."""
 _ATTEMPTS = 5
 _WAIT_SECONDS = 0.2
 
 
 def table_exists(store: Store) -> bool:
-    """Whether the folder holds a Hudi table."""
+    """Return whether the folder contains a Hudi table."""
     return store.head(PROPERTIES) is not None or store.head(BACKUP) is not None
 
 
 def create_table_config(store: Store, config: TableConfig) -> None:
-    """Store the properties of a new table. The timeline's folders come first: JVM writers fail where they are missing.
+    """Store the properties of a new table. The timeline's folders are created first: JVM writers fail without them.
 
-    Raises: TableExistsError if the folder holds a table already.
+    Raises: TableExistsError if the folder already contains a table.
     """
     if not table_exists(store):
-        # A file makes the folders, also on stores that have none; no reader takes such a name for an instant.
+        # A file creates the folders, also on stores without folders; no reader parses its name as an instant.
         store.replace(f".hoodie/{config.timeline_path}/{config.history_path}/{KEEP_FOLDER}", b"")
     try:
         store.create(PROPERTIES, config.to_bytes(datetime.now(UTC)))
     except FileExistsError as error:
-        raise TableExistsError(f"{store.uri('')} holds a Hudi table already; open it, or pass exist_ok=True") from error
+        raise TableExistsError(
+            f"{store.uri('')} already contains a Hudi table; open it, or pass exist_ok=True"
+        ) from error
 
 
 class TablePropertiesReader:
-    """Reads the properties of one table any number of times; equal bytes are not parsed again. Threads can share it."""
+    """Reads the properties of one table any number of times; equal bytes are parsed once. Thread-safe."""
 
     def __init__(self, store: Store) -> None:
-        """Nothing is read yet."""
+        """Reads nothing until the first `read`."""
         self._store = store
         self._last: tuple[bytes, TableConfig] | None = None
 
     def read(self) -> TableConfig:
-        """The properties as they are now, usually with one read. While a JVM writer replaces them, its backup counts.
+        """Read the current properties, usually with one read. While a JVM writer replaces them, read its backup.
 
-        Raises: TableNotFoundError if there are none; CorruptFileError if neither file is whole.
+        Raises: TableNotFoundError if neither file exists; CorruptFileError if neither file is whole.
         """
         store = self._store
         for attempt in range(_ATTEMPTS):
@@ -65,12 +67,12 @@ class TablePropertiesReader:
             if attempt < _ATTEMPTS - 1:
                 time.sleep(_WAIT_SECONDS)
         raise TableNotFoundError(
-            f"{store.uri('')} is no Hudi table: expected {PROPERTIES} in it, found none; create one with "
+            f"{store.uri('')} is not a Hudi table: expected {PROPERTIES} in it, found no file; create a table with "
             "hoodie.create(...)"
         )
 
     def last_read(self) -> TableConfig:
-        """The properties as `read` returned them last; they are read if they never were.
+        """Return the properties of the last `read`; read them if there was no `read` yet.
 
         Raises: as `read`.
         """
@@ -94,7 +96,7 @@ def read_table_config(store: Store) -> TableConfig:
 def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:
     """Change properties (None removes one) and return the new ones. Call it under the table's lock.
 
-    The backup lies there until the new file is whole, so that a reader finds a valid file at every moment, and after a
+    The backup file exists until the new file is whole, so that readers find a valid file at all times, also after a
     crash at any step.
     """
     current = read_table_config(store)
@@ -109,9 +111,10 @@ def update_table_config(store: Store, changes: dict[str, str | None]) -> TableCo
 
 
 def finish_update(store: Store) -> None:
-    """Take up what a writer left that died while it changed the properties. Call it under the table's lock.
+    """Finish a change of the properties whose writer stopped before its end. Call it under the table's lock.
 
-    Without its end the backup would lie there for good, and be believed, old as it is, once the other file is damaged.
+    The backup is deleted, after the properties are restored from it if they are not whole. Otherwise the backup would
+    stay, and readers would use its outdated properties if the properties file is damaged later.
 
     Raises: CorruptFileError if neither file is whole.
     """

@@ -1,4 +1,4 @@
-"""What a row means: its key and partition path, conditions over it, and which of its versions counts.
+"""Rows: record keys and partition paths, conditions in Spark SQL, and merging the versions of a record.
 
 All functions take and return whole Arrow batches.
 """

@@ -1,7 +1,7 @@
-"""Change batches: the incoming rows as every step of a write sees them.
+"""Change batches: the form in which all steps of a write exchange the incoming rows.
 
-A change batch has three columns in front (what to do, record key, partition path) and then the table's own columns,
-nullable all, without Hudi's meta columns: a delete by key has nothing but its key.
+A change batch has three leading columns (kind of change, record key, partition path). The table's data columns follow,
+without Hudi's meta columns. All data columns are nullable, because a delete by key has no values but its key.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 LEADING = (KIND, RECORD_KEY, PARTITION_PATH)
 IS_DELETED = "_hoodie_is_deleted"
-"""The boolean column by which a row says that it deletes its key (docs/format/table.md §6.4)."""
+"""The boolean column that is true in rows that delete their key (docs/format/table.md §6.4)."""
 
 
 class Kind(IntEnum):
-    """What a change does to its key."""
+    """The effect of a change on its key."""
 
     ROW = 0
     """Insert or update with this row."""
     DELETE = 1
-    """Delete whatever is there, whatever its ordering value (commit-time delete)."""
+    """Delete the stored row, whatever its ordering value (commit-time delete)."""
     DELETE_IN_ORDER = 2
     """Delete unless the stored row has a higher ordering value (`_hoodie_is_deleted`, delete markers)."""
 
 
 def change_schema(table_schema: pa.Schema) -> pa.Schema:
-    """Schema of change batches for a table with these data columns (meta columns not among them)."""
+    """Return the schema of change batches of a table; `table_schema` has its data columns, without meta columns."""
     leading = [pa.field(KIND, pa.int8(), False), pa.field(RECORD_KEY, pa.string(), False)]
     return pa.schema(
         [

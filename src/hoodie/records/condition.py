@@ -1,17 +1,17 @@
-"""A condition in Spark SQL, parsed once: what a read asks of it.
+"""A condition in Spark SQL, parsed once, and its forms for reads: filters, wanted keys and partitions to read.
 
-**Filters.** Evaluate `Condition.row_filter` on batches or tables (`batch.filter(expression)`). Do not hand it to a
-dataset scanner when columns are float or double: Parquet statistics leave NaN out, and Arrow takes a row group whose
-minimum equals its maximum for constant, so it drops or keeps NaN rows wrongly. Hand the scanner
-`Condition.row_group_filter`, which prunes row groups safely, then filter its batches exactly:
+**Filters.** Evaluate `Condition.row_filter` on batches or tables (`batch.filter(expression)`). Do not pass it to a
+dataset scanner when columns are float or double: Parquet statistics ignore NaN, and Arrow treats a row group whose
+minimum equals its maximum as constant, so it drops or keeps NaN rows wrongly. Pass `Condition.row_group_filter` to the
+scanner, which prunes row groups safely, then filter its batches exactly:
 
     scan, exact = condition.row_group_filter(schema), condition.row_filter(schema)
     for batch in fragment.scanner(schema=schema, filter=scan).to_batches():
         yield batch.filter(exact)
 
 Literals are cast to the column's type wherever that is exact, so that most conditions compare bare columns. A condition
-that has to cast a column prunes nothing and is no part of the row-group filter: Arrow would cast the statistics too,
-and raises when, for example, a long among them has no equal double.
+that must cast a column prunes nothing and is not part of the row-group filter: Arrow would cast the statistics too,
+and raises an error when, for example, a long in the statistics has no equal double.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hoodie.records.sql.translate import Translator
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition. Picklable: the text is pickled, and parsed again by the process that loads it.
+    """A parsed condition. Picklable: the text is pickled, and the process that loads it parses it again.
 
     `text` is the Spark SQL. `tree` is its syntax tree; it is never changed.
     """
@@ -44,18 +44,18 @@ class Condition:
     def parse(cls, text: str) -> Condition:
         """Parse one Spark SQL condition.
 
-        Raises: InvalidConfigError for text that is no expression.
+        Raises: InvalidConfigError for text that is not an expression.
         """
         return cls(text, parse_expression(text))
 
     @classmethod
     def parse_optional(cls, text: str | None) -> Condition | None:
-        """As `parse`; None for None."""
+        """Parse a condition as `parse` does; return None for None."""
         return None if text is None else cls.parse(text)
 
     @classmethod
     def all_of(cls, conditions: Iterable[Condition]) -> Condition | None:
-        """The condition that holds where all of these hold; None if there are none. Parses nothing."""
+        """Join conditions with AND, without parsing again; return None if there are no conditions."""
         parts = list(conditions)
         if len(parts) < 2:
             return parts[0] if parts else None
@@ -68,24 +68,25 @@ class Condition:
         return Condition.parse, (self.text,)
 
     def columns(self, schema: pa.Schema) -> frozenset[str]:
-        """The top-level columns that the condition reads, spelled as in the schema.
+        """Return the top-level columns that the condition reads, spelled as in the schema.
 
-        Raises: SchemaMismatchError for an unknown column; UnsupportedError for a name that has no Arrow form.
+        Raises: SchemaMismatchError for an unknown column; UnsupportedError for a name without an Arrow form.
         """
         return frozenset(column.path[0] for column in column_refs(self.tree, schema))
 
     def row_filter(self, schema: pa.Schema) -> pc.Expression:
-        """The exact condition in Arrow: true, false or null for each row; only rows with true match.
+        """Return the exact condition in Arrow: true, false or null for each row; only rows with true match.
 
-        Raises: UnsupportedError naming the part that has no Arrow form; SchemaMismatchError for an unknown column (with
-        the nearest names), or types that do not fit.
+        Raises: UnsupportedError that names the part without an Arrow form; SchemaMismatchError for an unknown column
+        (with the nearest names), or types that do not match.
         """
         return Translator(schema).condition(self.tree)
 
     def row_group_filter(self, schema: pa.Schema) -> pc.Expression | None:
-        """A filter for a dataset scanner: it prunes row groups, and keeps at least the rows that match.
+        """Return a filter for a dataset scanner: it prunes row groups, and keeps at least the rows that match.
 
-        None if no part of the condition can be used. The module's text shows the exact filter to apply afterwards.
+        None if no part of the condition can be used. The module's docstring shows how to apply the exact filter
+        afterwards.
 
         Raises: as `row_filter`.
         """
@@ -94,7 +95,7 @@ class Condition:
         return weaken(self.tree, lambda leaf: _row_group_leaf(leaf, translator))
 
     def wanted_keys(self, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
-        """The record keys that matching rows can have; see `records.keys.key_condition`."""
+        """Return the record keys that matching rows can have; see `records.keys.key_condition`."""
         return wanted_keys(self.tree, schema, columns)
 
     def partitions_to_read(
@@ -119,15 +120,16 @@ def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expressi
 
 
 def _without_casts(expression: pc.Expression) -> pc.Expression | None:
-    """The expression if it casts nothing, else None: Arrow casts statistics with checks, which raise.
+    """Return the expression if it contains no cast, else None: Arrow casts statistics with checks, which raise errors.
 
-    Arrow shows its expressions as text only. Text that merely looks like a cast costs a pruning, never a row.
+    Arrow shows its expressions only as text. If text only looks like a cast, row groups are not pruned, but no row is
+    lost.
     """
     return None if "cast(" in str(expression) else expression
 
 
 def _upper_bounds(leaf: exp.Expression) -> list[tuple[type[exp.Expression], exp.Expression, exp.Expression]]:
-    """Comparisons that follow from the leaf and that no NaN meets: statistics without NaN decide them correctly."""
+    """List comparisons that follow from the leaf and are false for NaN: statistics without NaN are correct for them."""
     if isinstance(leaf, exp.EQ):
         return [(exp.EQ, leaf.this, leaf.expression), (exp.EQ, leaf.expression, leaf.this)]
     if isinstance(leaf, (exp.LT, exp.LTE)):

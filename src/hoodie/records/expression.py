@@ -2,9 +2,9 @@
 
 The results are those of Spark 4: NULL logic, coercion of literals, NaN equal to itself and above all numbers, names
 without regard to case, `'it''s'` as an escaped quote. Timestamps without a zone are UTC. Where Spark's ANSI mode and
-its older mode differ: division by zero and text that CAST cannot read give NULL (older mode); an integer or decimal
-that overflows, and a literal that is no value of the other side's type, raise (ANSI mode). Where neither mode raises,
-the rows are the same. All this holds for conditions too (`records.condition`).
+its older mode differ, division by zero and text that CAST cannot read give NULL (older mode). An integer or decimal
+that overflows raises an error (ANSI mode), and so does a literal that is not a value of the other operand's type. Where
+neither mode of Spark raises an error, the rows are the same. The same rules apply to conditions (`records.condition`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ __all__ = ["columns_of", "evaluate", "to_projection"]
 
 
 def to_projection(expression: str, schema: pa.Schema, *, as_type: pa.DataType | None = None) -> pc.Expression:
-    """Translate a scalar expression, of the type Spark gives it or cast to `as_type` as an assignment to a column does.
+    """Translate a scalar expression.
 
-    Raises: InvalidConfigError for text that is no expression; UnsupportedError naming the part that has no Arrow form;
-    SchemaMismatchError for an unknown column (with the nearest names), or types that do not fit.
+    The result has the type that Spark gives it, or is cast to `as_type` as an assignment to a column does.
+
+    Raises: InvalidConfigError for text that is not an expression; UnsupportedError that names the part without an Arrow
+    form; SchemaMismatchError for an unknown column (with the nearest names), or types that do not match.
     """
     value = Translator(schema).value(parse_expression(expression))
     return (value if as_type is None else cast(value, as_type)).expression
 
 
 def columns_of(expression: str, schema: pa.Schema) -> frozenset[str]:
-    """List the top-level columns an expression reads, spelled as in the schema.
+    """List the top-level columns that an expression reads, spelled as in the schema.
 
-    Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for an unknown column.
+    Raises: InvalidConfigError for text that is not an expression; SchemaMismatchError for an unknown column.
     """
     return frozenset(column.path[0] for column in column_refs(parse_expression(expression), schema))

@@ -1,4 +1,4 @@
-"""The partitions in which a condition can hold, by the values of their partition fields; no file is opened."""
+"""Find the partitions that can hold rows matching a condition, by partition field values; no file is opened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def partitions_to_read(
     has the dotted name. `unknown` marks, per column, the rows whose value could not be read from the path: a conjunct
     that refers to such a value keeps the partition. A null in `values` is not unknown: it is SQL's NULL.
 
-    Raises: as `Condition.row_filter`; SchemaMismatchError too for values of another type than the schema's.
+    Raises: as `Condition.row_filter`; SchemaMismatchError also for values whose type differs from the schema's.
     """
     flat = _partition_schema(values.column_names, schema)
     _check_types(values, flat)
@@ -44,8 +44,8 @@ def partitions_to_read(
 def _conjuncts_on_partitions(
     condition: exp.Expression, schema: pa.Schema, flat: pa.Schema
 ) -> list[tuple[exp.Expression, pc.Expression]]:
-    """The conjuncts that limit the partitions, each with its Arrow form over the partition fields `flat`."""
-    # All of it is checked even where a part is used: a misspelt column must not widen the result silently.
+    """List the conjuncts that limit the partitions, each with its Arrow form over the partition fields `flat`."""
+    # The whole condition is checked even if only a part is used: a misspelt column must not widen the result silently.
     Translator(schema).condition(condition)
     translator = Translator(flat, flat=True)
 

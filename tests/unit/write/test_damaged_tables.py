@@ -26,7 +26,7 @@ def test_not_a_table(tmp_path: Path, content: dict[str, bytes] | None) -> None:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
     before = files_below(tmp_path)
-    with pytest.raises(hoodie.TableNotFoundError, match=r"is no Hudi table: expected .hoodie/hoodie.properties"):
+    with pytest.raises(hoodie.TableNotFoundError, match=r"is not a Hudi table: expected .hoodie/hoodie.properties"):
         hoodie.open(root)
     assert not hoodie.exists(root)
     assert files_below(tmp_path) == before
@@ -36,7 +36,7 @@ def test_properties_that_are_gone(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     (tmp_path / PROPERTIES).unlink()
     before = files_below(tmp_path)
-    with pytest.raises(hoodie.TableNotFoundError, match="is no Hudi table"):
+    with pytest.raises(hoodie.TableNotFoundError, match="is not a Hudi table"):
         table.upsert(trips(("x", 1, 1.0, "sf")))
     assert files_below(tmp_path) == before
 

@@ -1,1 +1,1 @@
-"""Log files on storage: find their blocks, read the records in them, append blocks."""
+"""Log files on storage: find their blocks, read the records in the blocks, append blocks."""

@@ -1,4 +1,4 @@
-"""Delete blocks of a log file, made of entries that delete.
+"""Make the delete blocks of a log file.
 
 On-disk format: docs/format/table.md §4.3.
 """
@@ -24,10 +24,11 @@ def delete_blocks(
     ordering_columns: Sequence[str],
     headers: Mapping[HeaderKey, str],
 ) -> list[LogBlock]:
-    """The blocks that delete the keys of a table: one without ordering values, one with them, as far as needed.
+    """Return the blocks that delete the keys of a table: one block without and one with ordering values.
 
-    `in_order` tells the rows whose ordering value counts; the others win over every record. The partition path is that
-    of the file group: a row's own may be that of another partition, to which the record moves.
+    A block without keys is omitted. `in_order` marks the rows whose ordering value counts; the other deletes win over
+    every record. The blocks store the partition path of the file group, because a row may have the path of another
+    partition, to which the record moves.
     """
     keys = deletes[RECORD_KEY].combine_chunks()
     paths = pa.repeat(pa.scalar(partition_path, pa.string()), len(keys))
@@ -38,7 +39,7 @@ def delete_blocks(
 
 
 def _ordering(deletes: pa.Table, in_order: npt.NDArray[np.bool_], ordering_columns: Sequence[str]) -> pa.Array:
-    """Ordering values, with several columns as structs; null where none counts."""
+    """Return ordering values, as structs if there are several columns; null where the ordering value does not count."""
     if not ordering_columns or not in_order.any():
         return pa.nulls(deletes.num_rows, pa.int32())
     columns = [deletes[name].combine_chunks() for name in ordering_columns]

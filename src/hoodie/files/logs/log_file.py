@@ -1,4 +1,4 @@
-"""Log files: what one delta commit appends to one file group, block by block.
+"""Write log files: the blocks that one delta commit appends to one file group.
 
 On-disk format: docs/format/table.md §4.
 """
@@ -14,7 +14,7 @@ from hoodie.storage import Store
 class LogFileWriter:
     """Writes the blocks of one new log file. Memory: one block. Use as a context manager.
 
-    Leaving it by an error leaves an unfinished file behind, which its marker tells of.
+    After an error in it, an unfinished file remains, which is found by its marker.
     """
 
     def __init__(self, store: Store, path: str) -> None:

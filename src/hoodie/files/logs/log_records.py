@@ -1,4 +1,4 @@
-"""Logged rows and deletes as the entries that `records.merging.fold` folds: needed columns, in the table's types."""
+"""Read log blocks as versions for `records.merging.fold`: rows and deletes, with the table's types."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DELETING_OPERATIONS = ("D", "-U")
 
 
 class VersionReader:
-    """Reads blocks of one table as entries."""
+    """Reads log blocks of one table as versions, with only the columns that the read needs."""
 
     def __init__(self, store: Store, read: SliceRead, *, is_partial: bool) -> None:
-        """`is_partial`: some blocks have only some of the columns, so that entries say which they bring."""
+        """`is_partial`: some blocks have only some of the columns; the versions get HAS columns that mark these."""
         self._store = store
         self._read = read
         self._ordering = read.merger.ordering_columns
@@ -40,11 +40,11 @@ class VersionReader:
         self.schema = pa.schema([pa.field(KIND, pa.int8()), *self._row_schema, *has])
 
     def entries(self, block: FoundBlock) -> pa.Table:
-        """The entries of one block, in its order. Memory: the block, and its needed columns.
+        """Return the versions in one block, in the block's order. Memory: the block, and its needed columns.
 
         Raises:
-            CorruptFileError: the block does not hold what its headers say.
-            UnsupportedError: rows without record keys (tables without meta fields).
+            CorruptFileError: the content of the block does not match its headers.
+            UnsupportedError: the rows have no record keys (tables without meta fields).
         """
         found = block.read(self._store)
         path = self._store.uri(block.path)
@@ -55,7 +55,9 @@ class VersionReader:
         stored = read_data_block(block, path=path, columns=needed)
         rows = conform(stored, self._row_schema, stored=True)
         if rows[RECORD_KEY].null_count:
-            raise UnsupportedError(f"{path}: logged rows without record keys: this release merges by key; use JVM Hudi")
+            raise UnsupportedError(
+                f"{path}: found logged rows without record keys, but this release merges by key; use JVM Hudi"
+            )
         is_delete = self._is_delete(stored)
         kinds = np.full(rows.num_rows, VersionKind.ROW, np.int8)
         if is_delete is not None:
@@ -70,7 +72,7 @@ class VersionReader:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _is_delete(self, rows: pa.Table) -> Mask | None:
-        """Which logged rows say that they are deletes; None if they cannot."""
+        """Mark the logged rows that are deletes; return None if the rows have no column that marks deletes."""
         found: list[pa.ChunkedArray] = []
         names = rows.column_names
         if IS_DELETED in names and pa.types.is_boolean(rows[IS_DELETED].type):
@@ -84,7 +86,7 @@ class VersionReader:
         return np.logical_or.reduce(masks) if masks else None
 
     def _lacks_ordering(self, rows: pa.Table) -> Mask:
-        """Where deletes have no ordering value: none, null, or the Java Integer 0 that stands for none."""
+        """Mark rows without an ordering value: no ordering field, null, or the Java Integer 0, which means no value."""
         if len(self._ordering) != 1:
             return np.full(rows.num_rows, not self._ordering)
         values = rows[self._ordering[0]]
@@ -104,9 +106,10 @@ class VersionReader:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _ordering_of(self, deletes: DeleteRecords, block_schema: str | None) -> dict[str, pa.Array] | None:
-        """Ordering values by field; None if none of the deletes has one of the fields' types: then they always win.
+        """Return ordering values by field; None if the deletes have no ordering values of the fields' types.
 
-        `block_schema` tells the types that the fields had: values are widened as the rows logged beside them are.
+        Deletes without ordering values always win. `block_schema` contains the types that the fields had when the block
+        was written: values of these types are widened, like the rows of data blocks.
         """
         ordering = deletes.ordering
         if not self._ordering or ordering.null_count == len(ordering):
@@ -124,7 +127,7 @@ class VersionReader:
 
 
 def _is_comparable(found: pa.Array, wanted: pa.DataType) -> bool:
-    """Whether the JVM compares values of the two types: they are of one Java class."""
+    """Return whether the JVM can compare values of the two types: they have the same Java class."""
     if found.type.equals(wanted) or found.null_count == len(found):
         return True
     if pa.types.is_timestamp(wanted) and pa.types.is_int64(found.type):
@@ -136,7 +139,7 @@ def _is_comparable(found: pa.Array, wanted: pa.DataType) -> bool:
 
 
 def _was_widened(found: pa.Array, wanted: pa.DataType, name: str, block_schema: str | None) -> bool:
-    """Whether the numbers are of the type that the field had when they were logged, and it got a wider one since."""
+    """Return whether numbers have the type that the field had when they were logged, and the type was widened since."""
     is_number = (pa.types.is_integer, pa.types.is_floating)
     if block_schema is None or not all(any(is_kind(kind) for is_kind in is_number) for kind in (found.type, wanted)):
         return False
@@ -149,12 +152,12 @@ def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:
 
 
 def _empty(field: pa.Field, count: int) -> pa.Array:
-    """What a delete has in a column of rows: nothing."""
+    """Return the values of a delete in a column of rows: nulls, or false in HAS columns."""
     return blanks(field.type, count, is_null=not field.name.startswith(HAS))
 
 
 def delete_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.StringArray]:
-    """The keys of delete blocks, block by block."""
+    """Yield the keys of delete blocks, block by block."""
     for block in blocks:
         if block.block_type is BlockType.DELETE:
             found = block.read(store)
@@ -163,7 +166,7 @@ def delete_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.Strin
 
 
 def row_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.ChunkedArray]:
-    """The keys of data blocks, block by block."""
+    """Yield the keys of data blocks, block by block."""
     for block in blocks:
         if block.block_type.holds_data:
             found = block.read(store)

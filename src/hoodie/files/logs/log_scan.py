@@ -1,6 +1,6 @@
-"""The blocks of a file slice's log files that count, in the order in which they are merged (docs/format/table.md §4.6).
+"""Find the log blocks of a file slice that count, in the order in which they are merged (docs/format/table.md §4.6).
 
-Large files are not read for that: only lengths and headers are, and a block's content once it is asked for.
+Of large files only lengths and headers are read; a block's content is read later, when it is needed.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from hoodie.timeline import Timeline
 _WHOLE_BYTES: Final = 4 * 1024 * 1024
 """Files up to this size are read whole."""
 _KEPT_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of such files that are kept until their blocks are asked for; the blocks of others are read again."""
+"""Bytes of small files that are kept until their blocks are needed; blocks of other files are read again."""
 _WINDOW_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRule:
-    """Which blocks count.
+    """The rule that decides which blocks count.
 
-    `latest_instant` (inclusive): none of a later instant. `timeline`: only blocks of instants that it believes; None
-    where the names of the log files told that already (version 8 and later).
+    `latest_instant` (inclusive): blocks of later instants do not count. `timeline`: only blocks of instants that it
+    contains as completed, or that are archived, count; None if the log files were already selected by the instant in
+    their names (version 8 and later).
     """
 
     latest_instant: str | None = None
     timeline: Timeline | None = None
 
     def accepts(self, instant_time: str) -> bool:
-        """Whether blocks of this instant count."""
+        """Return whether blocks of this instant count."""
         if self.latest_instant is not None and instant_time > self.latest_instant:
             return False
         return self.timeline is None or self.timeline.contains_or_before_start(instant_time)
@@ -52,29 +53,29 @@ class FoundBlock:
 
     @property
     def block_type(self) -> BlockType:
-        """Its kind."""
+        """The type of the block."""
         return self.place.block_type
 
     @property
     def instant_time(self) -> str:
-        """The instant that wrote it."""
+        """The instant that wrote the block."""
         return self.place.headers.get(HeaderKey.INSTANT_TIME, "")
 
     @property
     def replaces(self) -> frozenset[str]:
-        """Instants whose blocks this one stands for (log compaction); usually none."""
+        """Instants whose blocks this block replaces (log compaction); usually none."""
         return replaced_instants(self.place.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES))
 
     @property
     def is_partial(self) -> bool:
-        """Whether its rows have some of the columns only."""
+        """Whether the rows of the block have only some of the columns."""
         return self.place.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     def read(self, store: Store) -> LogBlock:
-        """The block with its content.
+        """Return the block with its content.
 
         Raises:
-            CorruptFileError: the file is shorter than it was.
+            CorruptFileError: the file is shorter than when it was scanned.
         """
         if self.content is not None:
             return self.place.block(self.content)
@@ -86,7 +87,7 @@ class FoundBlock:
 
 
 class Replacing(Protocol):
-    """What `merge_order` needs to know of a block."""
+    """The properties of a block that `merge_order` reads."""
 
     @property
     def instant_time(self) -> str:
@@ -95,7 +96,7 @@ class Replacing(Protocol):
 
     @property
     def replaces(self) -> frozenset[str]:
-        """Instants whose blocks it stands for."""
+        """Instants whose blocks the block replaces."""
         ...
 
 
@@ -103,10 +104,10 @@ B = TypeVar("B", bound=Replacing)
 
 
 def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
-    """The data and delete blocks of a slice that count, in the order in which they are merged.
+    """Return the data and delete blocks of a slice that count, in the order in which they are merged.
 
-    `log_files` are the slice's, in its order. Torn blocks and files of change records are left out, and blocks that a
-    later command rolled back. Memory: the headers of all blocks, and 64 MiB.
+    `log_files` are the log files of the slice, in its order. Torn blocks, change data (CDC) files and blocks, and
+    blocks that a later command block rolled back are skipped. Memory: the headers of all blocks, and 64 MiB.
 
     Raises:
         CorruptFileError, UnsupportedError: a log file does not parse.
@@ -138,7 +139,7 @@ def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> l
 
 
 def _take_up(found: list[FoundBlock], block: FoundBlock, rule: ScanRule) -> None:
-    """Append a block that counts; a command takes back what stands before it."""
+    """Append a block that counts; a rollback command removes the earlier blocks of its target instant."""
     if block.block_type is BlockType.COMMAND:
         if block.place.block(b"").is_rollback:
             target = block.place.headers.get(HeaderKey.TARGET_INSTANT_TIME)
@@ -148,10 +149,10 @@ def _take_up(found: list[FoundBlock], block: FoundBlock, rule: ScanRule) -> None
 
 
 def merge_order(blocks: Iterable[B]) -> list[B]:
-    """Group blocks by instant, oldest first, and put log-compacted ones in the place of what they stand for.
+    """Group blocks by instant, oldest first, and put log-compacted blocks in the place of the blocks that they replace.
 
-    An instant ranks by its first block. Log-compacted blocks take the place of the newest of their originals, however
-    often those were compacted again; they count only where one of the originals is there.
+    Instants have the order of their first blocks. Log-compacted blocks take the position of the newest block that they
+    replace, also after several log compactions; they count only if one of the blocks that they replace is present.
     """
     by_instant: dict[str, list[B]] = {}
     for block in blocks:
@@ -171,12 +172,12 @@ def merge_order(blocks: Iterable[B]) -> list[B]:
 
 
 def replaced_instants(header: str | None) -> frozenset[str]:
-    """The instants in a COMPACTED_BLOCK_TIMES header; none if the block has none."""
+    """Return the instants in a COMPACTED_BLOCK_TIMES header; empty if the block has no such header."""
     return frozenset(filter(None, (header or "").split(",")))
 
 
 def _open(store: Store, log: LogFile) -> tuple[memoryview | None, ByteSource]:
-    """A log file to look into: a small one whole, of a large one what is asked for."""
+    """Open a log file: a small file is read whole, a large file is read in windows."""
     if log.size_bytes > _WHOLE_BYTES:
         return None, _StoredFile(store, log.path, log.size_bytes)
     data = memoryview(store.read(log.path))
@@ -184,7 +185,7 @@ def _open(store: Store, log: LogFile) -> tuple[memoryview | None, ByteSource]:
 
 
 class _StoredFile:
-    """A file of a store, read in windows, the last two of which are kept: a block's head and its end lie in them."""
+    """A file of a store, read in windows; the last two are kept, because they contain the start and end of a block."""
 
     def __init__(self, store: Store, path: str, size_bytes: int) -> None:
         self._store = store
@@ -194,11 +195,11 @@ class _StoredFile:
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """Size of the file in bytes."""
         return self._size
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes `[offset, offset + length)`."""
+        """Return the bytes `[offset, offset + length)`."""
         for start, window in self._windows:
             if start <= offset and offset + length <= start + len(window):
                 return window[offset - start : offset - start + length]

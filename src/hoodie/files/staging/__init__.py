@@ -1,1 +1,1 @@
-"""Changes of a write, staged as Arrow files between two steps of the write, and spilled tables."""
+"""Stage the changes of a write as Arrow files between two steps, and spill tables from memory to files."""

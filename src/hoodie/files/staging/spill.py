@@ -1,4 +1,4 @@
-"""Tables shared out over buckets by record key, in files: what belongs to one key is in one bucket."""
+"""Spill tables to files, distributed over parts by record key: all rows of a key are in one part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SpilledParts:
-    """One file for each bucket; inside, rows keep the order in which they came.
+    """Spilled rows: one file for each part; inside a part, rows keep the order in which they were written.
 
-    Memory: one table that is being written or read, twice. Close it before reading.
+    Memory: twice the table that is being written or read. Close it before reading.
     """
 
     def __init__(self, folder: ScratchFolder, name: str, schema: pa.Schema, count: int) -> None:
@@ -31,7 +31,7 @@ class SpilledParts:
             self._writers.append(pa.ipc.new_stream(self._sinks[-1], schema, options=_OPTIONS))
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, each to the bucket of its key."""
+        """Append rows, each to the part of its key."""
         if rows.num_rows == 0:
             return
         count = len(self._writers)
@@ -44,20 +44,20 @@ class SpilledParts:
                 writer.write_table(in_order.slice(bounds[number], bounds[number + 1] - bounds[number]))
 
     def close(self) -> None:
-        """Finish all files; a second time is fine."""
+        """Finish all files; may be called several times."""
         while self._writers:
             self._writers.pop().close()
             self._sinks.pop().close()
 
     def read(self, number: int) -> Iterator[pa.Table]:
-        """The rows of one bucket, in pieces."""
+        """Yield the rows of one part, in pieces."""
         with self._folder.open_input(self._names[number]) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])
 
 
 class KeyFilter:
-    """Tells of keys whether they may have been added. Memory: 32 MiB."""
+    """Tests whether keys may have been added: false positives are possible, false negatives are not. Memory: 32 MiB."""
 
     _BITS = 25
 
@@ -69,7 +69,7 @@ class KeyFilter:
         self._seen[self._slots(keys)] = True
 
     def may_hold(self, keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-        """False where a key was not added."""
+        """Return one flag per key; a key with false was not added."""
         found: npt.NDArray[np.bool_] = self._seen[self._slots(keys)]
         return found
 

@@ -1,9 +1,9 @@
-"""Staged changes: the incoming rows of one write, spilled once, read back by the tasks that need them.
+"""Stage the incoming rows of one write in files; tasks of later steps read the rows that they need.
 
-A write evaluates the caller's data exactly once. What it holds goes to Arrow IPC files under `.hoodie/.temp`, cut into
-runs of one partition path each, so that looking up keys and writing files can read just their part, in any order, as
-often as they like. The folder is named by the writer, and belongs to no instant: bad input shows before the timeline is
-touched. Its name tells whose it is, so that the next writer can remove what a dead one left.
+A write evaluates the caller's data exactly once. The rows are written to Arrow IPC files under `.hoodie/.temp`, split
+into runs of one partition path each. Tasks that look up keys and write files read only their runs, in any order and any
+number of times. The folder belongs to no instant, so that bad input is found before the timeline is changed. The name
+of the folder identifies its writer, so that a later write can delete the staged files of a dead write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hoodie.storage import Store
 from hoodie.timeline.owner import Owner
 
 _FLUSH_BYTES = 32 * 1024 * 1024
-"""Arrow bytes a stage writer gathers before it cuts them into runs."""
+"""Arrow bytes that a stage writer collects before it splits them into runs."""
 
 _STAGE_PREFIX = "stage-"
 _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
@@ -52,14 +52,15 @@ class StagedRun:
     start: int = 0
     hash_start: int = 0
     hash_end: int = HASH_END
-    """The hashes of its keys (`records.keys.record_keys.key_hash.spread`) lie in `[hash_start, hash_end)`."""
+    """The hashes of the run's keys (`records.keys.key_hash.spread`) are in `[hash_start, hash_end)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedHits:
-    """Where an index found staged rows: record batch `batch` of `path`, for one file group.
+    """Staged rows whose keys an index found in one file group: record batch `batch` of the file `path`.
 
-    The batch has the ordinals of the rows, ascending from `first` to `last`, and the route each takes there.
+    The batch contains the ordinals of the rows, ascending from `first` to `last`, and the route of each row: 0 is an
+    update (`updates` counts these), 1 is a move to another partition (`moves`).
     """
 
     path: str
@@ -74,7 +75,7 @@ class StagedHits:
 
 @contextlib.contextmanager
 def stage_folder(store: Store) -> Iterator[str]:
-    """A folder of our own for one write's staged files, deleted in the end, or else by the next writer."""
+    """Yield a new folder for one write's staged files, and delete it at the end; else a later write deletes it."""
     owner = Owner.new()
     owner.run()
     folder = f"{TEMP_FOLDER}/{_STAGE_PREFIX}{owner.short_name}"
@@ -87,10 +88,11 @@ def stage_folder(store: Store) -> Iterator[str]:
 
 
 def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
-    """Whether the folder holds staged files whose writer is gone.
+    """Return whether the folder holds staged files of a dead write.
 
-    A writer of another machine, or in another process that runs, is taken for gone when none of the files is younger
-    than a day: a folder stays unchanged as long as its writer works on other files.
+    For a writer on another machine, or in another process that runs, it is not known whether the writer still runs. Its
+    write counts as dead if no staged file is younger than a day. A shorter time is not safe: a folder does not change
+    while its writer writes other files.
     """
     name = folder.rpartition("/")[2]
     if not name.startswith(_STAGE_PREFIX):
@@ -104,19 +106,19 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
 
 
 class RowListener(Protocol):
-    """Who wants to see staged rows in the order in which they are written."""
+    """Receives staged rows in the order in which they are written."""
 
     def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
-        """The next rows of the file, and the place that each had in the writer's input."""
+        """Receive the next rows of the file, and the position of each row in the writer's input."""
         ...
 
     def flush(self) -> None:
-        """A good moment to write: the writer has just emptied its buffer."""
+        """Write the received rows; the stage writer calls this when it has emptied its buffer."""
         ...
 
 
 class StageWriter:
-    """Cuts batches into runs by partition path and writes them to one IPC file. Memory: 32 MiB of rows, twice."""
+    """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows."""
 
     def __init__(self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None) -> None:
         self._path = path
@@ -175,7 +177,7 @@ class StageWriter:
 
 
 def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
-    """Cut a large part by key hash, so that who wants a range of hashes need not read all of it; order is kept."""
+    """Split many rows by key hash, so that a reader of a hash range need not read all; each slice keeps the order."""
     if rows.nbytes < _HASHED_BYTES_MIN:
         yield 0, HASH_END, rows
         return
@@ -190,9 +192,9 @@ def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
 
 
 def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Cut rows into one table per partition path; inside each the order is kept.
+    """Split rows into one table per partition path; each table keeps the order of its rows.
 
-    The tables share no memory: a small one that is kept does not keep the rest.
+    The tables share no memory, so a small table that is kept does not keep the memory of the others.
     """
     codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
     names = codes.dictionary.to_pylist()
@@ -207,7 +209,7 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 class StageReader:
-    """Reads runs and hits back, keeping each IPC file open. Use as a context manager."""
+    """Reads runs and hits, and keeps each IPC file open. Use as a context manager."""
 
     def __init__(self, store: Store, columns: Sequence[str] | None = None) -> None:
         self._store = store
@@ -222,11 +224,11 @@ class StageReader:
             source.close()
 
     def read(self, run: StagedRun | StagedHits) -> pa.RecordBatch:
-        """The batch of one run; only the reader's columns, if it was given some."""
+        """Return the batch of a run or of hits; of a run only the reader's columns, if it has any."""
         return self.read_batch(run.path, run.batch, self._columns if isinstance(run, StagedRun) else None)
 
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """One batch of a staged file; `columns` are those of the first call for this file."""
+        """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
         if path not in self._open:
             source = self._store.open_input(path)
             options = None

@@ -1,6 +1,6 @@
-"""Staged keys: beside the staged rows of a write, just what an index by key needs of them, in groups by bucket.
+"""Stage the keys of a write's rows in separate files, in groups by index file group, for an index by key.
 
-A bucket's task reads its group only, so that a look-up needs no shuffle and never sees whole rows.
+The task of an index file group reads only its group, so that a look-up needs no shuffle and reads no whole rows.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from hoodie.records.change import LEADING, RECORD_KEY
 from hoodie.storage import Store
 
 GROUPS_MAX = 64
-"""Groups of one file: a few dozen tasks keep any cluster busy, and thousands of tiny batches would help nobody."""
+"""Maximum number of groups of one file: a few dozen tasks are enough for a cluster, and tiny batches are slow."""
 
 ROW = "_hoodie_row"
 """Column with the ordinals of the rows among all staged rows of the write."""
 PLACE = "_hoodie_place"
-"""Column with numbers that ascend as the rows did in the caller's data: staging puts rows in another order."""
+"""Column with numbers that ascend in the order of the caller's data: staging changes the order of rows."""
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyGroups:
-    """How keys are put in groups: all keys of a bucket are in group `bucket % count`. Picklable."""
+    """Assigns keys to groups: all keys of index file group number `n` are in group `n % count`. Picklable."""
 
     buckets: int
+    """Number of index file groups."""
 
     @property
     def count(self) -> int:
@@ -40,7 +41,7 @@ class KeyGroups:
         return min(self.buckets, GROUPS_MAX)
 
     def split(self, keys: pa.StringArray) -> Iterator[tuple[int, Rows]]:
-        """Groups that have keys, and which rows these are; inside a group the order is kept."""
+        """Yield each group that has keys, with its row numbers; inside a group the order is kept."""
         groups = file_group_index(keys, self.buckets) % self.count
         order = np.argsort(groups, kind="stable")
         bounds = np.searchsorted(groups[order], np.arange(self.count + 1))
@@ -51,13 +52,13 @@ class KeyGroups:
 
 @dataclass(frozen=True, slots=True)
 class KeyStage:
-    """What is staged of the keys: their groups, and further columns of the change batches that the index looks at."""
+    """Options for staged keys: their groups, and further columns of the change batches that the index reads."""
 
     groups: KeyGroups
     columns: tuple[str, ...] = ()
 
     def schema(self, changes: pa.Schema) -> pa.Schema:
-        """Schema of staged keys: the leading columns, the further ones, and two numbers within the file of rows."""
+        """Return the schema of staged keys: the leading columns, the further columns, `ROW` and `PLACE`."""
         names = list(dict.fromkeys([*LEADING, *self.columns]))
         numbers = [pa.field(name, pa.int64(), False) for name in (ROW, PLACE)]
         return pa.schema([*(changes.field(name) for name in names), *numbers])
@@ -88,14 +89,14 @@ class KeyWriter:
         self._written: list[StagedKeys] = []
 
     def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
-        """See `RowListener.add`."""
+        """Add the keys of staged rows; see `RowListener.add`."""
         numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows))
         self._rows += batch.num_rows
         columns = [batch.column(name) for name in self._schema.names[:-2]]
         self._pending.append(pa.RecordBatch.from_arrays([*columns, numbers, places], schema=self._schema))
 
     def flush(self) -> None:
-        """Write what was added, in groups."""
+        """Write the added keys, in groups."""
         if not self._pending:
             return
         rows = pa.Table.from_batches(self._pending, self._schema).combine_chunks()
@@ -105,7 +106,7 @@ class KeyWriter:
             self._written.append(StagedKeys(self._path, len(self._written), group, len(members)))
 
     def close(self) -> list[StagedKeys]:
-        """Finish the file and return what is in it."""
+        """Finish the file and return its staged keys."""
         self.flush()
         self._writer.close()
         self._sink.close()
@@ -113,7 +114,7 @@ class KeyWriter:
 
 
 def read_keys(store: Store, found: Sequence[StagedKeys]) -> pa.Table:
-    """Staged keys as one table; `ROW` and `PLACE` count over all files of the write."""
+    """Read staged keys as one table; `ROW` and `PLACE` are numbered over all files of the write."""
     batches = []
     with StageReader(store) as reader:
         for keys in found:

@@ -1,1 +1,1 @@
-"""Record keys and partition paths: made from columns, looked up, and told by a condition."""
+"""Record keys and partition paths: made from columns, looked up, and found in a condition."""

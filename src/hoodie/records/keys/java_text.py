@@ -1,6 +1,6 @@
-"""The text of values as Java prints them: what record keys and partition paths are made of.
+"""Convert values to the text that Java prints, for record keys and partition paths.
 
-On-disk format: docs/format/table.md §3.3; checked value by value by tests/golden/keys.
+On-disk format: docs/format/table.md §3.3; tests/golden/keys checks each value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _PARTS: Final = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(
 
 
 def java_text(array: pa.Array) -> pa.StringArray:
-    """Return each value as the text that keys are made of; null stays null.
+    """Return each value as the text that keys contain; null stays null.
 
-    Integers and booleans as usual; floats like `toString` of Java 19 and later (the shortest digits that tell the value
-    apart; older Javas write a few values longer); decimals like `BigDecimal.toString`: all digits of their scale,
-    scientific below 1E-6; dates ISO; timestamps as the raw number since 1970 in their own unit; binary as lower-case
-    hex. Vectorised; memory: a few times that of the result.
+    Integers and booleans as usual; floats like `toString` of Java 19 and later (the shortest digits that identify the
+    value; older Java versions write more digits for a few values); decimals like `BigDecimal.toString`: all digits of
+    their scale, scientific below 1E-6; dates ISO; timestamps as the raw number since 1970 in their own unit; binary as
+    lower-case hex. Vectorised; memory: a few times the memory of the result.
 
     Raises:
         UnsupportedError: lists, maps, structs, times and null types have no text.
@@ -44,7 +44,7 @@ def java_text(array: pa.Array) -> pa.StringArray:
         return pc.cast(pc.cast(array, pa.int64()), pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return _hex_text(pc.cast(array, pa.binary()))
-    raise UnsupportedError(f"{kind} has no text that keys or partition paths can be made of: pick another column")
+    raise UnsupportedError(f"a column of type {kind} has no text form for keys or partition paths: pick another column")
 
 
 def _is_long_text(kind: pa.DataType) -> bool:
@@ -52,7 +52,7 @@ def _is_long_text(kind: pa.DataType) -> bool:
 
 
 def _date_text(days: pa.Array) -> pa.StringArray:
-    """ISO dates; Java puts a plus before years of more than four digits."""
+    """Return ISO dates; Java writes a plus before years of more than four digits."""
     text = pc.cast(days, pa.string())
     return pc.replace_substring_regex(text, r"^([0-9]{5,})", r"+\1")
 
@@ -68,7 +68,7 @@ def _hex_text(array: pa.Array) -> pa.StringArray:
 
 
 def _float_text(array: pa.Array) -> pa.StringArray:
-    """Java's notation: plain from 1e-3 up to 1e7, otherwise one digit, a point, the others, and an exponent."""
+    """Return floats in Java's notation: plain from 1e-3 up to 1e7 (exclusive), otherwise as `d.dddE±n`."""
     text = pc.cast(array, pa.string())
     numbers = np.abs(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.float64))
     plain = (numbers == 0) | ((numbers >= 1e-3) & (numbers < 1e7))
@@ -91,7 +91,7 @@ def _special_text(array: pa.Array) -> pa.StringArray:
 
 
 def _scientific_text(array: pa.Array) -> pa.StringArray:
-    """Finite numbers, not zero, in any notation of Arrow's, as `d.dddE±n`."""
+    """Return finite numbers other than zero as `d.dddE±n`; Arrow may print them in any of its notations."""
     parts = pc.extract_regex(_shortest_text(array), _PARTS)
     sign, whole, fraction, exponent = (
         pc.struct_field(parts, name) for name in ("sign", "whole", "fraction", "exponent")
@@ -108,7 +108,7 @@ def _scientific_text(array: pa.Array) -> pa.StringArray:
 
 
 def _shortest_text(array: pa.Array) -> pa.StringArray:
-    """Arrow's shortest digits; where one would do, Java takes the best two, seen in the very smallest numbers."""
+    """Return Arrow's shortest digits; if one digit is enough, Java takes the best two: the smallest numbers differ."""
     text = pc.cast(array, pa.string())
     step = 4.9e-324 if array.type == pa.float64() else 1.4e-45
     tiny = pc.less(pc.abs(array), 100 * step)

@@ -1,4 +1,4 @@
-"""Date patterns of the JVM's TIMESTAMP key generator (Joda-Time letters): whole columns formatted and parsed."""
+"""Format and parse whole columns by date patterns of the JVM's TIMESTAMP key generator (Joda-Time letters)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OFFSET: Final = r"(?P<offset>Z|[-+][0-9]{2}:?[0-9]{2})"
 
 @dataclass(frozen=True, slots=True)
 class JodaPattern:
-    """A pattern cut into literals and runs of one letter."""
+    """A date pattern, split into literals and runs of one letter."""
 
     text: str
     tokens: tuple[tuple[str, int], ...]
-    """Letter and its count; a literal is itself and 0."""
+    """Pairs of a letter and its count, or of a literal text and 0."""
 
     def format(self, local: pa.TimestampArray) -> pa.StringArray:
         """Return each local time as text. English names, digits as in Java."""
@@ -42,10 +42,10 @@ class JodaPattern:
         return pc.binary_join_element_wise(*pieces, "") if pieces else pa.repeat("", len(local))
 
     def parse(self, text: pa.StringArray) -> tuple[pa.TimestampArray, pa.StringArray]:
-        """Return local times in milliseconds and offsets (`Z`, `+hhmm` or empty); null where the text does not fit.
+        """Return local times in milliseconds and offsets (`Z`, `+hhmm` or empty); null where the text does not match.
 
         Raises:
-            PartitionPathError: the text fits but is no date of the calendar.
+            PartitionPathError: the text matches the pattern but is not a date of the calendar.
         """
         found = pc.extract_regex(text, self._parse_regex())
         names = {child.name for child in found.type.fields}
@@ -63,15 +63,15 @@ class JodaPattern:
         try:
             local = pc.cast(iso, pa.timestamp("ms"))
         except pa.ArrowInvalid as error:
-            raise PartitionPathError(f"not a date by {self.text!r}: {error}") from error
+            raise PartitionPathError(f"expected dates in the pattern {self.text!r}: {error}") from error
         offset = pc.struct_field(found, "offset") if "offset" in names else pc.if_else(found.is_valid(), "", None)
         return local, offset
 
     def check_parses(self) -> None:
-        """Refuse patterns that cannot be read back.
+        """Refuse patterns that cannot be used to read text.
 
         Raises:
-            InvalidConfigError: a letter is not supported for reading, occurs twice, or there is no year.
+            InvalidConfigError: a letter is not supported for reading or occurs twice, or the pattern has no year.
         """
         letters = [token for token, count in self.tokens if count]
         for letter in letters:
@@ -80,7 +80,7 @@ class JodaPattern:
         if "y" not in letters and "Y" not in letters:
             raise InvalidConfigError(f"input pattern {self.text!r} has no year: write yyyy")
         if len(set(letters)) != len(letters) or ("yy", 2) in [(letter * 2, count) for letter, count in self.tokens]:
-            raise InvalidConfigError(f"input pattern {self.text!r}: each part once, and years with four digits")
+            raise InvalidConfigError(f"input pattern {self.text!r}: write each part once, and years with four digits")
 
     def _parse_regex(self) -> str:
         out = "^"
@@ -100,10 +100,10 @@ class JodaPattern:
 
 
 def joda_pattern(text: str) -> JodaPattern:
-    """Cut a pattern into its tokens.
+    """Split a pattern into its tokens.
 
     Raises:
-        InvalidConfigError: a quote is open, or a letter has no meaning here.
+        InvalidConfigError: a quote is not closed, or a letter is not supported.
     """
     tokens: list[tuple[str, int]] = []
     end = 0

@@ -1,7 +1,7 @@
-"""How rows name records: by Hudi's meta columns where they have them, else by the key columns in the table's types.
+"""Make record keys and partition paths of rows: from Hudi's meta columns if present, else from the key columns.
 
-Keys are made of the text of values, so a value must have the table's type first: the text of a timestamp in
-nanoseconds is another one than that of the same moment in microseconds.
+A key contains the text of values, so values are first converted to the table's types: the text of a timestamp in
+nanoseconds differs from the text of the same timestamp in microseconds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _META = {name: pa.schema([pa.field(name, pa.string(), nullable=False)]) for name
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Makes record keys and partition paths of rows that may have no other columns. `schema` is the table's."""
+    """Makes record keys and partition paths of rows that may have no other columns. `schema` is the table schema."""
 
     generator: KeyGenerator
     schema: pa.Schema
 
     def needed(self, names: Sequence[str]) -> list[str]:
-        """Which of a row's columns tell its key and its partition path."""
+        """Return the columns among `names` from which record keys and partition paths are made."""
         wanted = {
             RECORD_KEY,
             PARTITION_PATH,
@@ -37,26 +37,26 @@ class KeyColumns:
         return [name for name in names if name in wanted]
 
     def tells_paths(self, names: Sequence[str]) -> bool:
-        """Whether columns of these names tell the partition path of a row."""
+        """Return whether partition paths can be made from columns of these names."""
         return PARTITION_PATH in names or set(_top_level(self.generator.partition_fields)) <= set(names)
 
     def record_keys(self, rows: pa.RecordBatch) -> pa.StringArray:
-        """Record key of every row.
+        """Return the record key of every row.
 
-        Raises: SchemaMismatchError if neither the key columns nor `_hoodie_record_key` are there, or do not fit the
-        table's types; RecordKeyError for null and empty keys.
+        Raises: SchemaMismatchError if the rows have neither the key columns nor `_hoodie_record_key`, or values do not
+        fit the table's types; RecordKeyError for null and empty keys.
         """
         names, fields = rows.schema.names, self.generator.record_key_fields
         if RECORD_KEY in names:
             return _meta_column(rows, RECORD_KEY)
         if not set(_top_level(fields)) <= set(names):
             raise SchemaMismatchError(
-                f"keys are told by the record key columns {list(fields)} or by {RECORD_KEY}, found columns {names}"
+                f"expected the record key columns {list(fields)} or the column {RECORD_KEY}, found columns {names}"
             )
         return self.generator.record_keys(self._typed(rows, fields))
 
     def partition_paths(self, rows: pa.RecordBatch) -> pa.StringArray | None:
-        """Partition path of every row; None where the columns do not tell.
+        """Return the partition path of every row; None if the columns do not determine it.
 
         Raises: SchemaMismatchError, PartitionPathError.
         """
@@ -68,11 +68,12 @@ class KeyColumns:
         return self.generator.partition_paths(self._typed(rows, self.generator.partition_fields))
 
     def table_of(self, values: pa.Array) -> pa.Table:
-        """Bare values as a table of keys: of the key column in tables with one, else texts of whole record keys.
+        """Return bare values as a table of keys.
 
-        Texts stand for whole record keys too where the key column holds no text.
+        In tables with one key column, the values are values of that column. In tables with several key columns, they
+        are texts of whole record keys. Texts are also whole record keys if the only key column is not a text column.
 
-        Raises: SchemaMismatchError for values of several key columns that are no texts.
+        Raises: SchemaMismatchError if the table has several key columns and the values are not texts.
         """
         fields = self.generator.record_key_fields
         is_text = _is_text(values.type)
@@ -95,9 +96,9 @@ class KeyColumns:
         return here
 
     def _typed(self, rows: pa.RecordBatch, fields: Sequence[str]) -> pa.RecordBatch:
-        """The columns of these fields, in the types of the table; nulls are for the key generator to judge."""
+        """Return the columns of these fields in the table's types; the key generator checks for nulls."""
         names = _top_level(fields)
-        if not names:  # A batch without columns would forget how many rows it has.
+        if not names:  # A batch without columns would lose its row count.
             return rows
         return conform(rows.select(names), pa.schema([_optional(self.schema.field(name)) for name in names]))
 
@@ -116,7 +117,7 @@ def _meta_column(rows: pa.RecordBatch, name: str) -> pa.StringArray:
 
 
 def _optional(field: pa.Field) -> pa.Field:
-    """The field without any demand for values: rows that only name a key need not fill the struct around it."""
+    """Return the field with all its children nullable: rows with only key values need not fill the rest of a struct."""
     if pa.types.is_struct(field.type):
         return pa.field(field.name, pa.struct([_optional(child) for child in field.type.fields]))
     return field.with_nullable(True)

@@ -1,4 +1,4 @@
-"""The record keys that a condition allows: what a look-up in an index can use of a `where`."""
+"""Find the record keys that a condition allows, so that a read with `where` can look them up in an index."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import Value
 
 KeysOf = Callable[[pa.Array], pa.StringArray]
-"""Record keys of values of a column, in their order."""
+"""Returns the record keys of the values of a column, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedKeys:
-    """Record keys of which a row must have one to match. `is_certain`: no other text stands for the same value."""
+    """Record keys: a matching row has one of them. `is_certain`: no other key text represents the same value."""
 
     keys: frozenset[str]
     is_certain: bool
 
 
 def wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
-    """The record keys that rows matching the condition `node` can have; None if the condition does not limit them.
+    """Return the record keys that rows matching the condition `node` can have; None if it does not limit the keys.
 
     `columns` maps each top-level column that determines the key on its own to the function that makes keys of its
-    values. Only `=`, `<=>` and `IN` with literals count, joined by AND and OR; the scan decides everything else.
+    values. Only `=`, `<=>` and `IN` with literals are used, joined by AND and OR; the scan evaluates everything else.
     """
     node = without_parens(node)
     if isinstance(node, exp.And | exp.Or):
@@ -45,7 +45,7 @@ def wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, K
     try:
         return _leaf(node, schema, columns)
     except HoodieError:
-        # The engine that runs the condition refuses it, or knows types that are not compared here.
+        # The engine that runs the condition refuses it, or supports types that are not compared here.
         return None
 
 
@@ -68,7 +68,7 @@ def _leaf(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]
 
 
 def _equal_values(column: Value, options: list[Value]) -> pa.Array | None:
-    """Values of the column's type that equal one of the literals; empty text is left out, as it is no key."""
+    """List the values of the column's type that equal one of the literals; empty text is skipped: it is never a key."""
     scalars: list[pa.Scalar] = []
     for option in options:
         if option.is_null_literal:
@@ -81,7 +81,7 @@ def _equal_values(column: Value, options: list[Value]) -> pa.Array | None:
 
 
 def _has_one_text(data_type: pa.DataType) -> bool:
-    """Whether every writer made the same text of a value; of times and decimals JVM releases knew several."""
+    """Return whether all writers write a value as the same text; JVM releases differ for times and decimals."""
     return bool(
         pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_signed_integer(data_type)
     )

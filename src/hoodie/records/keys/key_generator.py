@@ -1,6 +1,6 @@
-"""A table's key generator: record keys and partition paths of whole batches.
+"""The key generator of a table: it makes record keys and partition paths of whole batches.
 
-On-disk format: docs/format/table.md §3.3 and §3.4. One class for every kind: a kind is a choice of how keys are joined
+On-disk format: docs/format/table.md §3.3 and §3.4. One class covers every kind: a kind determines how keys are joined
 and how each partition field becomes text.
 """
 
@@ -22,7 +22,7 @@ from hoodie.records.keys.record_keys import column_of, record_keys
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
 _NEW_ENCODING: Final = "hoodie.write.complex.keygen.new.encoding"
-# Kinds of the JVM's SQL and automatic keys: their paths are those of the ordinary kind for as many fields.
+# The JVM's kinds for SQL and automatic keys: their paths equal those of the ordinary kind for the same fields.
 _WRAPPERS: Final = frozenset(
     {
         KeyGeneratorType.AUTO_RECORD,
@@ -35,14 +35,14 @@ _WRAPPERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGenerator:
-    """How a table makes record keys and partition paths of columns; build it with `key_generator_for`."""
+    """Makes record keys and partition paths from columns; build it with `key_generator_for`."""
 
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
     with_names: bool
-    """Whether keys are `field:value`, as opposed to the bare value of the only field."""
+    """Whether keys are written as `field:value`, not as the bare value of the only field."""
     time_formats: tuple[TimestampFormat | None, ...] = field(repr=False)
-    """Per partition field, how it is written as a time; None: as the value's text."""
+    """Per partition field, the time format; None: the field is written as the value's text."""
     hive_style: bool
     url_encode: bool
     slash_separated_dates: bool
@@ -51,20 +51,21 @@ class KeyGenerator:
         """Return the record key of every row, never null.
 
         Raises:
-            RecordKeyError: a key field is missing, or keys are null or empty; says how many and shows three.
+            RecordKeyError: a key field is missing, or keys are null or empty; it contains the count and three examples.
             UnsupportedError: the table has no key fields: its keys are generated, not read from columns.
         """
         if not self.record_key_fields:
-            raise UnsupportedError("the table generates its record keys; they are not made of columns")
+            raise UnsupportedError("the table generates its record keys; they cannot be made from columns")
         return record_keys(batch, self.record_key_fields, with_names=self.with_names)
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the partition path of every row, never null: `""` in tables without partitions.
 
-        Texts are made once per distinct value.
+        Each distinct value is converted to text once.
 
         Raises:
-            PartitionPathError: a partition field is missing or has no text, or a path would leave the table's folder.
+            PartitionPathError: a partition field is missing or its type has no text, or a path is outside the table's
+                folder.
         """
         if not self.partition_fields:
             return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
@@ -81,10 +82,10 @@ class KeyGenerator:
         return pc.take(distinct.dictionary, distinct.indices)
 
     def partition_values(self, path: str) -> dict[str, str | None] | None:
-        """Return the text of each partition column in a partition path, to prune by.
+        """Return the text of each partition column in a partition path, for pruning.
 
-        None as a text stands for null or empty. Fields written as formatted times are left out: their text is not the
-        column's value. The whole result is None where the path does not tell (slashes inside values).
+        A text of None means null or empty. Fields written as formatted times are left out: their text is not the
+        column's value. The whole result is None if the values cannot be read from the path (slashes inside values).
         """
         if not self.partition_fields:
             return {} if path == "" else None
@@ -98,7 +99,7 @@ class KeyGenerator:
         return values
 
     def _component(self, batch: pa.RecordBatch, name: str, written: TimestampFormat | None) -> pa.DictionaryArray:
-        """A field's part of the path, as a dictionary of distinct texts; null values point at the default's text."""
+        """Return a field's part of the path, as a dictionary of distinct texts; nulls refer to the default's text."""
         found = column_of(batch, name)
         if found is None:
             raise PartitionPathError(
@@ -126,7 +127,7 @@ def _is_encodable(data_type: pa.DataType) -> bool:
 
 
 def _as_it_is(array: pa.Array) -> pa.DictionaryArray:
-    """Lists and structs: their text is refused a moment later, by type and name."""
+    """Wrap lists and structs unchanged; the conversion to text refuses them, with type and name in the error."""
     return pa.DictionaryArray.from_arrays(pa.array(range(0), pa.int32()), array.slice(0, 0))
 
 
@@ -143,15 +144,15 @@ def key_generator_for(
     timestamp_options: Mapping[str, str] | None = None,
     bare_single_complex_key: bool | None = None,
 ) -> KeyGenerator:
-    """Return the key generator a table's properties describe.
+    """Return the key generator that a table's properties describe.
 
     `partition_field_types` are the types of a CUSTOM generator (`SIMPLE` or `TIMESTAMP` per field); `timestamp_options`
-    have no prefix (`timestamp.type`, `output.dateformat`, ...). `bare_single_complex_key` says how a COMPLEX key of one
+    have no prefix (`timestamp.type`, `output.dateformat`, ...). `bare_single_complex_key` is how a COMPLEX key of one
     field is written in tables of versions before 9, where both ways occur: true `v`, false `f:v`.
 
     Raises:
         InvalidConfigError: fields, types or options contradict the kind.
-        UnsupportedError: the kind lives in JVM code that is not ours.
+        UnsupportedError: the kind is a user-defined JVM class.
     """
     kind = KeyGeneratorType(kind)
     keys, partitions = tuple(record_key_fields), tuple(partition_fields)
@@ -175,7 +176,9 @@ def key_generator_for(
 
 def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:
     if kind == KeyGeneratorType.USER_PROVIDED:
-        raise UnsupportedError("the table's key generator is a class of its users; write to it with the JVM")
+        raise UnsupportedError(
+            "the table's key generator is a user-defined JVM class; write to the table with JVM Hudi"
+        )
     if kind in (KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP):
         if len(keys) > 1:
             raise InvalidConfigError(f"{kind} keys have one record key field, found {', '.join(keys)}: use COMPLEX")
@@ -183,7 +186,7 @@ def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tup
             raise InvalidConfigError(f"{kind} keys have one partition field, found {len(partitions)}: use COMPLEX")
     for names in (keys, partitions):
         if len(set(names)) != len(names) or not all(names):
-            raise InvalidConfigError(f"fields are named once each and not empty, found {', '.join(map(repr, names))}")
+            raise InvalidConfigError(f"expected each field once and no empty name, found {', '.join(map(repr, names))}")
 
 
 def _field_types(kind: KeyGeneratorType, partitions: tuple[str, ...], given: Sequence[str]) -> tuple[str, ...]:
@@ -210,7 +213,7 @@ def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVer
     if bare is None:
         raise InvalidConfigError(
             f"tables of version {version} with COMPLEX keys of one field hold keys as `v` or as `{keys[0]}:v`, "
-            f"by the release that wrote them: look at _hoodie_record_key, then set {_NEW_ENCODING}=true for `v`, "
+            f"depending on the writer's release; read _hoodie_record_key, then set {_NEW_ENCODING}=true for `v`, "
             f"false for `{keys[0]}:v`"
         )
     return not bare

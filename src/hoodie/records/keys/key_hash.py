@@ -1,4 +1,4 @@
-"""A stable, well-spread hash of record keys to share them out over tasks. Never stored."""
+"""Hash record keys, to distribute them evenly over tasks. The hash is stable and never stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ HASH_END: Final = 1 << 32
 
 
 def spread(keys: pa.StringArray) -> npt.NDArray[np.uint32]:
-    """32 well-spread bits per key, of all its characters; equal keys give equal bits on every machine.
+    """Return a 32-bit hash per key, made from all its characters; equal keys have equal hashes on every machine.
 
-    Java's hash of similar keys differs in its low bits only, and leading NULs do not show; length and mixing (the
-    finish of MurmurHash3) spread that over all of them. No null keys. Memory: some 20 MiB, and eight bytes per key.
+    Java's hashes of similar keys differ only in their low bits, and do not depend on leading NULs. The length and the
+    final mixing step of MurmurHash3 spread the difference over all bits. Keys must not be null. Memory: about 20 MiB,
+    and eight bytes per key.
     """
     lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False).astype(np.uint32)
     mixed = java_hash(keys).view(np.uint32) ^ lengths * np.uint32(0x9E3779B9)

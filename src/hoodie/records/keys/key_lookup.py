@@ -1,4 +1,4 @@
-"""Find which of many record keys are among others that are known beforehand."""
+"""Find many record keys in a fixed set of known record keys."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from hoodie.records.keys.key_hash import spread
 
 Rows = npt.NDArray[np.int64]
 _SMALL: Final = 32 * 1024
-"""Up to so many known keys Arrow's hash table, made anew for each call, is faster than sorted hashes."""
+"""Up to this number of known keys, Arrow's hash table (built for each call) is faster than sorted hashes."""
 
 
 class KeyLookup:
-    """Distinct keys that batches of others are looked up in. Memory: the keys, and 12 bytes for each of many."""
+    """Known distinct keys, in which batches of keys are looked up.
+
+    Memory: the known keys, and above 32 Ki keys 12 bytes for each.
+    """
 
     def __init__(self, keys: pa.StringArray) -> None:
         self._keys = keys
@@ -28,7 +31,7 @@ class KeyLookup:
             self._hashes = hashes[self._order]
 
     def find(self, keys: pa.ChunkedArray) -> tuple[Rows, Rows]:
-        """Which of `keys` are known (row numbers, ascending), and the place of each among the known ones."""
+        """Return the row numbers of `keys` that are known, ascending, and their positions in the known keys."""
         if self._hashes is None:
             places = pc.index_in(keys, value_set=self._keys).combine_chunks()
             if places.null_count == len(places):
@@ -37,7 +40,7 @@ class KeyLookup:
         return self._find_hashed(keys.combine_chunks(), self._hashes)
 
     def _find_hashed(self, keys: pa.StringArray, hashes: npt.NDArray[np.uint32]) -> tuple[Rows, Rows]:
-        """By sorted hashes; where several known keys share one, one after the other is tried."""
+        """Find keys by sorted hashes; if several known keys have the same hash, compare with each of them in turn."""
         wanted = spread(keys)
         at = np.searchsorted(hashes, wanted)
         rows = np.arange(len(wanted))

@@ -1,6 +1,7 @@
-"""Partition paths: the folder of a row below the table's base path, and back to the values it tells.
+"""Make partition paths from texts, and read the texts back from partition paths.
 
-On-disk format: docs/format/table.md §3.4; checked by tests/golden/keys.
+A partition path is the folder of a row, relative to the table's base path. On-disk format: docs/format/table.md §3.4;
+checked by tests/golden/keys.
 """
 
 from __future__ import annotations
@@ -16,26 +17,30 @@ import pyarrow.compute as pc
 from hoodie.errors import PartitionPathError
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-"""Stands for null and for empty text. On disk: do not change."""
+"""Represents null and empty text. On disk: do not change."""
 
 _ESCAPED: Final = [*(chr(code) for code in range(0x20)), *"\"#'*/:=?\\{[]^", "\x7f"]
 _ESCAPED_PATTERN: Final = r"[%\x00-\x1f\x7f\"#'*/:=?\\{\[\]^]"
 
-# What would leave the folder, name it in two ways, or land among the table's own files.
+# Paths outside the table's folder, paths with a second spelling, and paths in the folder of the table's own files.
 _REFUSED: Final = (
     (r"^/", "begins with /"),
     (r"/$", "ends with /"),
     (r"//", "has an empty component"),
     (r"(^|/)\.\.?(/|$)", "has a component . or .."),
     (r"^\.hoodie(/|$)", "is the folder of the table's own files"),
-    (r"^[^/]*:", "has a colon that Hadoop takes for the end of a scheme"),
+    (r"^[^/]*:", "has a colon that Hadoop reads as the end of a scheme"),
     (r"\x00", "has a NUL character"),
 )
 _ANY_REFUSED: Final = "|".join(f"(?:{pattern})" for pattern, _ in _REFUSED)
 
 
 def partition_component(text: pa.StringArray, field: str, *, hive_style: bool, url_encode: bool) -> pa.StringArray:
-    """Return a field's part of the path for each text: escaped and prefixed as asked, null and empty as the default."""
+    """Return a field's part of the path for each text.
+
+    `url_encode` escapes the text, `hive_style` adds the prefix `field=`; null and empty text become the default
+    partition.
+    """
     missing = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
     text = escape(text) if url_encode else text
     text = pc.if_else(missing, DEFAULT_PARTITION, text)
@@ -53,10 +58,10 @@ def escape(text: pa.StringArray) -> pa.StringArray:
 
 
 def join_components(components: Sequence[pa.StringArray]) -> pa.StringArray:
-    """Return the paths made of their components, checked.
+    """Join components to partition paths, and check the paths.
 
     Raises:
-        PartitionPathError: a path would leave the table's folder or land among its own files.
+        PartitionPathError: as `check_paths`.
     """
     paths = components[0] if len(components) == 1 else pc.binary_join_element_wise(*components, "/")
     check_paths(paths)
@@ -64,10 +69,10 @@ def join_components(components: Sequence[pa.StringArray]) -> pa.StringArray:
 
 
 def check_paths(paths: pa.StringArray) -> None:
-    """Refuse paths that would leave the table's folder, or that the JVM could not open.
+    """Refuse paths outside the table's folder, paths among its own files, and paths that the JVM cannot open.
 
     Raises:
-        PartitionPathError: says how many, shows three, and says what to do.
+        PartitionPathError: there are such paths; the error contains their count, three examples and the remedy.
     """
     bad = pc.match_substring_regex(paths, _ANY_REFUSED)
     count = pc.sum(bad).as_py() or 0
@@ -88,9 +93,10 @@ def _problem(path: str) -> str:
 def component_texts(
     path: str, fields: Sequence[str], *, hive_style: bool, url_encode: bool
 ) -> dict[str, str | None] | None:
-    """Return the text of each field in a partition path; no dict if the path does not tell.
+    """Return the text of each field in a partition path; None if the texts cannot be read from the path.
 
-    None is the default partition. A value with slashes is told where there is one field, or hive style marks fields.
+    A text of None means the default partition. A value with slashes can be read if there is only one field, or if hive
+    style marks the fields.
     """
     texts = _split_hive(path, fields) if hive_style else _split_plain(path, len(fields))
     if texts is None:

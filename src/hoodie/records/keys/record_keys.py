@@ -1,4 +1,4 @@
-"""Record keys: which record a row is, as text.
+"""Record keys: the text that identifies the record of a row.
 
 On-disk format: docs/format/table.md §3.3; checked by tests/golden/keys.
 """
@@ -15,19 +15,20 @@ from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.records.keys.java_text import java_text
 
 NULL_KEY_PART: Final = "__null__"
-"""Stands for null in a key of several fields. On disk: do not change."""
+"""Represents null in a key of several fields. On disk: do not change."""
 
 EMPTY_KEY_PART: Final = "__empty__"
-"""Stands for empty text in a key of several fields. On disk: do not change."""
+"""Represents empty text in a key of several fields. On disk: do not change."""
 
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, with_names: bool) -> pa.StringArray:
     """Return the record key of every row: the bare value of one field, or `f1:v1,f2:v2` with names.
 
-    Nested fields are written with dots. With names, single parts may be null or empty, whole keys may not.
+    Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key.
 
     Raises:
-        RecordKeyError: a field is missing or of a type without text, or keys are null or empty; rows are named.
+        RecordKeyError: a field is missing or its type has no text, or keys are null or empty; the error contains up to
+            three row numbers.
     """
     parts = [_key_part(batch, name) for name in fields]
     if not with_names:
@@ -40,9 +41,10 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, with_names: boo
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> tuple[pa.Array, pa.Array | None] | None:
-    """Return a column by name, nested ones with dots, and where a struct around it is null; None if there is none.
+    """Return a column and a mask of the rows where a struct around it is null; None if there is no such column.
 
-    The values below a null struct are null.
+    Names of nested columns have dots. The mask is None where no struct is null. The values inside a null struct are
+    null.
     """
     first, *rest = name.split(".")
     position = batch.schema.get_field_index(first)

@@ -1,4 +1,4 @@
-"""Partition values written as formatted times: the TIMESTAMP key generator.
+"""Format partition values as times: the TIMESTAMP key generator.
 
 On-disk format: docs/format/table.md §1.2 (`hoodie.keygen.timebased.*`) and §3.4; checked by tests/golden/keys.
 """
@@ -40,21 +40,21 @@ _END_MILLIS: Final = (int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) + 8640
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampFormat:
-    """How values of a column become times, and times text; build it with `timestamp_format`."""
+    """Converts values of a column to times, and times to text; build it with `timestamp_format`."""
 
     timestamp_type: str
     scalar_unit: str | None
-    """Java's name of the unit of numbers; None where the values are text."""
+    """Java's name of the unit of numbers; None if the values are text."""
     input_patterns: tuple[JodaPattern, ...]
     input_zone: str | None
     output_pattern: JodaPattern
     output_zone: str | None
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Return each value as a formatted time; null is the beginning of 1970, as in the JVM.
+        """Return each value as a formatted time; null is formatted as the start of 1970, as in the JVM.
 
         Raises:
-            PartitionPathError: the column's type does not go with the option `timestamp.type`, text does not fit the
+            PartitionPathError: the column's type does not match the option `timestamp.type`, text does not match the
                 input patterns, or a time is outside the years 1 to 9999.
         """
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -64,7 +64,7 @@ class TimestampFormat:
         return self.output_pattern.format(local)
 
     def _instants(self, values: pa.Array) -> pa.TimestampArray:
-        """Numbers, dates and timestamps as milliseconds since 1970 in UTC."""
+        """Convert numbers, dates and timestamps to timestamps in UTC, in milliseconds."""
         self._check_type(values.type)
         numbers = pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values
         numbers = pc.fill_null(pc.cast(numbers, pa.int64(), safe=False), 0)
@@ -72,7 +72,7 @@ class TimestampFormat:
         try:
             millis = pc.divide(pc.multiply_checked(numbers, factor), divisor)
         except pa.ArrowInvalid as error:
-            raise PartitionPathError(f"a number of {self.scalar_unit} is no time: {error}") from error
+            raise PartitionPathError(f"a number in {self.scalar_unit} is too large for a time: {error}") from error
         bad = pc.or_(pc.less(millis, _FIRST_MILLIS), pc.greater_equal(millis, _END_MILLIS))
         if pc.any(bad).as_py():
             example = numbers.filter(bad)[0].as_py()
@@ -93,11 +93,11 @@ class TimestampFormat:
                 pa.types.is_timestamp(found): "EPOCHMICROSECONDS (or EPOCHMILLISECONDS, by the column's unit)",
                 pa.types.is_date32(found): "SCALAR with timestamp.scalar.time.unit=DAYS",
             }.get(True, "one of the number types for a column of numbers")
-            raise PartitionPathError(f"timestamp.type {self.timestamp_type} does not go with {found}: use {advice}")
+            raise PartitionPathError(f"timestamp.type {self.timestamp_type} does not match type {found}: use {advice}")
 
     def _local_of_text(self, text: pa.StringArray) -> pa.TimestampArray:
         if self.timestamp_type not in _TEXT_TYPES:
-            raise PartitionPathError(f"timestamp.type {self.timestamp_type} does not go with text: use DATE_STRING")
+            raise PartitionPathError(f"timestamp.type {self.timestamp_type} does not match text: use DATE_STRING")
         local, offset = self.input_patterns[0].parse(text)
         for pattern in self.input_patterns[1:]:
             other_local, other_offset = pattern.parse(text)
@@ -106,11 +106,11 @@ class TimestampFormat:
         if pc.any(bad).as_py():
             examples = ", ".join(map(repr, text.filter(bad).slice(0, 3).to_pylist()))
             formats = " or ".join(pattern.text for pattern in self.input_patterns)
-            raise PartitionPathError(f"{pc.sum(bad)} texts are no times by {formats}, such as {examples}")
+            raise PartitionPathError(f"{pc.sum(bad)} texts do not match {formats}, such as {examples}")
         return self._to_output_zone(local, offset)
 
     def _to_output_zone(self, local: pa.TimestampArray, offset: pa.StringArray) -> pa.TimestampArray:
-        """Local times of the output zone; without one, times keep the zone that they were read in."""
+        """Convert times to local times of the output zone, by default of the input zone; without both, keep them."""
         epoch = pa.scalar(0, pa.timestamp("ms"))
         zone = self.output_zone or self.input_zone
         if zone is None:
@@ -135,17 +135,19 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
     if kind not in (*_UNIT_OF_TYPE, *_TEXT_TYPES, "SCALAR"):
         known = ", ".join((*_UNIT_OF_TYPE, "SCALAR", *_TEXT_TYPES))
         raise InvalidConfigError(
-            f"hoodie.keygen.timebased.timestamp.type: one of {known} expected, found {kind!r}; "
-            "a table of the JVM with a custom key generator does not store it: give the hoodie.keygen.timebased.* "
-            "options that its writer uses in properties= of the write"
+            f"hoodie.keygen.timebased.timestamp.type: expected one of {known}, found {kind!r}; "
+            "a JVM table with a custom key generator does not store this option: pass the hoodie.keygen.timebased.* "
+            "options that its JVM writer uses in properties= of the write"
         )
     if unit not in _MILLIS_OF_UNIT:
         known = ", ".join(_MILLIS_OF_UNIT)
         raise InvalidConfigError(
-            f"hoodie.keygen.timebased.timestamp.scalar.time.unit: {known} expected, found {unit!r}"
+            f"hoodie.keygen.timebased.timestamp.scalar.time.unit: expected one of {known}, found {unit!r}"
         )
     if not options.get("output.dateformat"):
-        raise InvalidConfigError("hoodie.keygen.timebased.output.dateformat is missing: such as yyyy/MM/dd")
+        raise InvalidConfigError(
+            "hoodie.keygen.timebased.output.dateformat is missing: set a date pattern such as yyyy/MM/dd"
+        )
     both = options.get("timezone")
     return TimestampFormat(
         timestamp_type=kind,
@@ -163,7 +165,7 @@ def _input_patterns(options: Mapping[str, str]) -> tuple[JodaPattern, ...]:
     patterns = tuple(joda_pattern(text.strip()) for text in re.split(delimiter, given) if text.strip())
     if not patterns:
         raise InvalidConfigError(
-            "hoodie.keygen.timebased.input.dateformat is missing: DATE_STRING and MIXED read text by it"
+            "hoodie.keygen.timebased.input.dateformat is missing: DATE_STRING and MIXED require it to read text"
         )
     for pattern in patterns:
         pattern.check_parses()
@@ -178,7 +180,7 @@ def _output_pattern(text: str) -> JodaPattern:
 
 
 def _zone(name: str | None) -> str | None:
-    """Return a zone's name as Arrow takes it: `GMT+8:00` becomes `+08:00`."""
+    """Return a zone's name in Arrow's form: `GMT+8:00` becomes `+08:00`."""
     if not name or not name.strip():
         return None
     name = name.strip()

@@ -1,1 +1,1 @@
-"""Merging versions of records: which of two counts, and how the versions in a log become one."""
+"""Merge two versions of a record into one, and fold all logged versions of a record into one."""

@@ -1,6 +1,6 @@
-"""Which of two versions of a record wins: event time, commit time, or a function of the caller's.
+"""Merge two versions of a record: by event time, by commit time, or with a function of the caller.
 
-Implements docs/format/table.md §6.4. Everything works on aligned rows of whole Arrow tables.
+Implements docs/format/table.md §6.4. All functions work on aligned rows of whole Arrow tables.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Rows = npt.NDArray[np.int64]
 MergeFunction = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
 """A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
 
-Both tables have the table's data columns and the same number of rows, row i of both being one record. It returns as
-many rows in the same order; where the boolean array `deleted` is true the record is deleted.
+Both tables have the table's data columns and the same number of rows; row i of both is the same record. The function
+returns as many rows in the same order. The record is deleted where the boolean array `deleted` is true.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Outcome of a merge, row by row: `replaced` where the newer row is written, `deleted` where the key goes.
+    """Outcome of a merge, row by row: `replaced` where a row is written, `deleted` where the key is deleted.
 
-    `rows` holds the row to write for each true entry of `replaced`, in order (change-batch columns).
+    `rows` holds the row to write for each true value of `replaced`, in order (change-batch columns).
     """
 
     replaced: Mask
@@ -40,7 +40,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class RecordMerger:
-    """The rule of one table. Picklable when the function is."""
+    """The merge rule of one table. Picklable if the function is picklable."""
 
     mode: MergeMode
     ordering_fields: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ class RecordMerger:
 
     @property
     def ordering_columns(self) -> tuple[str, ...]:
-        """The columns that decide which of two versions counts; none where the later one does."""
+        """The columns that decide which of two versions wins; empty if the later version always wins."""
         return self.ordering_fields if self.mode is MergeMode.EVENT_TIME_ORDERING else ()
 
     def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
-        """Decide for aligned rows: `older` has the table's data columns, `newer` is a change table of as many rows.
+        """Merge aligned rows: `older` has the table's data columns, `newer` is a change table with as many rows.
 
-        Event time: the newer row wins when its ordering value is equal or higher; a commit-time delete always wins.
+        Event time: the newer row wins if its ordering value is equal or higher; a commit-time delete always wins.
         """
         kinds = np.asarray(newer[KIND].combine_chunks())
         wins = self.newer_wins(older, newer) | (kinds == Kind.DELETE)
@@ -65,9 +65,9 @@ class RecordMerger:
         return self._merge_custom(older, newer, replaced, deleted)
 
     def reduce(self, changes: pa.Table, *, across_partitions: bool = False) -> pa.Table:
-        """One change per partition path and record key (or per record key); later rows are newer.
+        """Keep one change per partition path and record key (or per record key); later rows are newer.
 
-        The winners keep their order. Memory: the changes, and a few numbers for each.
+        The winners keep their order. Memory: the changes, and a few numbers for each change.
         """
         codes = _codes(changes, across_partitions)
         order = np.argsort(codes, kind="stable")
@@ -83,7 +83,7 @@ class RecordMerger:
         return changes.take(pa.array(winners))
 
     def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
-        """True where the newer row is not outranked by the older one."""
+        """Mark the rows where the newer version wins: its ordering values are equal or higher, or none decide."""
         wins = np.ones(older.num_rows, np.bool_)
         if self.mode is not MergeMode.EVENT_TIME_ORDERING:
             return wins
@@ -95,7 +95,7 @@ class RecordMerger:
         return wins
 
     def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
-        """Let the caller's function make the rows that replace."""
+        """Merge the rows that are replaced with the caller's function."""
         assert self.function is not None
         picked = newer.filter(pa.array(replaced))
         data = [name for name in picked.column_names if name not in LEADING]
@@ -122,7 +122,7 @@ class RecordMerger:
         return Merged(replaced, deleted, rows.filter(pa.array(~gone_mask)))
 
     def _reduce_custom(self, changes: pa.Table, order: Rows, starts: Rows, lengths: Rows) -> pa.Table:
-        """Fold duplicates pairwise, all groups at once: round n merges the n-th duplicate of each group."""
+        """Merge duplicates pairwise, all keys at once: round n merges the n-th duplicate of each key."""
         current = changes.take(pa.array(order[starts]))
         for turn in range(1, int(lengths.max())):
             active = lengths > turn
@@ -142,7 +142,7 @@ class RecordMerger:
 
 
 def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
-    """The outcome of one folding round as changes: replaced rows as they are, deleted ones as deletes."""
+    """Return the outcome of one round as changes: merged rows where replaced, deletes where deleted."""
     rows = newer.filter(pa.array(both_rows))
     kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
     where = np.arange(rows.num_rows)
@@ -152,7 +152,7 @@ def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
 
 
 def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
-    """An integer for every distinct key, the same for equal ones."""
+    """Return one integer per row; rows with equal keys have equal integers."""
     keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
     if across_partitions:
         codes: Rows = np.asarray(keys.indices).astype(np.int64)
@@ -164,9 +164,9 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
 
 
 def ordering_ranks(rows: pa.Table, ordering_fields: tuple[str, ...]) -> Rows:
-    """A number for each row that is the higher, the higher its ordering values are, and equal where they are.
+    """Return one number per row that sorts like the row's ordering values; equal values have equal numbers.
 
-    Null is the lowest value, in an int column as low as 0, as the JVM has it.
+    Null is the lowest value; in an int column it equals 0, as in the JVM.
     """
     if len(ordering_fields) == 1:
         plain = rows[ordering_fields[0]]
@@ -185,7 +185,7 @@ def ordering_ranks(rows: pa.Table, ordering_fields: tuple[str, ...]) -> Rows:
 
 
 def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) -> Rows:
-    """Row numbers sorted by key, then ordering values (as `_compare` has them), then place in the input."""
+    """Return row numbers sorted by key, then ordering values (compared as in `_compare`), then input position."""
     columns = {"#code": pa.array(codes), "#kind": pc.equal(changes[KIND], int(Kind.DELETE)).cast(pa.int8())}
     columns |= _ordering_columns(changes, ordering_fields)
     columns["#row"] = pa.array(np.arange(len(codes)))
@@ -194,7 +194,7 @@ def _order_by(changes: pa.Table, codes: Rows, ordering_fields: tuple[str, ...]) 
 
 
 def _ordering_columns(rows: pa.Table, ordering_fields: tuple[str, ...]) -> dict[str, pa.ChunkedArray]:
-    """Columns to sort by: for each ordering field whether it is set, then its value."""
+    """Return the columns to sort by: for each ordering field whether it is set, then its value."""
     columns: dict[str, pa.ChunkedArray] = {}
     for number, field in enumerate(ordering_fields):
         values = rows[field]
@@ -206,9 +206,10 @@ def _ordering_columns(rows: pa.Table, ordering_fields: tuple[str, ...]) -> dict[
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values whose plain order is the one in which the JVM compares ordering values; nulls stay null.
+    """Return values that sort in Arrow as the JVM compares the ordering values; nulls stay null.
 
-    Floats: -0.0 below 0.0 and NaN on top, as `Double.compare` has it. Binary: bytes are signed. Booleans: false first.
+    Floats: -0.0 is below 0.0 and NaN is the highest, as in `Double.compare`. Binary: bytes are signed. Booleans: false
+    is first.
     """
     if pa.types.is_boolean(column.type):
         return column.cast(pa.int8())
@@ -223,7 +224,7 @@ _RANK_TYPES = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def _float_ranks(floats: pa.Array) -> pa.Array:
-    """The bits of floats as integers that sort like them."""
+    """Return the bits of floats as integers that sort like the floats."""
     rank_type = _RANK_TYPES[floats.type.bit_width].to_pandas_dtype()
     values = np.asarray(floats.fill_null(0.0)).copy()
     values[np.isnan(values)] = np.nan
@@ -233,7 +234,7 @@ def _float_ranks(floats: pa.Array) -> pa.Array:
 
 
 def _signed_bytes(texts: pa.Array) -> pa.Array:
-    """The same byte strings with the top bit of every byte turned, so that 0x80 sorts before 0x00."""
+    """Return the byte strings with the top bit of every byte inverted, so that 0x80 sorts before 0x00."""
     validity, offsets, data = texts.buffers()
     if data is None:
         return texts
@@ -243,9 +244,9 @@ def _signed_bytes(texts: pa.Array) -> pa.Array:
 
 
 def _compare(newer: pa.ChunkedArray, older: pa.ChunkedArray) -> tuple[Mask, Mask]:
-    """(greater, equal) of aligned ordering values; null is the lowest value, in an int column as low as 0.
+    """Compare aligned ordering values: return (greater, equal). Null is the lowest value; in an int column it equals 0.
 
-    The JVM takes a null for the Integer 0, and fails where the column is of another type.
+    The JVM reads a null as the Integer 0, and fails if the column has another type.
     """
     if pa.types.is_int32(newer.type):
         newer, older = pc.fill_null(newer, 0), pc.fill_null(older, 0)

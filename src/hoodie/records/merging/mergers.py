@@ -1,7 +1,7 @@
-"""Custom mergers: functions of the writing program, known to a table by name only.
+"""Custom mergers: functions of the program that uses a table; the table stores only their names.
 
-Nothing executable is ever read from a table: a program that writes to a table with a custom merger registers a function
-under the stored name first.
+No executable code is read from a table: a program registers a function under the stored name before it writes to a
+table with a custom merger.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _REGISTERED: dict[str, MergeFunction] = {}
 
 
 def register_merger(name: str, function: MergeFunction) -> None:
-    """Make a merge function known to this process under the name by which tables refer to it.
+    """Register a merge function in this process under the name that tables store.
 
-    The function gets two Arrow tables of the same rows, older and newer, and returns the merged one (see
-    `records.merging.merge.MergeFunction`). It runs in workers, so it must be picklable. Registering a name again
-    replaces it.
+    The function gets two Arrow tables with the older and the newer versions of the same records, and returns a table of
+    merged rows (see `records.merging.merge.MergeFunction`). It runs in workers, so it must be picklable. Registering a
+    name again replaces the function.
     """
     if not name or not name.isidentifier():
         raise InvalidConfigError(f"a merger's name must be an identifier such as 'sum_counts', got {name!r}")
@@ -25,9 +25,9 @@ def register_merger(name: str, function: MergeFunction) -> None:
 
 
 def registered_merger(name: str) -> MergeFunction:
-    """The function registered under a name.
+    """Return the function that is registered under a name.
 
-    Raises: InvalidConfigError if this process registered none.
+    Raises: InvalidConfigError if this process registered no function under the name.
     """
     if name not in _REGISTERED:
         raise InvalidConfigError(

@@ -1,5 +1,6 @@
-"""Which single fields a version of a record brings, where the winner takes the others from the loser.
+"""Mix the fields of two versions of a record: the winner gets the fields that it does not bring from the loser.
 
+A version brings a field if its value of the field counts.
 docs/format/table.md §4.5 (blocks with some of the columns) and §6.5 (partial update modes).
 """
 
@@ -16,22 +17,22 @@ from hoodie.format.table.merge_config import PartialUpdateMode
 
 Mask = npt.NDArray[np.bool_]
 HAS = "_hoodie_has:"
-"""Prefix of the boolean columns that say which rows bring a field; a field without one is brought by all."""
+"""Prefix of the boolean columns that mark the rows that bring a field; all rows bring a field without such a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What counts as a field that a row brings. Without a mode: what the HAS columns say.
+    """The rule that decides whether a row brings a field. Without a mode, the HAS columns decide.
 
-    With IGNORE_DEFAULTS a null is none: the default of every nullable column. With FILL_UNAVAILABLE texts and byte
-    strings that equal `unavailable_value` are none.
+    With IGNORE_DEFAULTS a row does not bring a null: null is the default of every nullable column. With
+    FILL_UNAVAILABLE a row does not bring a text or byte string that equals `unavailable_value`.
     """
 
     mode: PartialUpdateMode | None = None
     unavailable_value: str | None = None
 
     def brings(self, rows: pa.Table, name: str) -> Mask | None:
-        """Which rows bring the field; None if all do."""
+        """Mark the rows that bring the field; return None if all rows do."""
         column = rows[name]
         if self.mode is PartialUpdateMode.IGNORE_DEFAULTS:
             return np.asarray(column.is_valid()) if column.null_count else None
@@ -46,7 +47,7 @@ class Overlay:
         return np.asarray(pc.fill_null(pc.not_equal(column, marker), True))
 
     def over(self, older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
-        """Mix aligned rows: of each field the winner's value if it brings one, else the loser's if that does.
+        """Mix aligned rows: each field gets the winner's value, or the loser's if only the loser brings the field.
 
         `wins` is true where the newer row wins. The result has the columns of `newer`.
         """
@@ -72,7 +73,7 @@ class Overlay:
 
 
 def _pick(older: pa.ChunkedArray, newer: pa.ChunkedArray, picks: Mask, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    """Value by value the newer one where `picks`, else the older one."""
+    """Return the newer value where `picks` is true, else the older value."""
     if picks.all():
         return newer
     both = pa.chunked_array([*older.chunks, *newer.chunks], newer.type)

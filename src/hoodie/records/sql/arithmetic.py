@@ -1,4 +1,4 @@
-"""Arithmetic with Spark's result types. Division by zero gives NULL; a result that overflows its type raises."""
+"""Arithmetic with Spark's result types. Division by zero gives NULL; an overflow of the result type is an error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _null_if_zero(value: Value) -> pc.Expression:
 def _whole_division(symbol: str, left: Value, right: Value) -> Value:
     if {left.family, right.family} != {"integer"}:
         raise UnsupportedError(
-            f"{left.type} {symbol} {right.type} is not supported without Spark; only whole numbers are"
+            f"{left.type} {symbol} {right.type} is not supported without Spark; it is only for integers"
         )
     shared = pa.int64() if symbol == "div" else shared_type(left, right)
     left, right = cast(left, shared), cast(right, shared)
@@ -66,7 +66,7 @@ def _whole_division(symbol: str, left: Value, right: Value) -> Value:
 
 
 def _decimal(symbol: str, left: Value, right: Value) -> Value:
-    """Compute exactly, in 256 bits where needed, and round to the scale that Spark's rules give the result."""
+    """Compute exactly, in 256 bits if needed, and round to the result scale of Spark's rules."""
     a, b = decimal_of(left), decimal_of(right)
     if symbol == "*":
         precision, scale = a.precision + b.precision + 1, a.scale + b.scale
@@ -90,8 +90,8 @@ def _decimal(symbol: str, left: Value, right: Value) -> Value:
 
 def _divide(left: Value, right: Value, target: pa.DataType) -> pc.Expression:
     a, b = left.type, right.type
-    # Arrow's quotient has scale `a.scale + b.precision - b.scale + 1` and is cut off, not rounded: ask for one more
-    # digit than the result keeps, and round there.
+    # Arrow's quotient has scale `a.scale + b.precision - b.scale + 1` and is truncated, not rounded: compute one more
+    # digit than the result keeps, and round that digit.
     scale = a.scale + max(0, target.scale + b.scale - a.scale - b.precision)
     precision = a.precision - a.scale + scale
     quotient_scale = max(4, scale + b.precision - b.scale + 1)
@@ -109,7 +109,10 @@ def _wide(value: Value, scale: int) -> pc.Expression:
 
 
 def _bounded(precision: int, scale: int) -> pa.DataType:
-    """Fit a decimal into 38 digits as Spark does: digits in front of the point first, at least six behind it."""
+    """Limit a decimal to 38 digits as Spark does.
+
+    Digits before the point have priority; up to six digits after the point are kept in any case.
+    """
     if precision <= MAX_PRECISION:
         return pa.decimal128(precision, scale)
     kept = max(MAX_PRECISION - (precision - scale), min(scale, _SMALLEST_KEPT_SCALE))

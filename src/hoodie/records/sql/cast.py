@@ -1,7 +1,7 @@
 """CAST between Arrow types with Spark's results.
 
-Text that cannot be read as the target gives NULL (as in Spark without ANSI mode); a number that does not fit raises (as
-with it).
+Text that cannot be read as the target type gives NULL (as in Spark without ANSI mode). A number that does not fit is an
+error (as in Spark with ANSI mode).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 _TRUE_WORDS = ("t", "true", "y", "yes", "1")
 _FALSE_WORDS = ("f", "false", "n", "no", "0")
-# Scale 37 leaves 39 digits in front of the point: one more than any decimal of Spark has.
+# Scale 37 leaves 39 digits before the point: one more than a decimal of Spark can have.
 _WIDEST_DECIMAL = pa.decimal256(76, 37)
 _LARGEST_PLAIN_SCALE = 6
 
@@ -29,8 +29,8 @@ _LARGEST_PLAIN_SCALE = 6
 def cast(value: Value, target: pa.DataType) -> Value:
     """Convert to another type as Spark's CAST does; a literal stays a literal.
 
-    Raises: UnsupportedError for a pair of types without faithful Arrow form; SchemaMismatchError for a literal that is
-    no such value.
+    Raises: UnsupportedError for a pair of types that Arrow cannot convert with Spark's results; SchemaMismatchError for
+    a literal that is not a value of the target type.
     """
     if value.type == target:
         return value
@@ -52,16 +52,16 @@ def cast(value: Value, target: pa.DataType) -> Value:
 
 
 def round_decimal(expression: pc.Expression, source: pa.DataType, target: pa.DataType) -> pc.Expression:
-    """Bring a decimal to another precision and scale, halves away from zero; evaluation raises when it does not fit."""
+    """Convert a decimal to another precision and scale, halves away from zero; evaluation fails if it does not fit."""
     if target.scale < source.scale:
-        # Rounding may carry into a new digit (9.99 to 10.0), for which Arrow's kernel wants room.
+        # Rounding may add a digit (9.99 to 10.0); Arrow's kernel requires a type with room for it.
         expression = expression.cast(pa.decimal256(min(source.precision + 1, 76), source.scale))
         expression = pc.round(expression, ndigits=target.scale, round_mode="half_towards_infinity")
     return expression.cast(target)
 
 
 def utc(value: Value) -> pc.Expression:
-    """See a timestamp as a local time in UTC, the session time zone that hoodie's expressions assume."""
+    """Convert a timestamp to a local time in UTC, the session time zone that hoodie's expressions assume."""
     if value.type.tz in (None, "UTC"):
         return value.expression
     return value.expression.cast(pa.timestamp(value.type.unit, "UTC"))
@@ -72,7 +72,7 @@ def _plain(value: Value, target: pa.DataType) -> pc.Expression:
 
 
 def _unchecked(value: Value, target: pa.DataType) -> pc.Expression:
-    # To a float: Spark takes the nearest, where Arrow's checked cast refuses a long that no double equals.
+    # Spark casts to the nearest float; Arrow's checked cast refuses a long that no double equals.
     return value.expression.cast(target, safe=False)
 
 
@@ -89,7 +89,7 @@ def _truncated(value: Value, target: pa.DataType) -> pc.Expression:
 
 
 def _integer_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
-    # Arrow wants room for every integer of the type before it looks at the values.
+    # Arrow requires a decimal with room for every integer of the type, whatever the values.
     widest = decimal_of(Value(value.expression, value.type))
     roomy = pa.decimal128(max(widest.precision, 19), 0)
     return round_decimal(value.expression.cast(pa.int64()).cast(roomy), roomy, target)
@@ -102,7 +102,7 @@ def _decimal_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
 def _decimal_to_text(value: Value, target: pa.DataType) -> pc.Expression:
     if value.type.scale > _LARGEST_PLAIN_SCALE:
         raise UnsupportedError(
-            f"CAST from {value.type} to text is not supported without Spark: its small values get an exponent"
+            f"CAST from {value.type} to text is not supported without Spark: Spark adds an exponent to small values"
         )
     return value.expression.cast(target)
 

@@ -1,4 +1,4 @@
-"""Column names of an expression, resolved against a schema as Spark does: without regard to case, nested by dots."""
+"""Resolve the column names of an expression against a schema as Spark does: ignoring case, with dots for nesting."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class ColumnRef:
 
 
 def resolve(node: exp.Expression, schema: pa.Schema, *, flat: bool = False) -> ColumnRef:
-    """Find the column a syntax node names.
+    """Find the column that a syntax node names.
 
-    `flat`: nested fields are columns of their own, named by the dotted path (a table of partition values).
+    `flat`: nested fields are separate columns, named by the dotted path (a table of partition values).
 
-    Raises: SchemaMismatchError for a name that is unknown or fits two columns.
+    Raises: SchemaMismatchError for a name that is unknown or matches two columns.
     """
     parts = _name_parts(node)
     return _resolve_parts([".".join(parts)] if flat else parts, schema)
 
 
 def resolve_name(name: str, schema: pa.Schema) -> ColumnRef:
-    """Find the column of a plain name, where a dot leads into a nested field unless a column has that very name.
+    """Find the column of a plain name; a dot separates nested fields, unless a column has exactly that name.
 
     Raises: as `resolve`.
     """
@@ -58,7 +58,7 @@ def _resolve_parts(parts: list[str], schema: pa.Schema) -> ColumnRef:
         found = [field for field in fields if field.name.lower() == part.lower()]
         if len(found) > 1:
             names = ", ".join(field.name for field in found)
-            raise SchemaMismatchError(f"column {part!r} is ambiguous: it fits {names}")
+            raise SchemaMismatchError(f"column {part!r} is ambiguous: it matches {names}")
         if not found:
             raise SchemaMismatchError(_unknown_column(".".join(parts[: position + 1]), schema))
         path.append(found[0].name)
@@ -75,7 +75,7 @@ def column_refs(node: exp.Expression, schema: pa.Schema) -> frozenset[ColumnRef]
 
 
 def is_column(node: exp.Expression) -> bool:
-    """Tell whether a syntax node is nothing but the name of a column."""
+    """Return whether a syntax node is only the name of a column."""
     return isinstance(node, exp.Column) or (isinstance(node, exp.Dot) and is_column(node.this))
 
 

@@ -1,6 +1,7 @@
 """Comparisons with Spark's results: coercion of the operands, NaN equal to itself and above every number, IN with NULL.
 
-A literal is brought to the column's type wherever that is exact: the column stays bare, and Parquet statistics apply.
+A literal is converted to the column's type wherever that is exact: the column needs no cast, and Parquet statistics
+apply.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from hoodie.records.sql.cast import cast
 from hoodie.records.sql.parse import balanced
 from hoodie.records.sql.values import TIMESTAMP, Family, Value, family_of, shared_type
 
-# One of the six functions of `operator`: Arrow expressions overload them.
+# One of the six comparison functions of `operator`, which Arrow expressions overload.
 Operator = Callable[[Any, Any], Any]
 
 _MIRRORED: dict[Operator, Operator] = {eq: eq, ne: ne, lt: gt, gt: lt, le: ge, ge: le}
 _NUMBERS: frozenset[Family] = frozenset({"integer", "decimal", "float"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-# Every integer up to here has a double of its own, so comparing as integers or as doubles is the same.
+# Up to this value every integer equals a different double, so integers and doubles compare the same.
 _EXACT_DOUBLE_MAX = 2**53
 _LONGEST_OR = 16
 
@@ -46,14 +47,15 @@ class _Grid:
 
 
 def null_boolean() -> pc.Expression:
-    """Make the boolean NULL."""
+    """Return the boolean NULL."""
     return pc.scalar(pa.scalar(None, pa.bool_()))
 
 
 def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
-    """Compare two operands; NULL where either is.
+    """Compare two operands; the result is NULL where an operand is NULL.
 
-    Raises: SchemaMismatchError for types that Spark does not compare, or text that is no value of the other's type.
+    Raises: SchemaMismatchError for types that Spark does not compare, or text that is not a value of the other
+    operand's type.
     """
     if left.is_null_literal or right.is_null_literal:
         return null_boolean()
@@ -78,7 +80,7 @@ def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
 
 
 def null_safe_equal(left: Value, right: Value) -> pc.Expression:
-    """Compare with `<=>`: NULL equals NULL, and the answer is never NULL."""
+    """Compare with `<=>`: NULL equals NULL, and the result is never NULL."""
     if right.is_null_literal:
         return left.expression.is_null()
     if left.is_null_literal:
@@ -104,7 +106,7 @@ def is_in(value: Value, options: list[Value]) -> pc.Expression:
 
 
 def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
-    """Use Arrow's hash set for a long list; None when the types need a comparison one by one."""
+    """Use Arrow's hash set for a long list; return None if the types require separate comparisons."""
     if value.family in ("float", "nested") or not all(option.is_literal for option in options):
         return None
     scalars: list[pa.Scalar] = []
@@ -118,7 +120,7 @@ def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
 
 
 def equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
-    """List the values of a column's type that equal a literal: one or none; None when that cannot be told."""
+    """List the values of a column's type that equal a literal (none or one); return None if that is not possible."""
     option = _read_text(option, column)
     if option.family == column.family and column.family in ("string", "binary", "boolean"):
         return [pa.scalar(option.literal, column.type)]
@@ -131,7 +133,7 @@ def equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
 
 
 def _read_text(value: Value, other: Value) -> Value:
-    """Read text as the other side's kind of value: long for integers, double for other numbers, date and so on."""
+    """Convert text to the other operand's kind of value: long for integers, double for other numbers, date etc."""
     if value.family != "string" or other.family in ("string", "null"):
         return value
     target = {
@@ -149,7 +151,7 @@ def _read_text(value: Value, other: Value) -> Value:
 
 
 def _compare_on_grid(operator: Operator, column: Value, right: Value) -> pc.Expression | None:
-    """Compare a column with the nearest values of its own type; None when the types must be widened instead."""
+    """Compare a column with the nearest values of its own type; return None if the types must be widened instead."""
     grid, number = _grid_of(column), _number(right, column)
     if grid is None or number is None:
         return None
@@ -178,7 +180,7 @@ def _grid_of(column: Value) -> _Grid | None:
             Fraction(10) ** data_type.scale,
             -high,
             high,
-            # From digits: arithmetic on Decimal would round to the 28 digits of Python's default context.
+            # Made from digits: arithmetic on Decimal rounds to the 28 digits of Python's default context.
             lambda tick: pa.scalar(
                 Decimal((int(tick < 0), tuple(map(int, str(abs(tick)))), -data_type.scale)), data_type
             ),
@@ -192,7 +194,7 @@ def _grid_of(column: Value) -> _Grid | None:
 
 
 def _number(right: Value, column: Value) -> Fraction | None:
-    """Give a literal's exact value in the unit of the column's grid (one, or seconds since 1970), if it has one."""
+    """Return a literal's exact value in the unit of the column's grid (1, or seconds since 1970), or None."""
     value = right.literal
     if column.family in ("integer", "decimal") and right.family in ("integer", "decimal"):
         assert isinstance(value, (int, Decimal))
@@ -208,7 +210,7 @@ def _number(right: Value, column: Value) -> Fraction | None:
 
 
 def _exact_float(left: Value, right: Value) -> tuple[Value, Value]:
-    """Keep a float column bare when the literal is a float as well; otherwise both go to double, as in Spark."""
+    """Convert a number to a float column's type if that is exact; otherwise convert both to double, as Spark does."""
     if left.family != "float" or right.family not in _NUMBERS:
         return left, right
     right = cast(right, pa.float64())

@@ -17,7 +17,7 @@ _TIMESTAMP = re.compile(
 
 
 def parse_timestamp(text: str, *, zoned: bool) -> datetime:
-    """Read `yyyy[-M[-d[ H:m[:s[.ffffff]]][zone]]]`; `zoned` gives an instant in UTC, else a local time as written.
+    """Read `yyyy[-M[-d[ H:m[:s[.ffffff]]][zone]]]`; with `zoned` as a time in UTC, else as the local time as written.
 
     Raises: SchemaMismatchError for any other text, region names of time zones included.
     """

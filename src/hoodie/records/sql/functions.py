@@ -32,48 +32,48 @@ _TIME_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]
 
 
 def common(values: list[Value]) -> tuple[list[Value], pa.DataType]:
-    """Bring the branches of COALESCE, IF or CASE to one type.
+    """Convert the branches of COALESCE, IF or CASE to one type.
 
-    Raises: SchemaMismatchError when they have none in common.
+    Raises: SchemaMismatchError if they have no common type.
     """
     seed = Value(values[0].expression, pa.null())
     for value in values:
-        # Between branches a literal counts with its whole type: 1 is an int of ten digits, though of one in arithmetic.
+        # Between branches a literal has its whole type: 1 is an int of ten digits; in arithmetic it has one digit.
         shared = shared_type(seed, Value(value.expression, value.type))
         if shared is None:
             raise SchemaMismatchError(
-                f"branches of types {seed.type} and {value.type} have none in common; CAST one of them"
+                f"branches of types {seed.type} and {value.type} have no common type; CAST one of them"
             )
         seed = Value(value.expression, shared)
     return [cast(value, seed.type) for value in values], seed.type
 
 
 def coalesce(node: exp.Coalesce, translate: Translate) -> Value:
-    """COALESCE, NVL, IFNULL."""
+    """Translate COALESCE, NVL, IFNULL."""
     values, data_type = common([translate(one) for one in (node.this, *node.expressions)])
     return Value(pc.coalesce(*[value.expression for value in values]), data_type)
 
 
 def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> Value:
-    """CASE and IF: the first case whose condition is true (not NULL), else the default, else NULL."""
+    """Translate CASE and IF: the first case whose condition is true (not NULL), else the default, else NULL."""
     nothing = Value(pc.scalar(None), pa.null(), is_literal=True)
     values, data_type = common([*[value for _, value in cases], default or nothing])
     chosen = values[-1].expression
     for (condition, _), value in zip(reversed(cases), reversed(values[:-1]), strict=True):
-        # Arrow's if_else gives NULL for a NULL condition, where SQL goes on to the next case.
+        # Arrow's if_else gives NULL for a NULL condition; SQL tests the next case.
         chosen = pc.if_else(pc.coalesce(condition, False), value.expression, chosen)
     return Value(chosen, data_type)
 
 
 def change_case(node: exp.Upper | exp.Lower, translate: Translate) -> Value:
-    """UPPER and LOWER, character by character (`ß` stays one character)."""
+    """Translate UPPER and LOWER, character by character (`ß` stays one character)."""
     value = as_text(translate(node.this), node)
     change = pc.utf8_upper if isinstance(node, exp.Upper) else pc.utf8_lower
     return Value(change(value.expression), value.type)
 
 
 def length(node: exp.Length, translate: Translate) -> Value:
-    """LENGTH: characters of text, bytes of binary."""
+    """Translate LENGTH: characters of text, bytes of binary."""
     value = translate(node.this)
     if value.family == "binary":
         return Value(pc.binary_length(value.expression).cast(pa.int32()), pa.int32())
@@ -81,14 +81,14 @@ def length(node: exp.Length, translate: Translate) -> Value:
 
 
 def concat(node: exp.Concat | exp.DPipe, translate: Translate) -> Value:
-    """CONCAT and `||`."""
+    """Translate CONCAT and `||`."""
     parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
     values, data_type = common([as_text(translate(part), node) for part in parts])
     return Value(text.concat(values, data_type), data_type)
 
 
 def trim(node: exp.Trim, translate: Translate) -> Value:
-    """TRIM, LTRIM, RTRIM: spaces, or the literal characters given."""
+    """Translate TRIM, LTRIM, RTRIM: spaces, or the literal characters given."""
     value = as_text(translate(node.this), node)
     position = str(node.args.get("position") or "BOTH").upper()
     characters = " " if node.expression is None else literal_text(node.expression, node, translate)
@@ -96,7 +96,7 @@ def trim(node: exp.Trim, translate: Translate) -> Value:
 
 
 def substring(node: exp.Substring, translate: Translate) -> Value:
-    """SUBSTRING and SUBSTR with literal positions."""
+    """Translate SUBSTRING and SUBSTR with literal positions."""
     value = as_text(translate(node.this), node)
     start = 1 if node.args.get("start") is None else literal_integer(node.args["start"], node, translate)
     wanted = node.args.get("length")
@@ -106,7 +106,7 @@ def substring(node: exp.Substring, translate: Translate) -> Value:
 
 
 def contains(node: exp.Contains | exp.StartsWith | exp.EndsWith, translate: Translate) -> Value:
-    """CONTAINS, STARTSWITH, ENDSWITH with a literal."""
+    """Translate CONTAINS, STARTSWITH, ENDSWITH with a literal."""
     value = as_text(translate(node.this), node)
     part = literal_text(node.expression, node, translate)
     if isinstance(node, exp.StartsWith):
@@ -116,7 +116,7 @@ def contains(node: exp.Contains | exp.StartsWith | exp.EndsWith, translate: Tran
 
 
 def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -> Value:
-    """LIKE and ILIKE with a literal pattern."""
+    """Translate LIKE and ILIKE with a literal pattern."""
     pattern = translate(node.expression) if isinstance(node.expression, exp.Expression) else None
     if pattern is not None and pattern.is_null_literal:
         return Value(null_boolean(), pa.bool_())
@@ -127,7 +127,7 @@ def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -
 
 
 def absolute(node: exp.Abs, translate: Translate) -> Value:
-    """ABS of a number; the smallest integer raises."""
+    """Translate ABS of a number; the smallest integer of a type is an error."""
     value = translate(node.this)
     if value.family not in ("integer", "decimal", "float"):
         raise unsupported(node, f"of {value.type}")
@@ -135,7 +135,7 @@ def absolute(node: exp.Abs, translate: Translate) -> Value:
 
 
 def rounded(node: exp.Round, translate: Translate) -> Value:
-    """ROUND, halves away from zero: decimals and integers to any number of digits, floats to whole numbers only."""
+    """Translate ROUND, halves away from zero: decimals and integers to any digits, floats to integers only."""
     value = translate(node.this)
     decimals = node.args.get("decimals")
     digits = 0 if decimals is None else literal_integer(decimals, node, translate)
@@ -155,14 +155,14 @@ def rounded(node: exp.Round, translate: Translate) -> Value:
 
 
 def date_part(node: exp.Expression, translate: Translate) -> Value:
-    """YEAR, QUARTER, MONTH, DAY of a date, timestamp (in UTC) or text."""
+    """Translate YEAR, QUARTER, MONTH, DAY of a date, timestamp (in UTC) or text."""
     inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
     value = cast(translate(inner), pa.date32())
     return Value(_DATE_PARTS[type(node)](value.expression).cast(pa.int32()), pa.int32())
 
 
 def time_part(node: exp.Expression, translate: Translate) -> Value:
-    """HOUR, MINUTE, SECOND of a timestamp, in UTC."""
+    """Translate HOUR, MINUTE, SECOND of a timestamp, in UTC."""
     value = translate(node.this)
     if value.family != "timestamp":
         raise unsupported(node, f"of {value.type}")
@@ -170,14 +170,14 @@ def time_part(node: exp.Expression, translate: Translate) -> Value:
 
 
 def to_date(node: exp.TsOrDsToDate, translate: Translate) -> Value:
-    """TO_DATE without a format."""
+    """Translate TO_DATE without a format."""
     if node.args.get("format") is not None:
         raise unsupported(node, "with a format")
     return cast(translate(node.this), pa.date32())
 
 
 def is_nan(node: exp.IsNan, translate: Translate) -> Value:
-    """ISNAN; false for NULL, as in Spark."""
+    """Translate ISNAN; false for NULL, as in Spark."""
     value = translate(node.this)
     if value.family != "float":
         raise unsupported(node, f"of {value.type}")
@@ -185,7 +185,7 @@ def is_nan(node: exp.IsNan, translate: Translate) -> Value:
 
 
 def as_text(value: Value, node: exp.Expression) -> Value:
-    """Bring an argument to text, as Spark does implicitly."""
+    """Convert an argument to text, as Spark does implicitly."""
     if value.family == "string":
         return value
     if value.family in ("nested", "binary"):
@@ -194,7 +194,7 @@ def as_text(value: Value, node: exp.Expression) -> Value:
 
 
 def literal_text(argument: object, node: exp.Expression, translate: Translate) -> str:
-    """Take an argument that must be literal text."""
+    """Return the text of an argument that must be literal text."""
     value = translate(argument) if isinstance(argument, exp.Expression) else None
     if value is None or not value.is_literal or not isinstance(value.literal, str):
         raise unsupported(node, "only with literal text as an argument")
@@ -202,7 +202,7 @@ def literal_text(argument: object, node: exp.Expression, translate: Translate) -
 
 
 def literal_integer(argument: exp.Expression, node: exp.Expression, translate: Translate) -> int:
-    """Take an argument that must be a literal integer."""
+    """Return the value of an argument that must be a literal integer."""
     value = translate(argument)
     if not value.is_literal or not isinstance(value.literal, int):
         raise unsupported(node, "only with a literal integer as an argument")
@@ -210,7 +210,7 @@ def literal_integer(argument: exp.Expression, node: exp.Expression, translate: T
 
 
 def concat_literals(node: exp.Concat) -> Value | None:
-    """Join literals written side by side (`'a' 'b'`); None when the node is a call of CONCAT with other arguments."""
+    """Join adjacent literals (`'a' 'b'`); return None if the node is a call of CONCAT with other arguments."""
     if not all(isinstance(one, exp.Literal) and one.is_string for one in node.expressions):
         return None
     return literal("".join(one.name for one in node.expressions), pa.string())

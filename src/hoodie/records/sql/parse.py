@@ -1,4 +1,4 @@
-"""Spark SQL text to a syntax tree, and the two ways of taking a condition apart: conjuncts and a weaker condition."""
+"""Parse Spark SQL text to a syntax tree, and split a condition into conjuncts or derive a weaker condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPARK = Dialect.get_or_raise("spark")
 def parse_expression(text: str) -> exp.Expression:
     """Parse one Spark SQL expression.
 
-    Raises: InvalidConfigError when the text is not one whole expression.
+    Raises: InvalidConfigError if the text is not exactly one expression.
     """
     try:
         tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
@@ -37,7 +37,7 @@ def to_sql(node: exp.Expression) -> str:
 
 
 def unsupported(node: exp.Expression, reason: str = "") -> UnsupportedError:
-    """Build the error for a piece of SQL that has no faithful Arrow form."""
+    """Build the error for a part of SQL that Arrow cannot compute with Spark's results."""
     why = f": {reason}" if reason else ""
     return UnsupportedError(f"SQL expression {to_sql(node)!r} ({node.key}) is not supported without Spark{why}")
 
@@ -50,7 +50,7 @@ def without_parens(node: exp.Expression) -> exp.Expression:
 
 
 def operands(node: exp.Expression, connector: type[exp.Connector]) -> list[exp.Expression]:
-    """List the operands of a chain of one connector, left to right; a chain of any length needs no recursion."""
+    """List the operands of a chain of one connector, left to right, without recursion for a chain of any length."""
     found: list[exp.Expression] = []
     pending = [node]
     while pending:
@@ -63,9 +63,10 @@ def operands(node: exp.Expression, connector: type[exp.Connector]) -> list[exp.E
 
 
 def weaken(node: exp.Expression, leaf: Callable[[exp.Expression], pc.Expression | None]) -> pc.Expression | None:
-    """Build a condition that holds wherever `node` does, out of the leaves that can be said; None when there are none.
+    """Build a condition that is true wherever `node` is true, from the leaves that `leaf` can translate.
 
-    A leaf that cannot be said is taken as true: it leaves an AND, and dissolves an OR.
+    A leaf that `leaf` returns None for counts as true: it is removed from an AND, and an OR that contains it is removed
+    as a whole. Returns None if no leaf is left.
     """
     node = without_parens(node)
     if isinstance(node, exp.And):
@@ -81,14 +82,14 @@ def weaken(node: exp.Expression, leaf: Callable[[exp.Expression], pc.Expression 
 def balanced(
     combine: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: list[pc.Expression]
 ) -> pc.Expression:
-    """Combine expressions as a shallow tree: Arrow walks them recursively, and a long chain overflows its stack."""
+    """Combine expressions to a shallow tree: Arrow processes them recursively, and a long chain overflows its stack."""
     while len(parts) > 4:
         parts = [reduce(combine, parts[start : start + 2]) for start in range(0, len(parts), 2)]
     return reduce(combine, parts)
 
 
 def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
-    """Read `'it''s'` as Spark 4 and standard SQL do, one literal with a quote; the tokenizer sees two adjacent ones."""
+    """Read `'it''s'` as one literal with a quote, as Spark 4 and standard SQL do; the tokenizer reads two literals."""
     joined: list[Token] = []
     for token in tokens:
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""Text functions: LIKE with its escapes, SUBSTRING, TRIM and the tests for a prefix, suffix or part."""
+"""Text functions: LIKE with escapes, SUBSTRING, TRIM, and the tests for a prefix, a suffix or a contained text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def like(text: Value, pattern: str, *, escape: str = "\\", ignore_case: bool = F
 
     A pattern without wildcards, or with one `%` at its end, becomes comparisons, so that Parquet statistics apply.
 
-    Raises: InvalidConfigError when the escape character stands before anything but `%`, `_` and itself.
+    Raises: InvalidConfigError if the character after the escape character is not `%`, `_` or the escape character.
     """
     pieces = _pieces(pattern, escape)
     if not ignore_case:
@@ -49,7 +49,7 @@ def starts_with(text: Value, prefix: str) -> pc.Expression:
 
 
 def substring(text: Value, start: int, length: int | None) -> pc.Expression:
-    """Cut out `length` characters from position `start`: 1 and 0 are the first one, negative counts from the end."""
+    """Return `length` characters from position `start`: 1 and 0 are the first one, negative counts from the end."""
     if length is not None and length <= 0:
         return pc.utf8_slice_codeunits(text.expression, start=0, stop=0)
     begin = start - 1 if start > 0 else start
@@ -63,7 +63,7 @@ def trim(text: Value, position: str, characters: str) -> pc.Expression:
 
 
 def concat(parts: list[Value], data_type: pa.DataType) -> pc.Expression:
-    """Join texts; NULL when one of them is."""
+    """Join texts; the result is NULL if one of them is NULL."""
     separator = pc.scalar(pa.scalar("", data_type))
     return pc.binary_join_element_wise(*[part.expression for part in parts], separator, null_handling="emit_null")
 
@@ -78,7 +78,7 @@ def _pieces(pattern: str, escape: str) -> list[tuple[_Piece, str]]:
             escaped = next(characters, None)
             if escaped not in ("%", "_", escape):
                 raise InvalidConfigError(
-                    f"LIKE pattern {pattern!r}: {escape!r} must stand before '%', '_' or {escape!r}"
+                    f"LIKE pattern {pattern!r}: {escape!r} must be followed by '%', '_' or {escape!r}"
                 )
             marks.append(("text", str(escaped)))
         else:
@@ -95,7 +95,7 @@ def _quoted(part: str) -> str:
 
 
 def _successor(prefix: str) -> str | None:
-    """Find the smallest text above all that start with `prefix`; None when there is none."""
+    """Return the smallest text above all texts that start with `prefix`; None if there is no such text."""
     if not prefix:
         return None
     last = ord(prefix[-1])

@@ -1,4 +1,4 @@
-"""Syntax tree to typed Arrow expression: one entry per kind of node, everything else refused by name."""
+"""Translate a syntax tree to a typed Arrow expression; kinds of nodes that are not listed are refused by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """Translates trees over one schema; `flat` as in `columns.resolve`."""
+    """Translates syntax trees for one schema; `flat` as in `columns.resolve`."""
 
     schema: pa.Schema
     flat: bool = False
@@ -50,7 +50,7 @@ class Translator:
     def value(self, node: exp.Expression) -> Value:
         """Translate any expression.
 
-        Raises: UnsupportedError naming the piece without an Arrow form; SchemaMismatchError for unknown columns and
+        Raises: UnsupportedError that names the part without an Arrow form; SchemaMismatchError for unknown columns and
         wrong types.
         """
         node = without_parens(node)
@@ -69,7 +69,7 @@ class Translator:
     def condition(self, node: exp.Expression) -> pc.Expression:
         """Translate an expression that must be boolean.
 
-        Raises: SchemaMismatchError when it is not.
+        Raises: as `value`; SchemaMismatchError if the expression is not boolean.
         """
         value = self.value(node)
         if value.family == "null":
@@ -121,7 +121,7 @@ def _between(self: Translator, node: exp.Between) -> Value:
 
 def _in(self: Translator, node: exp.In) -> Value:
     if not node.expressions or any(node.args.get(part) is not None for part in ("query", "unnest", "field")):
-        raise unsupported(node, "only a list of values is")
+        raise unsupported(node, "only a list of values is supported")
     return _boolean(is_in(self.value(node.this), [self.value(one) for one in node.expressions]))
 
 
@@ -196,7 +196,7 @@ def _named(self: Translator, node: exp.Anonymous) -> Value:
     if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
         value = self.value(node.expressions[0]).expression
         return _boolean(value.is_null() if name == "isnull" else value.is_valid())
-    raise unsupported(node, f"no function {node.name!r} here")
+    raise unsupported(node, f"function {node.name!r} is not known")
 
 
 def _concat(self: Translator, node: exp.Concat) -> Value:

@@ -1,4 +1,4 @@
-"""Names of Spark SQL types, as they stand in CAST."""
+"""Convert the type names of Spark SQL in CAST to Arrow types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEFAULT_PRECISION = 10
 
 
 def arrow_type(node: exp.DataType) -> pa.DataType:
-    """Give the Arrow type of a type name.
+    """Return the Arrow type of a type name.
 
     Raises: UnsupportedError for nested types, intervals and sized text.
     """
@@ -38,5 +38,5 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
         return pa.decimal128(precision, scale)
     found = _TYPES.get(node.this)
     if found is None or sizes:
-        raise unsupported(node, "no such type here")
+        raise unsupported(node, "the type is not known")
     return found

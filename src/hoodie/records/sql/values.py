@@ -1,4 +1,4 @@
-"""Typed expressions: what the translator passes around, literals, and Spark's rules for the type two operands share."""
+"""Typed expressions, literals, and Spark's rules for the common type of two operands."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 MAX_PRECISION = 38
 _UNITS = ("s", "ms", "us", "ns")
-# Not from Python values: converting those imports pandas, which `import hoodie` does without.
+# Not made from Python values: their conversion imports pandas, which `import hoodie` must not import.
 _ONE_ROW = pa.Table.from_arrays([pa.nulls(1, pa.int8())], ["row"])
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An Arrow expression and its type; of a literal also the Python value."""
+    """An Arrow expression and its type; a literal also has its Python value."""
 
     expression: pc.Expression
     type: pa.DataType
@@ -32,17 +32,17 @@ class Value:
 
     @property
     def family(self) -> Family:
-        """The kind of type, as the rules for coercion see it."""
+        """The kind of type that the rules for coercion distinguish."""
         return family_of(self.type)
 
     @property
     def is_null_literal(self) -> bool:
-        """Whether this is NULL written in the text."""
+        """Whether this is a NULL written in the SQL text."""
         return self.is_literal and self.literal is None
 
 
 def family_of(data_type: pa.DataType) -> Family:
-    """Sort an Arrow type into the kinds that SQL distinguishes."""
+    """Return the kind of an Arrow type, as SQL distinguishes kinds."""
     tests: list[tuple[Family, bool]] = [
         ("null", pa.types.is_null(data_type)),
         ("boolean", pa.types.is_boolean(data_type)),
@@ -58,12 +58,12 @@ def family_of(data_type: pa.DataType) -> Family:
 
 
 def literal(value: object, data_type: pa.DataType) -> Value:
-    """Make a literal of a type that holds it exactly."""
+    """Make a literal of a type that represents the value exactly."""
     return Value(pc.scalar(pa.scalar(value, data_type)), data_type, is_literal=True, literal=value)
 
 
 def integer_literal(value: int) -> Value:
-    """Make an integer literal of the type Spark gives it: int, bigint, else decimal."""
+    """Make an integer literal of the type that Spark gives it: int, bigint, else decimal."""
     if -(2**31) <= value < 2**31:
         return literal(value, pa.int32())
     if -(2**63) <= value < 2**63:
@@ -85,9 +85,9 @@ def decimal_literal(value: Decimal) -> Value:
 
 
 def fold(value: Value) -> Value:
-    """Evaluate an expression that refers to no column, and make it a literal again.
+    """Evaluate an expression that refers to no column, and return the result as a literal.
 
-    Raises: SchemaMismatchError when the value does not fit its type.
+    Raises: SchemaMismatchError if the value does not fit its type.
     """
     try:
         return literal(evaluate(value.expression, _ONE_ROW)[0].as_py(), value.type)
@@ -97,7 +97,7 @@ def fold(value: Value) -> Value:
 
 def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
     """Compute an expression for every row of a table, in order; memory: the table and the result."""
-    # Not at the top: pyarrow.acero imports pandas where it is installed, a second that `import hoodie` must not cost.
+    # Not at the top: pyarrow.acero imports pandas if it is installed, which would add a second to `import hoodie`.
     from pyarrow import acero
 
     plan = acero.Declaration.from_sequence(
@@ -110,7 +110,7 @@ def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
 
 
 def decimal_of(value: Value) -> pa.DataType:
-    """Say which decimal type holds an integer or decimal operand; a literal counts its own digits, as in Spark."""
+    """Return the decimal type of an integer or decimal operand; for an integer literal from its digits, as in Spark."""
     if value.family == "decimal":
         return value.type
     if value.is_literal and isinstance(value.literal, int):
@@ -119,9 +119,9 @@ def decimal_of(value: Value) -> pa.DataType:
 
 
 def shared_type(left: Value, right: Value) -> pa.DataType | None:
-    """Find the type to which Spark takes both operands of `=`, CASE or COALESCE; None when there is none.
+    """Return the type to which Spark casts both operands of `=`, CASE or COALESCE; None if there is none.
 
-    Strings are not considered: see `compare.py`, where the other side decides.
+    Pairs of text and another type are not considered: `compare.py` converts the text to the other operand's type.
     """
     families = {left.family, right.family} - {"null"}
     if left.family == "null" or left.type == right.type:
@@ -143,7 +143,7 @@ def shared_type(left: Value, right: Value) -> pa.DataType | None:
 
 
 def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Find the decimal type that holds all values of both: 256 bits where 128 would lose digits."""
+    """Return the decimal type that holds all values of both types: 256 bits if 128 bits would lose digits."""
     scale = max(left.scale, right.scale)
     precision = max(left.precision - left.scale, right.precision - right.scale) + scale
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)

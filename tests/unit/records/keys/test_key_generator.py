@@ -188,8 +188,8 @@ def test_types_without_text_are_refused_by_name(kind: pa.DataType) -> None:
         ({"record_key_fields": ["a", "b"]}, "one record key field"),
         ({"partition_fields": []}, "one partition field"),
         ({"partition_fields": ["a", "b"]}, "one partition field"),
-        ({"kind": "COMPLEX", "record_key_fields": ["a", "a"]}, "once each"),
-        ({"kind": "COMPLEX", "partition_fields": [""]}, "not empty"),
+        ({"kind": "COMPLEX", "record_key_fields": ["a", "a"]}, "each field once"),
+        ({"kind": "COMPLEX", "partition_fields": [""]}, "no empty name"),
         ({"kind": "CUSTOM"}, "SIMPLE or TIMESTAMP"),
         ({"kind": "CUSTOM", "partition_field_types": ["DAY"]}, "SIMPLE or TIMESTAMP"),
         ({"kind": "TIMESTAMP"}, "timestamp.type"),
@@ -211,7 +211,7 @@ def test_old_complex_keys_of_one_field_come_both_ways() -> None:
 
 
 def test_kinds_of_other_code_are_refused_and_wrappers_unwrapped() -> None:
-    with pytest.raises(UnsupportedError, match="class of its users"):
+    with pytest.raises(UnsupportedError, match="user-defined JVM class"):
         simple(kind="USER_PROVIDED")
     generated = simple(kind="AUTO_RECORD", record_key_fields=[])
     batch = pa.RecordBatch.from_pydict({"p": ["x"]})
