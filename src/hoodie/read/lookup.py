@@ -78,7 +78,6 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
 
 
 def _filterable(rows: pa.Table) -> pa.Table:
-    """Convert the columns of type string_view and binary_view, which Arrow cannot filter; other columns are not copied.
-    """
+    """Convert string_view and binary_view columns, which Arrow cannot filter; other columns are not copied."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))

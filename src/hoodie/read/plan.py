@@ -242,8 +242,7 @@ def _in_partitions_where(
 def _partition_values(
     keys: KeyGenerator, paths: list[str], fields: list[str], schema: pa.Schema
 ) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
-    """Return typed partition values, one row for each path, and masks of the values that the path does not determine.
-    """
+    """Return typed partition values, one row for each path, and masks of values that the path does not determine."""
     texts = [keys.partition_values(path) for path in paths]
     columns: dict[str, pa.Array] = {}
     unknown: dict[str, pa.BooleanArray] = {}

@@ -42,7 +42,7 @@ def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
 def count_rows(plan: ScanPlan) -> int:
     """Count the rows of the scan.
 
-    Rows of a slice that need no filter and no merge are counted in the Parquet footer.
+    If the scan has no filter, the counts of slices without log files come from Parquet footers.
     """
     scan = SliceScan.of(plan)
     store = plan.view.store
