@@ -1,1 +1,1 @@
-"""Side-by-side measurements: `make bench`. Never part of a test."""
+"""Comparative measurements: `make bench`. No test runs them."""

@@ -1,8 +1,8 @@
-"""`make bench`: all parts one after the other on this machine, figures into bench/results, tables into the pages.
+"""`make bench`: run all parts one after the other on this machine.
 
-`python -m bench [--only record,tagging] [--docs] [--tiny] …`. Environment: HOODIE_BENCH_PYTHON_35 (Python of the
-PySpark 3.5 environment) and HOODIE_JVM_BUNDLE, which `make bench` sets. `--tiny` shows in a few minutes whether the
-code works.
+Figures are written to bench/results, and tables to the pages. Usage: `python -m bench [--only record,tagging] [--docs]
+[--tiny] …`. Environment: HOODIE_BENCH_PYTHON_35 (Python of the PySpark 3.5 environment) and HOODIE_JVM_BUNDLE; `make
+bench` sets both. `--tiny` checks in a few minutes that the code works.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.settings import BENCH, TINY, Settings
 
 
 def main() -> None:
-    """Measure the parts that are wanted, write and show the results."""
+    """Measure the chosen parts, and write and print the results."""
     wanted = _arguments()
     settings = _settings(wanted)
     settings.work.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def main() -> None:
     parts = [part for part in PARTS if not wanted.only or part.name in wanted.only]
     if settings.docs:
         for part in parts:
-            section(part.page, part.name)  # a page without its markers is told now, not after the measurements
+            section(part.page, part.name)  # raises an error for a page without markers before the measurements
     if not wanted.tiny:
         minutes = sum(part.minutes for part in parts)
         tell(f"{', '.join(part.name for part in parts)}: about {minutes} minutes on two cores")

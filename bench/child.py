@@ -1,4 +1,4 @@
-"""Run a module of the benchmark in a process of its own, and read the figures that it prints."""
+"""Run a module of the benchmark in a child process, and read the figures that it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _ROOT = Path(__file__).parents[1]
 
 
 def figures_of(module: str, *arguments: object, version: str = "") -> Any:
-    """What `python -m module arguments` gave to `print_figures`; `version` "3.5" takes the Python of that PySpark.
+    """Run `python -m module arguments` and return the figures that it passed to `print_figures`.
+
+    `version` "3.5" runs the Python of the PySpark 3.5 environment.
 
     Raises: SystemExit with the child's output if it fails.
     """
@@ -24,7 +26,7 @@ def figures_of(module: str, *arguments: object, version: str = "") -> Any:
 
 
 def figures_in(command: Sequence[object]) -> Any:
-    """What a command printed as `print_figures` does.
+    """Run a command and return the figures that it printed in the form of `print_figures`.
 
     Raises: SystemExit with the child's output if it fails.
     """
@@ -37,10 +39,10 @@ def figures_in(command: Sequence[object]) -> Any:
 
 
 def print_figures(figures: Any) -> None:
-    """Hand figures to the process that started this one."""
+    """Print figures for the parent process."""
     print(_MARK + json.dumps(figures), flush=True)
 
 
 def tell(text: str) -> None:
-    """Say what is being measured."""
+    """Print the current measurement to standard error."""
     print(text, file=sys.stderr, flush=True)

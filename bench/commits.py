@@ -1,6 +1,6 @@
-"""Many small commits on one table with the record index: does commit #500 cost what #10 costs?
+"""Compare the cost of commit #500 with commit #10: many small commits on one table with the record index.
 
-`python -m bench.commits FOLDER ROWS COMMITS TYPE` runs it in a process of its own. A commit has 80 new keys and 20
+`python -m bench.commits FOLDER ROWS COMMITS TYPE` measures in a separate process. A commit has 80 new keys and 20
 updates. Tables of the type merge_on_read are compacted inline, after every fifth commit.
 """
 
@@ -22,7 +22,10 @@ from bench.markdown import machine_line, table
 from bench.settings import Settings, machine
 
 WINDOW = 11
-"""Commits that are compared: #10 to #20, and as many at the end. Each window has one compaction of the metadata."""
+"""Number of commits in each compared window: #10 to #20, and the last commits.
+
+Each window contains one compaction of the metadata table.
+"""
 _FIRST = 10
 _INSERTS = 80
 _UPDATES = 20
@@ -34,12 +37,12 @@ _PROPERTIES = {
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Build a copy-on-write table and commit."""
+    """Build a copy-on-write table and measure the commits."""
     return _run(settings, "copy_on_write")
 
 
 def run_with_logs(settings: Settings) -> dict[str, Any]:
-    """Build a merge-on-read table and commit."""
+    """Build a merge-on-read table and measure the commits."""
     return _run(settings, "merge_on_read")
 
 
@@ -53,7 +56,7 @@ def _run(settings: Settings, table_type: str) -> dict[str, Any]:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """A row for each phase and for the files, a column for each window, and their ratio."""
+    """Render a row for each phase and each count of files, a column for each window, and the ratio of the windows."""
     ends = (_FIRST + WINDOW - 1, result["commits"])
     windows = [result["seconds"][end - WINDOW : end] for end in ends]
     rows = []
@@ -106,7 +109,7 @@ def _commit_all(folder: Path, rows: int, commits: int, table_type: str) -> dict[
 
 
 def _numbers(known: int, random: np.random.Generator) -> Numbers:
-    """The rows of one commit: updates of some of the known ones, then the next ones."""
+    """Return the row numbers of one commit: some known rows for updates, then new rows."""
     return np.concatenate([random.choice(known, _UPDATES, replace=False), np.arange(known, known + _INSERTS)])
 
 
@@ -124,7 +127,7 @@ def _sizes(folder: Path) -> Sequence[int]:
 
 
 def main() -> None:
-    """Measure with the sizes that the arguments name."""
+    """Measure with the folder, sizes and table type of the arguments."""
     print_figures(_commit_all(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
 
 

@@ -1,6 +1,6 @@
-"""Seek or scan: from which share of a bucket's keys on is it cheaper to read all of it? As in RFC-08, with a picture.
+"""Measure from which share of an index file group's keys a scan is cheaper than seeks, as in RFC-08, with a picture.
 
-`python -m bench.crossing REPEATS ENTRIES...` times look-ups in one base file, already in memory, by both ways.
+`python -m bench.crossing REPEATS ENTRIES...` times look-ups by seek and by scan in one base file that is in memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FILE = "bench/record-index-0000-0.hfile"
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Time both ways on buckets of these sizes, and draw the picture."""
+    """Time seeks and scans on index file groups of the settings' sizes, and draw the picture."""
     told = machine()
     tell(f"crossing: {', '.join(f'{entries:,}' for entries in settings.crossing_entries)} entries ...")
     buckets = figures_of("bench.crossing", settings.crossing_repeats, *settings.crossing_entries)
@@ -47,10 +47,11 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def crossing(points: Sequence[Mapping[str, Any]]) -> float | None:
-    """The share from which on to scan, so that all points together cost least; None if never.
+    """Return the share of the keys from which a scan is used; None if seeks are used for every share.
 
-    One noisy point moves it little: each counts by the factor between its two times. Between two measured shares it is
-    where straight lines in the picture, whose axes are logarithmic, meet.
+    The share is chosen for the least cost of all points together. The cost of a point is the logarithm of the ratio of
+    its two times, so one noisy point changes the result little. Between two measured shares the result is the
+    intersection of straight lines on logarithmic axes, as in the picture.
     """
     gains = np.array([math.log(median(point["seek"]) / median(point["scan"])) for point in points])
     first_scan = int(np.argmin(np.concatenate([[0.0], np.cumsum(gains)])))
@@ -64,7 +65,7 @@ def crossing(points: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """A row for each share, two columns for each bucket, then where they cross."""
+    """Render a row for each share, two columns for each index file group, then a line with each crossing."""
     buckets = result["buckets"]
     head = ["share of the keys"]
     head += [f"{way}, {bucket['entries']:,} keys" for bucket in buckets for way in ("seek", "scan")]
@@ -115,7 +116,7 @@ def _time(content: SliceContent, keys: pa.StringArray, way: LookUp) -> float:
 
 
 def _bucket(entries: int) -> tuple[pa.StringArray, SliceContent]:
-    """The keys of a bucket in their order, and its base file."""
+    """Return the sorted keys of an index file group, and its content with one base file."""
     keys = uuid_keys(np.arange(entries))
     keys = keys.take(pc.sort_indices(keys))
     file_ids = uuid_keys(np.arange(_FILE_GROUPS)).to_pylist()
@@ -130,7 +131,7 @@ def _bucket(entries: int) -> tuple[pa.StringArray, SliceContent]:
 
 
 def main() -> None:
-    """Measure buckets of the sizes that the arguments name, after a warm-up."""
+    """Measure index file groups of the sizes in the arguments, after a warm-up."""
     repeats, sizes = int(sys.argv[1]), [int(text) for text in sys.argv[2:]]
     _measure(1_000, 1)
     print_figures([_measure(entries, repeats) for entries in sizes])

@@ -1,6 +1,7 @@
-"""The benchmark's input: ten columns, md5 keys, ten partitions, as Parquet files that every lane reads.
+"""The input of the benchmark: Parquet files with ten columns, md5 keys and ten partitions, for every lane.
 
-`base-N` has N rows; `upsert-N` updates 10% of them, spread evenly, and adds 1%; `small-N` updates 100 rows.
+`base-N` has N rows. `upsert-N` updates 10% of these rows, evenly spread, and adds 1% new rows. `small-N` updates 100
+rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FILES = 4
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Folders of Parquet files, one for each input."""
+    """The folders of Parquet files, one for each input."""
 
     rows: int
     base: Path
@@ -30,7 +31,7 @@ class Inputs:
 
 
 def inputs(folder: Path, rows: int) -> Inputs:
-    """Make the inputs for a table of so many rows, unless they are there."""
+    """Write the inputs for a table of `rows` rows, unless they exist."""
     found = Inputs(rows, folder / f"base-{rows}", folder / f"upsert-{rows}", folder / f"small-{rows}")
     inserts = rows // 100
     _write(found.base, np.arange(rows), 0)
@@ -40,7 +41,7 @@ def inputs(folder: Path, rows: int) -> Inputs:
 
 
 def some_keys(rows: int) -> list[str]:
-    """Three keys of a table of so many rows, far from each other."""
+    """Return three keys of a table of `rows` rows, far from each other."""
     return [_key(rows * quarter // 4) for quarter in (1, 2, 3)]
 
 

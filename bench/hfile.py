@@ -1,6 +1,6 @@
-"""HFiles beside the JVM's reader and writer: the same keys, the same files, in memory, a process for each side.
+"""Compare HFile reads and writes of hoodie and the JVM: the same keys and files, in memory, one process for each side.
 
-`python -m bench.hfile FOLDER ENTRIES REPEATS` is our side, and leaves the files for bench/java/HFileBench.java.
+`python -m bench.hfile FOLDER ENTRIES REPEATS` measures hoodie, and writes the files for bench/java/HFileBench.java.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """A row for each step, both codecs and both sides beside each other."""
+    """Render a row for each step, with columns for both codecs and both sides."""
     hoodie, jvm = result["hoodie"], result["jvm"]
     head = ["seconds"]
     head += [f"{codec} {side}" for codec in ("GZIP", "NONE") for side in ("hoodie", "JVM", "JVM / hoodie")]
@@ -69,12 +69,12 @@ def _figures_of_java(folder: Path, entries: int, repeats: int) -> Any:
 
 
 def _counts(entries: int) -> list[int]:
-    """Numbers of look-ups: those of the whole benchmark, or fewer in a smaller file."""
+    """Return the numbers of look-ups: `LOOK_UPS`, or proportionally fewer for less than a million entries."""
     return [min(count, entries * count // 1_000_000 + 1) for count in LOOK_UPS]
 
 
 def _entries(count: int) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """Keys and values as a bucket of the record index has them."""
+    """Return keys and values like those of an index file group."""
     keys = uuid_keys(np.arange(count))
     locations = [
         RecordLocation(f"city=city-{number % 10}", f"{file_id}-0", 1_700_000_000_000 + number)
@@ -85,7 +85,7 @@ def _entries(count: int) -> tuple[pa.StringArray, pa.BinaryArray]:
 
 
 def _steps(folder: Path, count: int) -> dict[str, Callable[[], Any]]:
-    """What to time, by name; writes the files that are read."""
+    """Return the steps to time, by name; writes the files that the steps of both sides read."""
     keys, values = _entries(count)
     random = np.random.default_rng(2)
     wanted = {}
@@ -111,7 +111,7 @@ def _look_up(content: bytes, keys: pa.StringArray) -> None:
 
 
 def main() -> None:
-    """Measure our side."""
+    """Measure hoodie's side."""
     folder, count, repeats = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     steps = _steps(folder, count)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
@@ -120,7 +120,7 @@ def main() -> None:
             started = time.perf_counter()
             step()
             took = round(time.perf_counter() - started, 4)
-            if number:  # the first round warms up, on both sides
+            if number:  # the first round is the warm-up, on both sides
                 seconds[name].append(took)
     sizes = {codec.name: (folder / f"{codec.name}.hfile").stat().st_size for codec in Compression}
     print_figures({"seconds": seconds, "bytes": sizes})

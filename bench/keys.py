@@ -1,4 +1,4 @@
-"""Keys like random UUIDs, made of numbers: the same number always gives the same key, a million take a second."""
+"""Make keys like random UUIDs from numbers: a number always gives the same key. A million keys take a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT_BYTES = 36
 
 
 def uuid_keys(numbers: Numbers) -> pa.StringArray:
-    """One key of 36 characters for each number. Memory: about 150 bytes a key meanwhile."""
+    """Return one key of 36 characters for each number. Memory: temporarily about 150 bytes for each key."""
     halves = np.empty((len(numbers), 2), ">u8")
     halves[:, 0] = _mixed(numbers.astype(np.uint64) * np.uint64(2))
     halves[:, 1] = _mixed(numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1))
@@ -25,7 +25,7 @@ def uuid_keys(numbers: Numbers) -> pa.StringArray:
 
 
 def narrow_rows(numbers: Numbers, *, ts: int, cities: int = 10) -> pa.Table:
-    """Rows of three columns: `key`, `ts` (the same in all) and `city` (a tenth of the numbers each)."""
+    """Return rows with three columns: `key`, `ts` (the same value in all rows) and `city` (`number % cities`)."""
     names = pa.array([f"city-{city}" for city in range(cities)])
     return pa.table(
         {
@@ -37,7 +37,7 @@ def narrow_rows(numbers: Numbers, *, ts: int, cities: int = 10) -> pa.Table:
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Bits as if they were random, another pattern for each number (the finaliser of splitmix64)."""
+    """Mix the bits of numbers to pseudo-random numbers, different for each number (the finaliser of splitmix64)."""
     mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,7 @@
-"""One contender each: hoodie, JVM Hudi, delta-rs, plain Parquet. All read the same input files and write zstd."""
+"""The lanes of the benchmark: hoodie, JVM Hudi, delta-rs and plain Parquet.
+
+All lanes read the same input files and write zstd.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ Phases = Mapping[str, float]
 
 
 class Lane(ABC):
-    """A contender: each method is one timed step on the table at `path`."""
+    """A measured implementation: each method is one timed step on the table at `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,15 +44,15 @@ class Lane(ABC):
 
     @abstractmethod
     def bulk_insert(self, base: Path) -> Phases | None:
-        """Write a new table; a lane that knows tells the seconds of its phases."""
+        """Write a new table; return the seconds of the phases, or None if the lane does not measure them."""
 
     def upsert(self, changes: Path) -> Phases | None:
-        """Merge changes in."""
+        """Merge changes into the table; return the seconds of the phases as `bulk_insert`."""
         raise NotImplementedError
 
     @abstractmethod
     def aggregate(self) -> list[Any]:
-        """Read all of the table: count, sum and average by partition."""
+        """Read the whole table: count, sum and average by partition."""
 
     def incremental(self) -> int:
         """Count the rows changed by the latest commit."""
@@ -60,12 +63,12 @@ class Lane(ABC):
         raise NotImplementedError
 
     def compact(self) -> None:
-        """Plan a compaction of all log files, and carry it out."""
+        """Plan a compaction of all log files, and execute it."""
         raise NotImplementedError
 
 
 class SparkLane(Lane):
-    """What the Spark contenders share."""
+    """Base class of the lanes that use Spark."""
 
     def __init__(self, path: Path, confs: dict[str, str] | None = None) -> None:
         super().__init__(path)
@@ -79,11 +82,11 @@ class SparkLane(Lane):
         self.spark.sparkContext.setLogLevel("ERROR")
 
     def load(self, folder: Path) -> Any:
-        """An input as a DataFrame."""
+        """Return an input as a DataFrame."""
         return self.spark.read.parquet(str(folder))
 
     def summed(self, frame: Any) -> list[Any]:
-        """The aggregate of a DataFrame."""
+        """Compute the aggregate of a DataFrame."""
         frame.createOrReplaceTempView("bench")
         return list(
             self.spark.sql("select city, count(*), sum(fare), avg(distance) from bench group by city").collect()
@@ -91,7 +94,7 @@ class SparkLane(Lane):
 
 
 class HoodieLane(SparkLane):
-    """This project, through PySpark, looking into the files of the partitions."""
+    """This project with PySpark and the simple index, which reads the base files of the partitions."""
 
     index = "simple"
     type = "copy_on_write"
@@ -157,7 +160,7 @@ class HoodieMergeOnReadLane(HoodieRecordLane):
 
 
 class HudiJvmLane(SparkLane):
-    """JVM Hudi 1.2.0 on PySpark 3.5, with the index that it takes if nothing is said."""
+    """JVM Hudi 1.2.0 on PySpark 3.5, with its default index."""
 
     options: Mapping[str, str] = {}
     commits = "*.commit"
@@ -210,7 +213,7 @@ class HudiJvmRecordLane(HudiJvmLane):
 
 
 class HudiJvmMergeOnReadLane(HudiJvmLane):
-    """JVM Hudi's merge-on-read tables, with the index that it takes if nothing is said."""
+    """JVM Hudi's merge-on-read tables, with its default index."""
 
     options: Mapping[str, str] = {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -226,7 +229,7 @@ class HudiJvmMergeOnReadLane(HudiJvmLane):
 
 
 class ParquetLane(SparkLane):
-    """The floor: Spark's own Parquet, which can neither update nor tell what changed."""
+    """The lower bound: plain Parquet written by Spark, without updates and without incremental reads."""
 
     def bulk_insert(self, base: Path) -> None:
         self.load(base).write.mode("overwrite").parquet(str(self.path))
@@ -236,14 +239,14 @@ class ParquetLane(SparkLane):
 
 
 class PartitionedParquetLane(ParquetLane):
-    """The floor with one folder per partition."""
+    """The lower bound with one folder for each partition."""
 
     def bulk_insert(self, base: Path) -> None:
         self.load(base).write.mode("overwrite").partitionBy("city").parquet(str(self.path))
 
 
 class DeltaLane(Lane):
-    """delta-rs: another table format, in process, on its own threads."""
+    """delta-rs: an implementation of another table format, in process, on its own threads."""
 
     def bulk_insert(self, base: Path) -> None:
         import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""What a worker holds while it looks keys up in the record index, beside the bound that it must not pass."""
+"""Measure the memory of a worker that looks keys up in the record index, and compute its bound."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hoodie.index.record.state import record_index
 from hoodie.storage import open_store
 
 _ENTRY_BYTES = 21
-"""Bytes of an entry in a block beside its key and value (docs/record-index/scaling.md)."""
+"""Bytes of an entry in a block, without its key and value (docs/record-index/scaling.md)."""
 
 
 def memory_of_look_up(folder: Path, keys: pa.StringArray) -> dict[str, Any]:
-    """Look keys up in this process, which should have done nothing yet. Sizes are in MiB."""
+    """Look keys up in this process, which must be new. Sizes are in MiB."""
     _load_libraries()
     table = hoodie.open(folder, spark=False)
     with peak_memory() as peak:
@@ -43,7 +43,7 @@ def memory_of_look_up(folder: Path, keys: pa.StringArray) -> dict[str, Any]:
 
 
 def _load_libraries() -> None:
-    """What every process takes for its first look-up, however small, is no part of the figure."""
+    """Load the libraries by a small look-up, because their memory is not part of the figure."""
     rows = pa.table({"key": ["a", "b"]})
     table = hoodie.create("memory://bench-look-up-memory", rows.schema, record_key="key", index="record")
     table.upsert(rows)
@@ -51,7 +51,10 @@ def _load_libraries() -> None:
 
 
 def _task_bytes(folder: Path, state: RecordIndexState) -> int:
-    """The most that a task takes: the greatest bucket's files, its entries as blocks, and as columns."""
+    """Compute the maximum memory of a task: the files of the largest index file group, and its entries.
+
+    The entries are counted twice, as blocks and as columns.
+    """
     bucket = max(state.file_groups, key=lambda bucket: bucket.size_bytes)
     content = read_file_group(open_store(folder), bucket)
     columns = [column for block in content.blocks for column in (block.keys, block.values) if column is not None]

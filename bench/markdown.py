@@ -1,4 +1,4 @@
-"""Markdown: tables, and sections of a page that are written anew with each run."""
+"""Write Markdown: tables, and sections of a page that each run replaces."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first column is on the left, the figures on the right."""
+    """Render a table; the first column is left-aligned, the other columns are right-aligned."""
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def machine_line(machine: Mapping[str, Any]) -> str:
-    """On what it was measured, and when."""
+    """Describe the machine and the day of a measurement."""
     return f"{machine['cores']} cores, {machine['memory_gib']} GiB, {machine['when'][:10]}"
 
 
 def seconds_text(values: Sequence[float]) -> str:
-    """Median, and the range if there are several: seconds, with as many digits as mean something."""
+    """Format the median of seconds, and the range if there are several values, with two or three decimals."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
@@ -28,7 +28,9 @@ def seconds_text(values: Sequence[float]) -> str:
 
 
 def section(path: Path, name: str) -> tuple[str, str, str]:
-    """The text of a page before, in and after a section: between its markers `bench:NAME:begin` and `bench:NAME:end`.
+    """Return the text of a page before, in and after a section.
+
+    The section is between the markers `bench:NAME:begin` and `bench:NAME:end`; the markers are in the outer texts.
 
     Raises: ValueError if the page has no such markers.
     """
@@ -41,7 +43,7 @@ def section(path: Path, name: str) -> tuple[str, str, str]:
 
 
 def put_section(path: Path, name: str, text: str) -> None:
-    """Replace what a section of a page holds.
+    """Replace the content of a section of a page.
 
     Raises: ValueError if the page has no such section.
     """

@@ -1,5 +1,7 @@
-"""Peak memory of this process and its workers while something runs, from /proc: sampled, so short peaks may "
-"be missed."""
+"""Measure the peak memory of this process and its workers while a body runs.
+
+The sizes in /proc are sampled, so short peaks can be missed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _PERIOD_SECONDS = 0.05
 
 @dataclass(slots=True)
 class Peak:
-    """Greatest resident sizes seen, in MiB: of this process, of any Python worker, of the JVM."""
+    """The largest sampled resident sizes in MiB: of this process, of any Python worker, of the JVM."""
 
     driver_mib: float = 0.0
     worker_mib: float = 0.0
@@ -23,7 +25,7 @@ class Peak:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def sample(self) -> None:
-        """Look once."""
+        """Read the sizes once, and update the maxima."""
         own = os.getpid()
         for pid, name, resident in _processes_below(own):
             if pid == own:
@@ -36,7 +38,7 @@ class Peak:
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Sample until the body is done."""
+    """Sample the memory until the end of the body."""
     peak = Peak()
 
     def watch() -> None:
@@ -53,7 +55,7 @@ def peak_memory() -> Iterator[Peak]:
 
 
 def _processes_below(root: int) -> Iterator[tuple[int, str, float]]:
-    """(pid, name, resident MiB) of a process and all its descendants."""
+    """Return (pid, name, resident MiB) of a process and all its descendants."""
     parents: dict[int, tuple[int, str, float]] = {}
     page = os.sysconf("SC_PAGE_SIZE")
     for folder in Path("/proc").iterdir():

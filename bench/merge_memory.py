@@ -1,7 +1,7 @@
-"""What a worker holds while it merges or compacts one file slice, for slices of growing size.
+"""Measure the memory of a worker that merges or compacts one file slice, for slices of several sizes.
 
-`python -m bench.merge_memory build|read|compact FOLDER ROWS` does one step in a process of its own. The slice has a
-base file of so many rows, and log files with new versions of half of them.
+`python -m bench.merge_memory build|read|compact FOLDER ROWS` runs one step in a separate process. The slice has a base
+file of ROWS rows, and log files with new versions of half of these rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FULL = {"hoodie.parquet.max.file.size": str(1 << 40), "hoodie.parquet.small.fil
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """One figure for each size."""
+    """Measure all steps for each size."""
     told = machine()
     sizes = []
     for rows in settings.merge_memory_rows:
@@ -45,7 +45,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """A row for each size."""
+    """Render a row for each size."""
     rows = [
         [
             f"{size['rows']:,}",
@@ -101,8 +101,8 @@ def _compact(folder: Path, rows: int) -> dict[str, Any]:
 
 
 def _grown(step: str, work: Callable[[], object]) -> dict[str, float]:
-    """Peak memory that the work took on top of what the process held, which should have done nothing yet."""
-    pq.read_schema(pa.BufferReader(_parquet()))  # libraries are no part of the figure
+    """Measure the growth of the process's memory up to the peak of the work; the process must be new."""
+    pq.read_schema(pa.BufferReader(_parquet()))  # loads libraries, whose memory is not part of the figure
     with peak_memory() as peak:
         peak.sample()
         before = peak.driver_mib
@@ -122,7 +122,7 @@ _STEPS = {"build": _build, "read": _read, "compact": _compact}
 
 
 def main() -> None:
-    """Do the step that the arguments name."""
+    """Run the step that the arguments name."""
     print_figures(_STEPS[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3])))
 
 

@@ -1,4 +1,4 @@
-"""The parts of the benchmark: what each runs, how it is shown, and on which page."""
+"""The parts of the benchmark: the function, the rendering and the page of each part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part gives one result, or one for each size; `minutes` is an estimate with the default sizes."""
+    """A part of the benchmark.
+
+    Its result is one mapping, or one mapping for each size if `has_sizes`. `minutes` is an estimate for the default
+    sizes.
+    """
 
     name: str
     minutes: int
@@ -25,7 +29,7 @@ class Part:
     has_sizes: bool = False
 
     def file_name(self, result: Mapping[str, Any]) -> str:
-        """Name of the file with a result."""
+        """Return the name of the file with a result, without extension."""
         return f"{self.name}-{result['rows']}" if self.has_sizes else self.name
 
 

@@ -1,4 +1,4 @@
-"""The picture of the seek/scan crossing: an SVG whose bytes depend on the figures alone."""
+"""Draw the picture of the seek/scan crossing, an SVG whose bytes depend only on the figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STYLES = {"seek": "-", "scan": "--"}
 
 
 def draw(result: Mapping[str, Any], path: Path) -> None:
-    """Draw time against share, both logarithmic: a colour for each bucket, a dashed line for the scan."""
+    """Draw time against share on logarithmic axes: a colour for each index file group, dashed lines for scans."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

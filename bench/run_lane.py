@@ -1,4 +1,4 @@
-"""Run one lane in a process of its own and print its figures as JSON.
+"""Run one lane in this process and print its figures as JSON.
 
 `python -m bench.run_lane LANE ROWS REPEATS WORK_FOLDER`
 """
@@ -23,7 +23,7 @@ _WARM_ROWS = 20_000
 
 @dataclass(slots=True)
 class Figures:
-    """Seconds of each step, one for each repetition, and the peak memory of each in MiB."""
+    """The seconds of each step, one value for each repetition, and the peak memory of each step in MiB."""
 
     lane: str
     rows: int
@@ -32,7 +32,7 @@ class Figures:
     size_mib: float = 0.0
 
     def time(self, step: str, work: Callable[[], Any]) -> Any:
-        """Run one step and note what it took."""
+        """Run one step and store its time and its peak memory."""
         with peak_memory() as peak:
             started = time.perf_counter()
             result = work()
@@ -42,7 +42,7 @@ class Figures:
         return result
 
     def time_write(self, step: str, work: Callable[[], Phases | None]) -> None:
-        """Run a step that may tell of its phases, which become steps such as `upsert.tag`."""
+        """Run a write step; if it returns phases, store them as steps such as `upsert.tag`."""
         for phase, took in (self.time(step, work) or {}).items():
             if phase != "total":
                 self.seconds.setdefault(f"{step}.{phase}", []).append(round(took, 3))
@@ -53,12 +53,12 @@ class Figures:
             known[name] = round(max(known[name], getattr(peak, name)), 1)
 
     def medians(self) -> dict[str, float]:
-        """The middle of each step's repetitions."""
+        """Return the median of each step's repetitions."""
         return {step: round(median(values), 3) for step, values in self.seconds.items()}
 
 
 def run(lane: Lane, name: str, rows: int, repeats: int, work: Path) -> Figures:
-    """Warm up on a small table, then repeat the whole story."""
+    """Warm up on a small table, then run all steps `repeats` times."""
     _story(lane, Figures(name, _WARM_ROWS), inputs(work, _WARM_ROWS))
     figures = Figures(name, rows)
     data = inputs(work, rows)
@@ -97,7 +97,7 @@ def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
 
 
 def _counts(aggregate: list[Any]) -> dict[str, int]:
-    """Rows of each partition, by its name."""
+    """Return the number of rows by partition."""
     return {row[0]: row[1] for row in aggregate}
 
 

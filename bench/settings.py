@@ -1,4 +1,4 @@
-"""Sizes of a run: the real ones, and tiny ones that show whether the code works."""
+"""The sizes of a run: the default sizes, and tiny sizes to check that the code works."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MERGE_ON_READ_LANES = ("parquet", "hoodie-mor/4", "hoodie-mor/3.5", "hudi-jvm-mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to measure and how often; `docs` puts the tables into the pages."""
+    """The sizes and repetitions of all parts; with `docs` the tables are written to the pages."""
 
     work: Path
     results: Path
@@ -31,7 +31,7 @@ class Settings:
     picture: Path = PICTURE
     rows: tuple[int, ...] = (1_000_000, 4_000_000)
     repeats: tuple[int, ...] = (3, 1)
-    """For each of `rows`."""
+    """Repetitions for each size in `rows`."""
     lanes: tuple[str, ...] = ()
     """Only these lanes of the stories; all if empty."""
     record_rows: int = 1_000_000
@@ -50,7 +50,7 @@ class Settings:
     hfile_repeats: int = 5
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the lanes that are wanted."""
+        """Return the lanes that `self.lanes` contains, or all if it is empty."""
         return tuple(lane for lane in lanes if not self.lanes or lane in self.lanes)
 
 
@@ -75,7 +75,7 @@ TINY: dict[str, Any] = {
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was before."""
+    """Describe the machine of the measurement, and its load before."""
     memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     return {
         "cores": os.cpu_count(),

@@ -1,4 +1,7 @@
-"""The lanes one after the other, each in a process of its own: `copy-on-write`, `record` and `merge-on-read`."""
+"""The stories `copy-on-write`, `record` and `merge-on-read`.
+
+A story runs its lanes one after the other, each in a separate process.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from bench.settings import COPY_ON_WRITE_LANES, MERGE_ON_READ_LANES, RECORD_LANE
 
 
 def copy_on_write(settings: Settings) -> list[dict[str, Any]]:
-    """A result for each size: without an index of records, as in earlier releases."""
+    """Return a result for each size: tables without the record index, as in earlier releases."""
     sizes = zip(settings.rows, settings.repeats, strict=True)
     return [_story(settings.chosen(COPY_ON_WRITE_LANES), rows, repeats, settings.work) for rows, repeats in sizes]
 
 
 def record(settings: Settings) -> list[dict[str, Any]]:
-    """One result: ours and the JVM's, both with the record index."""
+    """Return one result: tables of hoodie and JVM Hudi, both with the record index."""
     lanes = settings.chosen(RECORD_LANES)
     return [_story(lanes, settings.record_rows, settings.record_repeats, settings.work)]
 
 
 def merge_on_read(settings: Settings) -> list[dict[str, Any]]:
-    """One result: merge-on-read tables of ours and the JVM's, beside plain Parquet."""
+    """Return one result: merge-on-read tables of hoodie and JVM Hudi, compared with plain Parquet."""
     lanes = settings.chosen(MERGE_ON_READ_LANES)
     return [_story(lanes, settings.merge_on_read_rows, settings.merge_on_read_repeats, settings.work)]
 

@@ -1,4 +1,4 @@
-"""The stories of the lanes as Markdown: medians, and ratios to the floor and to the JVM within the same run."""
+"""Render the stories as Markdown: medians, and ratios to plain Parquet and JVM Hudi of the same run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Lanes = Mapping[str, Mapping[str, Any]]
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """The copy-on-write story: a row for each lane, then the ratios that matter."""
+    """Render the copy-on-write story: a row for each lane, then the main ratios."""
     lanes = {lane["lane"]: lane for lane in result["lanes"]}
     lines = [f"- {text}" for label in ("hoodie/4", "hoodie/3.5") if label in lanes for text in _ratios(label, lanes)]
     return _story(result, lanes, STEPS, "", lines)
 
 
 def render_record(result: Mapping[str, Any]) -> str:
-    """The same story with record indexes, look-ups by key, and phases of our writes."""
+    """Render the same story with the record index, look-ups by key, and phases of hoodie's writes."""
     lanes = {lane["lane"]: lane for lane in result["lanes"]}
     lines = []
     for label in ("hoodie-record/4", "hoodie-record/3.5"):
@@ -45,7 +45,7 @@ def render_record(result: Mapping[str, Any]) -> str:
 
 
 def render_merge_on_read(result: Mapping[str, Any]) -> str:
-    """The story with logs: reads before and after the changes are in logs, and a compaction."""
+    """Render the merge-on-read story: reads before and after changes are logged, and a compaction."""
     lanes = {lane["lane"]: lane for lane in result["lanes"]}
     lines = []
     for label in ("hoodie-mor/4", "hoodie-mor/3.5"):

@@ -1,8 +1,9 @@
-"""Tagging and look-ups by key at two sizes of a table: does the cost follow the batch, or the table?
+"""Measure tagging and look-ups by key at two table sizes: whether the cost grows with the batch or with the table.
 
-`python -m bench.tagging MODE FOLDER ROWS KEYS SEED` measures one thing in a process of its own: `build`, `look_up`,
-`tag` or `memory`. Files are in the page cache; "cold" is the first call of a process. pyarrow imports pandas, if it is
-installed, for the first array that it makes of Python values: that is told apart, as most programs have done it before.
+`python -m bench.tagging MODE FOLDER ROWS KEYS SEED` measures one mode in a separate process: `build`, `look_up`, `tag`
+or `memory`. Files are in the page cache. "cold" is the first call of a process. When pyarrow converts Python values for
+the first time, it imports pandas if pandas is installed. The time of this import is reported separately, because in
+most programs it happened before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _WARM_LOOK_UPS = 5
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Build both tables, and measure each: 3 keys, memory, then upserts."""
+    """Build both tables, and measure each: look-ups of 3 keys, memory, then upserts."""
     told = machine()
     sizes = []
     for rows in settings.tagging_rows:
@@ -47,7 +48,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """A row for each measure, a column for each size, and their ratio."""
+    """Render a row for each measurement, a column for each size, and the ratio of the sizes."""
     sizes = result["sizes"]
     lines = [
         ("build: bulk_insert", [[size["build"]["seconds"]["total"]] for size in sizes]),
@@ -117,12 +118,12 @@ def _tag(folder: Path, rows: int, keys: int, seed: int) -> dict[str, Any]:
 
 
 def _some(rows: int, count: int, seed: int) -> Numbers:
-    """Numbers of different rows."""
+    """Return `count` different row numbers."""
     return np.random.default_rng(seed).choice(rows, count, replace=False)
 
 
 def main() -> None:
-    """Measure what the arguments name."""
+    """Run the mode that the arguments name."""
     mode, folder = sys.argv[1], Path(sys.argv[2])
     rows, keys, seed = map(int, sys.argv[3:])
     if mode == "build":

@@ -1,4 +1,4 @@
-"""Put the JVM Hudi bundle, our judge, at the given path: with Maven, or else with Spark's own resolver.
+"""Download the JVM Hudi bundle of the interop tests to the given path: by Maven, otherwise by Spark's resolver.
 
 Usage: python scripts/fetch_bundle.py .cache/hudi-spark3.5-bundle_2.12-1.2.0.jar   (Python must have PySpark 3.5)
 """
@@ -15,7 +15,7 @@ MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 def main(target: Path) -> None:
-    """Fetch the jar whose file name is `artifact-version.jar` to `target`."""
+    """Download the jar with the file name `artifact-version.jar` of `target` to `target`."""
     artifact, version = target.name.removesuffix(".jar").rsplit("-", 1)
     coordinates = f"{GROUP}:{artifact}:{version}"
     target.parent.mkdir(parents=True, exist_ok=True)

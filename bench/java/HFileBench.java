@@ -21,8 +21,8 @@ import org.apache.hudi.io.hfile.KeyValue;
 import org.apache.hudi.io.hfile.UTF8StringKey;
 
 /**
- * The JVM's side of bench/hfile.py: writes, scans and seeks in memory, with the entries and in the files that
- * Python put into a folder. Arguments: folder, repeats, numbers of look-ups.
+ * The JVM's side of bench/hfile.py: measures writes, scans and seeks in memory. The entries and the HFiles come from
+ * a folder that Python wrote. Arguments: folder, repeats, numbers of look-ups.
  */
 public final class HFileBench {
     private static final Map<String, List<Double>> SECONDS = new LinkedHashMap<>();

@@ -25,21 +25,22 @@ from hoodie.write.setup import WriteCall
 
 
 class TableIndex:
-    """The indexes of one table. Cheap to make; every call sees the newest commit."""
+    """A handle of the indexes of one table. Creating it is cheap. Every call reads the newest commit."""
 
     def __init__(self, state: TableState, engine: Callable[[], Engine]) -> None:
-        """`engine`: what large work runs on."""
+        """Create a handle; `engine` returns the engine for large work."""
         self._state = state
         self._engine = engine
 
     def build(self, name: str = "record", *, buckets: int | None = None, wait_seconds: float = 600.0) -> ServiceResult:
-        """Build the record index of a table that has rows, whoever wrote them, while writers go on.
+        """Build the record index of a table with rows. Writers can run during the build.
 
-        `buckets`: how many; by default one for each million keys, after growth, as the Parquet footers count them. An
-        index that is there stays, unless `buckets` asks for another number: then it is built anew beside the old one.
-        A build that died goes on when it is called again. From the switch on the table finds records by the index
-        (unless it stores another index type), and its properties make JVM writers keep it. `wait_seconds`: for JVM
-        writes that began before.
+        The rows can have been written by any engine. `buckets`: number of index file groups. The default is one for
+        each million keys, with room for growth; keys are counted in the Parquet footers. An existing index is kept,
+        unless `buckets` differs from its number of file groups. In that case a new index is built beside the old index.
+        After a crash, call `build` again to continue the build. When the build is complete, the index is switched on:
+        the table finds records by it (unless the table stores another index type), and the table properties make JVM
+        writers maintain it. `wait_seconds`: how long the build waits for JVM writes that began before it.
 
         Raises: as `hoodie.services.indexing.build.build_record_index`.
 
@@ -55,7 +56,7 @@ class TableIndex:
         return build_record_index(call, buckets=buckets)
 
     def drop(self, name: str = "record") -> ServiceResult:
-        """Drop the record index; afterwards records are found by `global_simple`. See `services.indexing.drop`.
+        """Drop the record index; the table then finds records by `global_simple`. See `services.indexing.drop`.
 
         Raises: UnsupportedError, CommitConflictError.
         """
@@ -63,7 +64,9 @@ class TableIndex:
         return drop_record_index(self._state)
 
     def verify(self) -> Report:
-        """Prove that the record index is what the data says: every key and entry, both ways. Writers may go on.
+        """Check the record index against the data. Writers can run during the check.
+
+        Every record key must have an entry, and every entry must have a record.
 
         Raises: as `hoodie.services.indexing.verify.verify_record_index`.
 
@@ -79,13 +82,16 @@ class TableIndex:
     def compare(
         self, first: str = "record", second: str = "simple", *, data: Any = None, since: When | None = None
     ) -> Report:
-        """Dual run: report every difference between what two indexes say. Nothing is written; writers may go on.
+        """Compare the results of two indexes and report every difference.
 
-        `data`: a batch with the key columns, as for `delete`; both indexes tell where its keys lie, `simple` by looking
-        into the base files of the whole table. `since`: instead of a batch, the entries of the commits that completed
-        after an instant or time are compared with the record index; a script may run that at intervals.
+        Nothing is written. Writers can run during the comparison. Pass either `data` or `since`.
 
-        Raises: InvalidConfigError unless one of the two is given, or if the table has no record index.
+        `data`: a batch with the key columns, as for `delete`. Both indexes look up the locations of its keys; `simple`
+        reads the base files of the whole table. `since`: an instant or time. The index entries of the commits that
+        completed after it are compared with the record index. A script can call this at intervals.
+
+        Raises: InvalidConfigError unless exactly one of `data` and `since` is given, or if the table has no record
+        index.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -101,14 +107,16 @@ class TableIndex:
             engine, dataset = engine_and_dataset(data)
             return compare_batch(WriteCall(state=self._state, engine=engine), dataset, names)
         if RECORD.name not in names:
-            raise InvalidConfigError(f"since= checks the record index, which is none of {names}")
+            raise InvalidConfigError(f"since= checks the record index: expected 'record' as an index, found {names}")
         return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._engine_for())
 
     def _engine_for(self) -> EngineFor:
-        """Threads of this process for small work, the session for the rest."""
+        """Return a function that chooses the engine: threads of this process for small work, otherwise the session."""
         return engine_by_size(self._state, self._engine)
 
 
 def _only_record(name: Any) -> None:
     if index_kind(str(name)) is not RECORD:
-        raise UnsupportedError(f"index={name!r}: only the record index is built and dropped; others look at the data")
+        raise UnsupportedError(
+            f"index={name!r}: only the record index can be built or dropped; other indexes read the data files"
+        )

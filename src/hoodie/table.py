@@ -1,4 +1,4 @@
-"""The handle users hold: a table, and one method for everything that can be done with it."""
+"""The table handle of the public API: one method for each operation on a table."""
 
 from __future__ import annotations
 
@@ -79,24 +79,29 @@ def create(
 
     Args:
         path: folder or URI (`s3://…`, `gs://…`, `az://…`, `memory://…`) of the table.
-        schema: pyarrow Schema, Spark StructType, or anything with a schema: a DataFrame, a pyarrow Table.
-        record_key: column or columns whose values name a record; dots lead into structs.
-        partition_by: column or columns that make the folders; `column:timestamp` with `key_generator="custom"`.
-        ordering: column or columns by which the newer version of a record is told; none: the later commit wins.
-        type: `copy_on_write` (a write makes new versions of the files it touches), or `merge_on_read` (it appends what
-            changed to log files, which reads merge and compactions fold in).
-        index: `record` (every key's location in the metadata table; keys are unique in the table), `simple` (keys are
-            unique in a partition) or `global_simple`; others come with later releases.
+        schema: a pyarrow Schema, a Spark StructType, or an object with a schema: a DataFrame, a pyarrow Table.
+        record_key: column or columns whose values identify a record; a dot selects a field of a struct.
+        partition_by: column or columns whose values form the partition path; `column:timestamp` with
+            `key_generator="custom"`.
+        ordering: column or columns whose greater value marks the newer version of a record. Without ordering columns
+            the version of the later commit wins.
+        type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
+            appends changes to log files; reads and compactions merge the log files with the base files).
+        index: `record` (the metadata table stores the location of every key; keys are unique in the table), `simple`
+            (keys are unique in a partition) or `global_simple` (keys are unique in the table). Later releases add other
+            index types.
         name: name of the table; default is the last folder of the path.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
-        key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; default follows from the columns.
-        properties: further `hoodie.*` options, as texts.
+        key_generator: `simple`, `complex`, `non_partition`, `timestamp` or `custom`; the default depends on the
+            columns.
+        properties: further `hoodie.*` options, as strings.
         storage_options: settings of the object store.
-        spark: session for reads; default is the active one, and False keeps them in this process.
-        exist_ok: open the table if the path holds one already, unless it contradicts the options given here.
+        spark: Spark session for reads. Default is the active session; with False reads run in this process.
+        exist_ok: if the path holds a table, open that table instead of raising an error. The options given here must
+            not contradict the table.
 
     Raises:
-        TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: nothing is created then.
+        TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: before anything is created.
 
     >>> import hoodie, pyarrow as pa
     >>> trips = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("city", pa.string())])
@@ -125,7 +130,9 @@ def create(
 
 
 def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, spark: Any = None) -> Table:
-    """Open a table that exists, whoever wrote it: versions 6, 8 and 9 are read, version 9 is written.
+    """Open an existing table, also one that another engine wrote.
+
+    Table versions 6, 8 and 9 can be read. Version 9 can be written.
 
     Raises: TableNotFoundError, CorruptFileError, UnsupportedError.
     """
@@ -135,20 +142,25 @@ def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, s
 
 
 def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None) -> bool:
-    """Whether the path holds a Hudi table."""
+    """Check whether the path holds a Hudi table."""
     return table_exists(open_store(path, storage_options))
 
 
 def register(spark: Any) -> None:
-    """Let a session read tables as `spark.read.format("hoodie").load(path)`; needs PySpark 4.
+    """Register `spark.read.format("hoodie").load(path)` in a Spark session; requires PySpark 4.
 
-    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`. Raises: UnsupportedError.
+    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`.
+
+    Raises: UnsupportedError on PySpark 3.5.
     """
     spark_room().register(spark)
 
 
 class Table:
-    """A Hudi table. Cheap to make, safe to share between threads; every call sees the newest commit."""
+    """A handle of one Hudi table.
+
+    Creating a handle is cheap. Threads can share a handle. Every call reads the newest commit.
+    """
 
     def __init__(self, store: Store, *, spark: Any = None) -> None:
         self._state = TableState(store)
@@ -159,16 +171,16 @@ class Table:
 
     @property
     def path(self) -> str:
-        """Where the table lies."""
+        """URI of the table."""
         return self._state.store.uri("")
 
     def view(self) -> TableView:
-        """The table as its timeline shows it now."""
+        """Load a view of the table as of the newest completed instant."""
         return TableView.load(self._state)
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the table's own columns, as of the newest commit."""
+        """Arrow schema of the table as of the newest commit, without the meta columns."""
         return self.view().schema().arrow
 
     @property
@@ -177,7 +189,9 @@ class Table:
         return self.view().timeline
 
     def history(self, limit: int | None = None) -> pa.Table:
-        """What happened to the table, newest first: columns as in `hoodie.read.history`; `limit` takes the newest ones.
+        """Return the instants of the active timeline, newest first, one row each; at most `limit` rows.
+
+        The columns are those of `hoodie.read.history`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"]})
@@ -190,7 +204,7 @@ class Table:
 
     @property
     def inspect(self) -> Inspection:
-        """What the table is made of: `.files()`, `.slices()`, `.partitions()`, `.statistics()`, as pyarrow Tables."""
+        """Contents of the table as pyarrow Tables: `.files()`, `.slices()`, `.partitions()`, `.statistics()`."""
         return Inspection(self.view())
 
     @property
@@ -206,7 +220,7 @@ class Table:
         return upsert(call, dataset)
 
     def insert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
-        """Add rows without looking for their keys; small files take them first."""
+        """Add rows without looking up their keys; small file groups are filled first."""
         call, dataset = self._call(data, extra_metadata, properties)
         return insert(call, dataset)
 
@@ -218,17 +232,20 @@ class Table:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Write all rows to new files in one pass; `sort`: none, partition, global, or columns."""
+        """Write all rows to new files in one pass.
+
+        `sort` is `none`, `partition`, `global`, or the columns to sort by.
+        """
         call, dataset = self._call(data, extra_metadata, properties)
         return bulk_insert(call, dataset, sort)
 
     def delete(
         self, data_or_keys: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Delete the records with these keys; unknown ones change nothing.
+        """Delete the records with these keys; unknown keys change nothing.
 
-        Takes keys as `read_keys` does. Data of a partitioned table has the partition columns too, unless the index is
-        global.
+        Accepts keys in the same forms as `read_keys`. For a partitioned table the data must also have the partition
+        columns, unless the index is global.
         """
         call, dataset = self._call(self._keys(data_or_keys), extra_metadata, properties)
         return delete(call, dataset)
@@ -238,8 +255,8 @@ class Table:
     ) -> WriteResult:
         """Delete the records that match a Spark SQL condition.
 
-        The matching keys are held in memory, unless Spark reads them. Where several rows have one key, which inserts
-        can bring about, all of them go as soon as one matches.
+        The matching keys are held in memory, unless Spark reads them. Inserts can store several rows with one key. If
+        one of these rows matches, all of them are deleted.
         """
         plan = plan_matching_keys(self.view(), Condition.parse(where))
         call, dataset = self._call(self._result(plan), extra_metadata, properties)
@@ -248,7 +265,7 @@ class Table:
     def delete_partitions(
         self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Take whole partitions out of the table, by path (`["city=sf"]`)."""
+        """Remove whole partitions from the table, by partition path (`["city=sf"]`)."""
         call = WriteCall(
             state=self._state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
         )
@@ -257,14 +274,14 @@ class Table:
     def insert_overwrite(
         self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Replace the partitions that the data touches by the data."""
+        """Replace every partition that has rows in the data; the data becomes its content."""
         call, dataset = self._call(data, extra_metadata, properties)
         return insert_overwrite(call, dataset)
 
     def insert_overwrite_table(
         self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Replace the whole table by the data."""
+        """Replace the whole table with the data."""
         call, dataset = self._call(data, extra_metadata, properties)
         return insert_overwrite(call, dataset, whole_table=True)
 
@@ -276,11 +293,11 @@ class Table:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Set columns to Spark SQL expressions in the records that match a condition (all, without one).
+        """Set columns to Spark SQL expressions in the records that match a condition.
 
-        Without Spark the matching rows are held in memory. Where several rows have one key, which inserts can bring
-        about, all of them are updated as soon as one matches. A merge-on-read table that goes by commit time and has no
-        record index logs the changed columns only.
+        Without a condition all records are updated. Without Spark the matching rows are held in memory. Inserts can
+        store several rows with one key. If one of these rows matches, all of them are updated. A merge-on-read table
+        that merges by commit time and has no record index logs the changed columns only.
         """
         plan = plan_update(self.view(), assignments, Condition.parse_optional(where), properties or {})
         session = self._session()
@@ -294,27 +311,34 @@ class Table:
     def schedule_compaction(
         self, strategy: str | None = None, extra_metadata: Text | None = None, *, properties: Text | None = None
     ) -> str | None:
-        """Plan a compaction of log files now, due or not; its instant, or None if there is nothing to compact.
+        """Plan a compaction of log files now, even if none is due.
 
-        `strategy`: `log_file_size` (default: most bytes of logs first), `log_file_num`, `bounded_io`, `day_based`,
-        `unbounded`, or Hudi's class. See `hoodie.services.compaction.schedule`.
+        Returns the requested time of the compaction, or None if there is nothing to compact. `strategy`:
+        `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
+        `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.schedule`.
         """
         return schedule_compaction(self._state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
     def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
-        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`."""
+        """Plan a log compaction, which folds many small log blocks into one; see `services.compaction.log_compaction`.
+
+        Returns the requested time of the log compaction, or None if there is nothing to compact.
+        """
         return schedule_log_compaction(self._state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Carry out a pending (log) compaction, by default the oldest that nobody does: `services.compaction.run`."""
+        """Execute a pending (log) compaction; see `services.compaction.run`.
+
+        `instant` is the requested time of its plan. Default is the oldest plan that no process executes.
+        """
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
-        """What waits for compaction: instants, file slices, bytes, and who is at it."""
+        """Return the pending compactions: their instants, file slices and bytes, and the process that executes each."""
         return pending_compactions(self._state)
 
     def rollback(self, instant: str) -> ServiceResult:
-        """Take back a pending write, or a compaction with its plan; see `services.recovery.pending_rollback`."""
+        """Roll back a pending write, or a pending compaction and its plan; see `services.recovery.pending_rollback`."""
         return roll_back_pending(self._state, instant)
 
     def compactor(
@@ -327,11 +351,12 @@ class Table:
         report: Callable[[ServiceResult], None] | None = None,
         on_error: Callable[[Exception], None] | None = None,
     ) -> Compactor:
-        """A thread that compacts while you write: `with t.compactor(interval=10): …`.
+        """Create a thread that compacts while writers run: `with t.compactor(interval=10): …`.
 
-        Every `interval` seconds it schedules a compaction if one is due (unless `schedule` is false), and carries out
-        what is pending. `coordinator`: `zookeeper://host:port/path`, where compactors on several machines share work.
-        `report` gets each result, `on_error` why a round failed; the next round tries again.
+        Every `interval` seconds the thread schedules a compaction if one is due (unless `schedule` is false), and
+        executes the pending compactions. `coordinator`: `zookeeper://host:port/path`, if compactors on several machines
+        share the work. `report` is called with each result. `on_error` is called with the error of a failed round; the
+        next round tries again.
         """
         call = self._compaction(coordinator, properties)
         return Compactor(call, interval_seconds=interval, schedule=schedule, report=report, on_error=on_error)
@@ -362,10 +387,10 @@ class Table:
         """Read rows in this process, as a pyarrow Table. Memory: all rows that match.
 
         Args:
-            columns: which ones, in order; default is the five `_hoodie_*` columns, then the table's own.
+            columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
             where: condition in Spark SQL; partitions and row groups that cannot match are not read.
-            as_of: the table as of this instant (inclusive), datetime or ISO date.
-            view: `snapshot`, or `read_optimized` to leave log files out.
+            as_of: read the table as of this instant (inclusive), datetime or ISO date.
+            view: query type: `snapshot`, or `read_optimized`, which skips log files.
         """
         return read_table(self._scan(columns, where, as_of, view))
 
@@ -377,13 +402,16 @@ class Table:
         where: str | None = None,
         as_of: When | None = None,
     ) -> pa.Table:
-        """Some rows, in no certain order, as a pyarrow Table; reads no further than it must. See `to_arrow`."""
+        """Read at most `limit` rows, in no defined order, as a pyarrow Table; see `to_arrow` for the arguments.
+
+        The read stops as soon as it has enough rows.
+        """
         return first_rows(self._scan(columns, where, as_of), limit)
 
     def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
-        """How many rows there are, or match, counted in this process.
+        """Count the rows, or the rows that match a condition, in this process.
 
-        Without a condition Parquet footers tell; where log files are merged, the keys are read too.
+        Without a condition the counts come from Parquet footers; of file slices with log files the keys are read too.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -395,17 +423,21 @@ class Table:
         return count_rows(self._scan(RECORD_KEY, where, as_of))
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
-        """Rows changed by commits that completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
+        """Read the rows changed by commits that completed in `(since, until]`.
+
+        Returns a Spark DataFrame, or a pyarrow Table without Spark. See `hoodie.read.changes`.
+        """
         return self._result(plan_changes(self.view(), since, until, mode=mode))
 
     def read_keys(self, keys: Any) -> Any:
-        """The rows with these record keys, as a DataFrame, or as Arrow without Spark.
+        """Read the rows with these record keys, as a Spark DataFrame, or as a pyarrow Table without Spark.
 
-        `keys` is data with the key columns (or `_hoodie_record_key`), or one value of the key column, or a list, set,
-        array or Series of such; for tables with several key columns a value is a text like `a:1,b:2`. Values need not
-        have the column's type, but must fit it. The keys are held in the driver, those of a Spark DataFrame too.
+        `keys` is data with the key columns (or `_hoodie_record_key`), one value of the key column, or a list, set,
+        array or Series of such values. In a table with several key columns a value is a string like `a:1,b:2`. The
+        type of the values can differ from the column's type, but must be convertible to it. The keys are held in the
+        driver, also the keys of a Spark DataFrame.
 
-        Raises: SchemaMismatchError for keys that do not fit; RecordKeyError for null keys.
+        Raises: SchemaMismatchError for keys that cannot be converted; RecordKeyError for null keys.
         """
         view = self.view()
         found = self._keys(keys, view)
@@ -414,9 +446,10 @@ class Table:
         )
 
     def filter_exists(self, data: Any) -> Any:
-        """The rows of `data` whose key the table does not hold yet; a DataFrame for a DataFrame, else Arrow.
+        """Return the rows of `data` whose key the table does not hold.
 
-        Arrow data is held in memory, with the keys among it that the table holds; on a DataFrame Spark does the work.
+        Returns a DataFrame for a DataFrame, otherwise a pyarrow Table. Arrow data is held in memory, together with
+        those of its keys that the table holds. A DataFrame is filtered by Spark.
         """
         view = self.view()
         is_global = index_of_view(view).is_global
@@ -425,10 +458,11 @@ class Table:
         return filter_exists(view, table_in_memory(data), is_global=is_global)
 
     def record_locations(self, keys: Any, as_of: When | None = None) -> Any:
-        """Where the records with these keys lie: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
+        """Return the locations of record keys: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
 
-        `keys` as `read_keys` takes them; a pyarrow Table with a row for each, in their order, or a DataFrame for a
-        DataFrame. Unknown keys have no location. `as_of` (inclusive) as for `to_arrow`. See `hoodie.read.locations`.
+        Accepts keys in the same forms as `read_keys`. Returns a pyarrow Table with a row for each key, in the order of
+        the keys, or a DataFrame for a DataFrame. The location of an unknown key is null. `as_of` (inclusive) as for
+        `to_arrow`. See `hoodie.read.locations`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
@@ -443,7 +477,7 @@ class Table:
             return spark_room().record_locations(view, found, as_of=as_of)
         return record_locations(view, table_in_memory(found), as_of=as_of)
 
-    # --- how -------------------------------------------------------------------------------------------------------
+    # --- engines and plans -----------------------------------------------------------------------------------------
 
     def _session(self) -> Any:
         if self._spark is False or (self._spark is None and self._state.store.spec.is_private):
@@ -451,7 +485,7 @@ class Table:
         return self._spark if self._spark is not None else active_session()
 
     def _engine(self) -> Engine:
-        """What large work runs on that has no data of the caller's: the session, else this process."""
+        """Return the engine for large work without data of the caller: the Spark session, otherwise this process."""
         session = self._session()
         if session is None:
             return LocalEngine()
@@ -483,13 +517,18 @@ class Table:
         return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
 
     def _keys(self, keys: Any, view: TableView | None = None) -> Any:
-        """Keys in any form as data with key columns; data with columns as it is. `view`: if the caller has one."""
+        """Convert keys to data with key columns; return data that has columns unchanged.
+
+        `view` is used if the caller has one already; otherwise a view is loaded when it is needed.
+        """
         values = None if is_spark(keys) else key_array(keys)
         return keys if values is None else key_columns(view or self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         if is_spark(data) and self._state.store.spec.is_private:
-            raise UnsupportedError(f"{self.path} lives in this process, where no worker reaches it: pass Arrow data")
+            raise UnsupportedError(
+                f"{self.path} is in the memory of this process, which Spark workers cannot read: pass Arrow data"
+            )
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
         call = WriteCall(
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}

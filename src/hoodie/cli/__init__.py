@@ -1,4 +1,4 @@
-"""The command line: parse, call the table, render the answer."""
+"""The command line: parse the arguments, call the table, print the result."""
 
 from hoodie.cli.app import main
 

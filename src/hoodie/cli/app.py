@@ -1,4 +1,4 @@
-"""The `hoodie` command: its subcommands, and what becomes of errors."""
+"""The `hoodie` command: its subcommands and its exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILED = 1
 
 app = typer.Typer(
     name="hoodie",
-    help="Apache Hudi tables from Python, without a JAR. Every command that prints data takes --json (JSON lines).",
+    help="Apache Hudi tables from Python, without a JAR. Every command that prints data has --json (JSON lines).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,14 +41,14 @@ app.add_typer(services.app, name="services")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line (of this process, by default) and exit.
+    """Run a command line and exit; default is the command line of this process.
 
-    Exit codes: 0 done, 1 failed with one line on standard error, 2 wrong usage.
+    Exit codes: 0 success, 1 failure with one line on standard error, 2 wrong usage.
     """
     try:
         app(args=None if arguments is None else list(arguments), prog_name="hoodie")
     except (HoodieError, pa.ArrowException, OSError) as error:
-        # These say what is wrong with the input or the table; a traceback would only hide it.
+        # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
         print_error(error)
         sys.exit(FAILED)
     sys.exit(0)

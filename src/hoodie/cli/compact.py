@@ -1,4 +1,4 @@
-"""`hoodie compact`: plan a compaction and carry it out, or just one of both, or see what waits."""
+"""`hoodie compact`: plan a compaction, execute it, or show the pending compactions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from hoodie.table import Table
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 
-Instant = Annotated[str | None, typer.Option("--instant", metavar="TIME", help="Carry out this plan.")]
+Instant = Annotated[
+    str | None, typer.Option("--instant", metavar="TIME", help="Execute the plan with this requested time.")
+]
 Strategy = Annotated[
     str | None,
-    typer.Option(help="log_file_size, log_file_num, bounded_io, day_based, unbounded, or Hudi's class."),
+    typer.Option(
+        help="log_file_size, log_file_num, bounded_io, day_based, unbounded, or the name of Hudi's strategy class."
+    ),
 ]
 Metadata = Annotated[
     list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Extra metadata of the compaction.")
@@ -26,9 +30,9 @@ Metadata = Annotated[
 
 def compact(
     path: TablePath,
-    plan: Annotated[bool, typer.Option("--plan", help="Only plan: prints the instant.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Only carry out what is planned.")] = False,
-    pending: Annotated[bool, typer.Option("--pending", help="Only show the plans that wait.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
     instant: Instant = None,
     strategy: Strategy = None,
     metadata: Metadata = None,
@@ -36,9 +40,11 @@ def compact(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fold log files into base files: carry out the plans that wait, or a new one if there are none."""
+    """Merge log files with base files: execute the pending plans, or a new plan if none is pending."""
     if plan + run + pending > 1 or (instant is not None and (plan or pending)):
-        raise typer.BadParameter("choose one of --plan, --run, --pending; --instant goes with --run")
+        raise typer.BadParameter(
+            "use at most one of --plan, --run and --pending; --instant cannot be combined with --plan or --pending"
+        )
     table = hoodie.open(path, storage_options=pairs(storage_option))
     properties = pairs(option)
     check_call_options(properties)
@@ -75,7 +81,7 @@ def _tell(instant: str | None, as_json: bool) -> None:
 
 
 def print_result(result: ServiceResult, as_json: bool) -> None:
-    """Print what a service did."""
+    """Print the result of a table service."""
     if as_json:
         print_json(result.to_dict())
     else:

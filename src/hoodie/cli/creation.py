@@ -1,4 +1,4 @@
-"""`hoodie create`."""
+"""`hoodie create`: create a table."""
 
 from __future__ import annotations
 
@@ -19,28 +19,33 @@ from hoodie.ui.json_lines import print_json
 
 def create(
     path: TablePath,
-    like: Annotated[str | None, typer.Option("--like", metavar="FILE", help="Take the columns of this file.")] = None,
+    like: Annotated[str | None, typer.Option("--like", metavar="FILE", help="Use the columns of this file.")] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", "-c", metavar="NAME:TYPE", help="A column, or another type for one of --like."),
+        typer.Option(
+            "--column", "-c", metavar="NAME:TYPE", help="A column, or another type for a column of the --like file."
+        ),
     ] = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Record key column; may be repeated.")] = None,
     partition_by: Annotated[
         list[str] | None, typer.Option("--partition-by", "-p", help="Partition column; may be repeated.")
     ] = None,
     ordering: Annotated[
-        list[str] | None, typer.Option("--ordering", "-o", help="Column that tells the newer version of a record.")
+        list[str] | None,
+        typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
     ] = None,
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
     index: Annotated[str, typer.Option("--index", help="record, simple or global_simple.")] = "record",
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
-    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="Leave a table that exists as it is.")] = False,
+    exist_ok: Annotated[
+        bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")
+    ] = False,
     null: NullTexts = None,
     option: Properties = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a table with the columns of a file, or with columns named one by one."""
+    """Create a table with the columns of a file, or with the columns of --column options."""
     schema = _schema(like, column or [], tuple(null or ()))
     table = hoodie.create(
         path,
@@ -63,7 +68,7 @@ def create(
 
 def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -> pa.Schema:
     if like is None and not columns:
-        raise typer.BadParameter("name the columns: --like FILE, or --column NAME:TYPE for each")
+        raise typer.BadParameter("columns are missing: pass --like FILE, or --column NAME:TYPE for each column")
     fields: dict[str, pa.Field] = {}
     if like is not None:
         fields = {field.name: field for field in open_files([like], InputOptions(null_texts=null_texts)).schema}
@@ -76,15 +81,17 @@ def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -
 def _field(text: str) -> pa.Field:
     name, separator, type_name = text.partition(":")
     if not separator or not name:
-        raise typer.BadParameter(f"--column: NAME:TYPE expected, found {text!r}")
+        raise typer.BadParameter(f"--column: expected NAME:TYPE, found {text!r}")
     try:
         return pa.field(name, _type(exp.DataType.build(type_name, dialect="spark")))
     except SqlglotError as error:
-        raise InvalidConfigError(f"column {name!r}: {type_name!r} is no type of Spark SQL, such as bigint") from error
+        raise InvalidConfigError(
+            f"column {name!r}: expected a type of Spark SQL such as bigint, found {type_name!r}"
+        ) from error
 
 
 def _type(node: exp.DataType) -> pa.DataType:
-    """The Arrow type of a type name, nested ones too."""
+    """Convert a parsed type name to an Arrow type; nested types are converted too."""
     parts = node.expressions
     if node.this == exp.DataType.Type.STRUCT:
         return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])

@@ -17,7 +17,7 @@ from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 
 DIFFERENT = 1
-"""Exit code of a check that found something wrong."""
+"""Exit code of a check that found differences."""
 
 app = typer.Typer(help="Build, drop, check and compare the record index.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -35,13 +35,17 @@ def build(
     path: TablePath,
     buckets: Annotated[
         int | None,
-        typer.Option("--buckets", min=1, help="How many; default: one for each million keys, after growth."),
+        typer.Option(
+            "--buckets",
+            min=1,
+            help="Number of index file groups; default: one for each million keys, with room for growth.",
+        ),
     ] = None,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build the record index of a table that has rows, while writers go on; again, to go on after a crash."""
+    """Build the record index of a table with rows; writers can run meanwhile. Repeat it to continue after a crash."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index build"):
         result = table.index.build("record", buckets=buckets, wait_seconds=wait)
@@ -50,13 +54,13 @@ def build(
 
 @app.command("drop")
 def drop(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
-    """Drop the record index; records are found by `global_simple` then."""
+    """Drop the record index; the table then finds records by `global_simple`."""
     _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop("record"), as_json)
 
 
 @app.command("verify")
 def verify(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
-    """Prove that the record index is what the data says; exit code 1 if it is not."""
+    """Check the record index against the data; exit code 1 if they differ."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index verify"):
         report = table.index.verify()
@@ -70,19 +74,21 @@ def compare(
         list[str] | None,
         typer.Argument(metavar="[FILE...]", help="Files with the key columns of the records to look up."),
     ] = None,
-    first: Annotated[Comparable, typer.Option("--first", help="One index.")] = Comparable.RECORD,
-    second: Annotated[Comparable, typer.Option("--second", help="The other index.")] = Comparable.SIMPLE,
+    first: Annotated[Comparable, typer.Option("--first", help="The first index.")] = Comparable.RECORD,
+    second: Annotated[Comparable, typer.Option("--second", help="The second index.")] = Comparable.SIMPLE,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Check the entries of commits after this instant or time."),
+        typer.Option(
+            "--since", metavar="TIME", help="Check the entries of commits that completed after this instant or time."
+        ),
     ] = None,
     null: NullTexts = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look keys up by two indexes, or check what commits since an instant changed; exit code 1 if they differ."""
+    """Look up keys in two indexes, or check the entries of commits since an instant; exit code 1 if they differ."""
     if bool(files) == (since is not None):
-        raise typer.BadParameter("give either files with keys, or --since")
+        raise typer.BadParameter("pass either files with keys, or --since")
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index compare"):
         rows = _keys(table, files, null) if files else None
@@ -91,7 +97,7 @@ def compare(
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
-    """Rows of which only the key columns count: no other column is asked for."""
+    """Open files with key columns; other columns may be missing and are ignored."""
     names = {name.split(".")[0] for name in table.view().config.record_key_fields}
     types = pa.schema([field for field in table.schema if field.name in names])
     return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))

@@ -1,4 +1,4 @@
-"""Input files of writes: Parquet, CSV and JSON lines as one stream of Arrow batches, read through pyarrow."""
+"""Read the input files of writes (Parquet, CSV, JSON lines) with pyarrow as one stream of Arrow batches."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _JSON_NAMES = frozenset({".json", ".jsonl", ".ndjson"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """How text becomes values: types by column name (others are inferred), and which texts are null in CSV.
+    """Rules for the conversion of text to values.
 
-    An empty CSV field is null; a quoted empty one is an empty text.
+    `types` has types by column name; the types of other columns are inferred. `null_texts` are the strings that are
+    null in CSV. An empty CSV field is null; an empty field in quotes is an empty string.
     """
 
     types: pa.Schema | None = None
@@ -31,16 +32,16 @@ class InputOptions:
 def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchReader:
     """Open the files as one stream, in order. Memory: a block of one file.
 
-    Raises: InvalidConfigError if a file is missing or of another kind; SchemaMismatchError if their columns differ. A
-    file that turns out to be damaged on the way raises pyarrow's own error.
+    Raises: InvalidConfigError if a file is missing or has another format; SchemaMismatchError if the files' columns
+    differ. If a file is damaged after its beginning, the stream raises pyarrow's error.
     """
     readers = [_open_file(path, options) for path in paths]
     schema = readers[0].schema
     for path, reader in zip(paths, readers, strict=True):
         if reader.schema != schema:
             raise SchemaMismatchError(
-                f"{path} has the columns {_described(reader.schema)}, {paths[0]} has {_described(schema)}; write them "
-                "one by one"
+                f"{path}: expected the columns of {paths[0]} ({_described(schema)}), found "
+                f"{_described(reader.schema)}; write the files one by one"
             )
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -63,7 +64,7 @@ def _open_file(name: str, options: InputOptions) -> pa.RecordBatchReader:
         if kind in _JSON_NAMES:
             return _open_json(path, options)
     except pa.ArrowInvalid as error:
-        raise InvalidConfigError(f"{name}: not a {kind[1:]} file that can be read ({error})") from error
+        raise InvalidConfigError(f"{name}: expected a {kind[1:]} file, but it cannot be read ({error})") from error
     raise InvalidConfigError(f"{name}: expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
 
 
@@ -83,7 +84,7 @@ def _open_csv(path: Path, options: InputOptions) -> pa.RecordBatchReader:
 
 
 def _open_json(path: Path, options: InputOptions) -> pa.RecordBatchReader:
-    """A given column that no line has is null everywhere: JSON leaves nulls out."""
+    """Open a JSON lines file; a column of `types` that no line has is null, because JSON may omit nulls."""
     parse = pa_json.ParseOptions(explicit_schema=options.types)
     source = pa.input_stream(str(path))
     # pyarrow 18 has no streaming reader.

@@ -17,7 +17,7 @@ from hoodie.ui.tables import print_table
 
 
 class Part(StrEnum):
-    """What of a table can be inspected."""
+    """The parts of a table that can be inspected."""
 
     FILES = "files"
     SLICES = "slices"
@@ -27,16 +27,16 @@ class Part(StrEnum):
 
 
 _INDEX_ROWS = 20
-"""Entries of the record index that a terminal gets; `--json` gets all."""
+"""Entries of the record index printed to a terminal; `--json` prints all entries."""
 
 
 def timeline(
     path: TablePath,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Print so many instants at most.")] = 20,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of instants.")] = 20,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the newest instants: when, what, how many records, files and bytes."""
+    """Print the newest instants: time, operation, and numbers of records, files and bytes."""
     history = hoodie.open(path, storage_options=pairs(storage_option)).history(limit)
     _print(history if as_json else _summary(history), as_json)
 
@@ -47,12 +47,12 @@ def show(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what the file of one instant holds."""
+    """Print the content of the file of one instant."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     if instant is None:
         newest = table.timeline.latest()
         if newest is None:
-            raise hoodie.InstantNotFoundError(f"the timeline of {table.path} is empty: nothing was written yet")
+            raise hoodie.InstantNotFoundError(f"the timeline of {table.path} is empty: the table has no instant yet")
         instant = newest.requested_time
     content = table.inspect.instant(instant)
     if as_json:
@@ -63,11 +63,14 @@ def show(
 
 def inspect(
     path: TablePath,
-    part: Annotated[Part, typer.Argument(help="What to print.")] = Part.PARTITIONS,
+    part: Annotated[Part, typer.Argument(help="Part of the table to print.")] = Part.PARTITIONS,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print files, file slices, partitions, column statistics, or (the first) entries of the record index."""
+    """Print files, file slices, partitions, column statistics, or the first entries of the record index.
+
+    With --json all entries of the record index are printed.
+    """
     inspection = hoodie.open(path, storage_options=pairs(storage_option)).inspect
     tables: Mapping[Part, Callable[[], pa.Table]] = {
         Part.FILES: inspection.files,
@@ -87,7 +90,7 @@ def _print(rows: pa.Table, as_json: bool) -> None:
 
 
 def _summary(history: pa.Table) -> pa.Table:
-    """The history in six columns, which fit a terminal of 80 characters."""
+    """Reduce the history to six columns, which fit a terminal of 80 characters."""
     rows = history.to_pylist()
     files = [None if row["files_created"] is None else row["files_created"] + row["files_updated"] for row in rows]
     return pa.table(

@@ -11,7 +11,7 @@ TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or URI o
 InputFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...", help="Parquet, CSV or JSON lines files (.csv.gz and the like too).", show_default=False
+        metavar="FILE...", help="Parquet, CSV or JSON lines files; may be compressed (.csv.gz).", show_default=False
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
@@ -20,14 +20,17 @@ StorageOptions = Annotated[
 ]
 Properties = Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="A `hoodie.*` option.")]
 NullTexts = Annotated[
-    list[str] | None, typer.Option("--null", metavar="TEXT", help="Text that is null in CSV; `NA`, say.")
+    list[str] | None, typer.Option("--null", metavar="TEXT", help="Text that is null in CSV, for example `NA`.")
 ]
 Columns = Annotated[
     list[str] | None, typer.Option("--column", "-c", metavar="NAME", help="Column to print; may be repeated.")
 ]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="Condition in Spark SQL.", show_default=False)]
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Instant, ISO date or datetime to read the table at.")
+    str | None,
+    typer.Option(
+        "--as-of", metavar="TIME", help="Read the table as of this instant (inclusive), ISO date or datetime."
+    ),
 ]
 
 
@@ -43,6 +46,6 @@ def pairs(texts: Sequence[str] | None) -> dict[str, str]:
     for text in texts or ():
         name, separator, value = text.partition("=")
         if not separator or not name:
-            raise typer.BadParameter(f"KEY=VALUE expected, found {text!r}")
+            raise typer.BadParameter(f"expected KEY=VALUE, found {text!r}")
         found[name] = value
     return found

@@ -17,7 +17,7 @@ from hoodie.ui.json_lines import print_json, print_rows
 from hoodie.ui.tables import print_table
 
 Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Print so many rows at most.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
 
 
 def head(
@@ -30,7 +30,7 @@ def head(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the first few rows."""
+    """Print a few rows, in no defined order."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     _print_rows(table.head(limit, columns=_columns(table, column, meta), where=where, as_of=as_of), as_json)
 
@@ -42,7 +42,7 @@ def count(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the rows."""
+    """Count the rows, or the rows that match a condition."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     rows = table.count(where, as_of=as_of)
     if as_json:
@@ -55,13 +55,13 @@ def changes(
     path: TablePath,
     since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="After this instant or time.")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this instant or time.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Print so many rows at most.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")] = None,
     column: Columns = None,
     meta: Meta = False,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print rows written after one time and up to another, each once, as it is at the end."""
+    """Print the rows changed by commits after --since and up to --until, each row once, as of --until."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     plan = plan_changes(table.view(), since, until).with_columns(_columns(table, column, meta))
     if as_json and limit is None:
@@ -73,7 +73,7 @@ def changes(
 
 
 def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> Sequence[str] | None:
-    """The columns asked for; without any, the table's own, or all of them with `--meta`."""
+    """Return the columns to print: the chosen columns, otherwise the table's columns; with `--meta` all columns."""
     if columns:
         return columns
     return None if meta else table.schema.names

@@ -1,4 +1,4 @@
-"""`hoodie services run`: table services in a process of their own, beside the writers; and `hoodie rollback`."""
+"""`hoodie services run`: run table services in a separate process beside the writers; and `hoodie rollback`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rollback(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back a write or a compaction that did not complete: its files, and its place on the timeline."""
+    """Roll back a pending write or compaction: delete its files, and its instant from the timeline."""
     print_result(hoodie.open(path, storage_options=pairs(storage_option)).rollback(instant), as_json)
 
 
@@ -33,21 +33,23 @@ def run(
     path: TablePath,
     compact: Annotated[bool, typer.Option("--compact", help="Compact log files.")] = False,
     interval: Annotated[float, typer.Option("--interval", min=0.01, help="Seconds between rounds.")] = 60.0,
-    once: Annotated[bool, typer.Option("--once", help="One round, then exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one round, then exit.")] = False,
     schedule: Annotated[
-        bool, typer.Option(help="Schedule compactions that are due; else only carry out those that writers scheduled.")
+        bool, typer.Option(help="Schedule compactions that are due; otherwise only execute the pending compactions.")
     ] = True,
     zookeeper: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT[/PATH]", help="Share the work with compactors elsewhere through ZooKeeper."),
+        typer.Option(
+            metavar="HOST:PORT[/PATH]", help="Share the work with compactors on other machines through ZooKeeper."
+        ),
     ] = None,
     option: Properties = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run services until interrupted: what was begun is finished first. Any number of these may serve one table."""
+    """Run services until interrupted; running work is finished first. Several processes can serve one table."""
     if not compact:
-        raise typer.BadParameter("say which services to run: --compact")
+        raise typer.BadParameter("expected a service to run: pass --compact")
     table = hoodie.open(path, storage_options=pairs(storage_option))
     coordinator = None if zookeeper is None else f"zookeeper://{zookeeper}"
     compactor = table.compactor(
@@ -67,7 +69,7 @@ def run(
 
 @contextmanager
 def _interrupted() -> Iterator[threading.Event]:
-    """An event that an interrupt or a termination signal sets."""
+    """Return an event that SIGINT or SIGTERM sets; the former signal handlers are restored at the end."""
     stopped = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in signals}

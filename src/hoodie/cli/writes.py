@@ -1,4 +1,4 @@
-"""`hoodie upsert`, `insert` and `delete`: files into a table, in one commit."""
+"""`hoodie upsert`, `insert` and `delete`: write files to a table in one commit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def upsert(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Insert new records and merge known ones."""
+    """Insert records with new keys and merge records with known keys."""
     properties = pairs(option)
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("upsert"):
@@ -48,9 +48,9 @@ def insert(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add records without looking for their keys."""
+    """Add records without looking up their keys."""
     if sort and not bulk:
-        raise typer.BadParameter("--sort goes with --bulk")
+        raise typer.BadParameter("--sort requires --bulk")
     properties = pairs(option)
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("insert"):
@@ -72,9 +72,9 @@ def delete(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete records: those whose keys are in files, or those that match a condition."""
+    """Delete the records whose keys are in files, or the records that match a condition."""
     if bool(files) == (where is not None):
-        raise typer.BadParameter("give either files with keys, or --where")
+        raise typer.BadParameter("pass either files with keys, or --where")
     properties = pairs(option)
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("delete"):
@@ -90,7 +90,7 @@ def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.R
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
-    """Rows of which only the key columns count: no other column is asked for."""
+    """Open files with key and partition columns; other columns may be missing and are ignored."""
     config = table.view().config
     names = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     types = pa.schema([field for field in table.schema if field.name in names])

@@ -1,1 +1,1 @@
-"""Reads, one module for each kind: plan what is read, then read it in this process or hand it to Spark."""
+"""Reads, one module for each kind of read: plan the read, then execute the plan in this process or by Spark."""

@@ -1,4 +1,4 @@
-"""Incremental reads: the rows that the commits of a time span wrote, in their state at its end."""
+"""Incremental reads: the rows that commits of a time span wrote, as of the end of the span."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hoodie.view.table_view import TableView
 def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
     """Plan an incremental read of the commits that completed in `(since, until]`.
 
-    Times compare with completion times; a text that is the requested time of an instant stands for that instant, so
-    that the `instant` of a `WriteResult` can be given as it is. A row shows once, in its state as of `until`; a row
-    deleted by then does not show. `since=None` begins with the table.
+    Times are compared with completion times. The requested time of an instant is replaced by the completion time of
+    the instant, so callers can pass the `instant` of a `WriteResult`. Each changed row is returned once, as of `until`;
+    a row that was deleted by then is not returned. With `since=None` the span begins with the first commit.
 
-    Raises: UnsupportedError if `since` lies in the archived timeline, or for mode `cdc`, and as `check_readable`;
+    Raises: UnsupportedError if `since` is in the archived timeline, or for mode `cdc`, and as `check_readable`;
     InvalidConfigError for another mode.
     """
     if mode == "cdc":
@@ -44,10 +44,10 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
 
 
 def completed_between(view: TableView, since: When | None, until: When | None) -> list[Instant]:
-    """Write instants that completed in `(since, until]`; times as for `plan_changes`.
+    """Return the write instants that completed in `(since, until]`; times as for `plan_changes`.
 
-    Raises: UnsupportedError if the span reaches into the archived timeline; InvalidConfigError if it ends before it
-    begins.
+    Raises: UnsupportedError if part of the span is in the archived timeline; InvalidConfigError if the span ends before
+    it begins.
     """
     start, end = _span(view, since, until)
     _check_active(view, start or "")
@@ -55,7 +55,7 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
 
 
 def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
-    """Completion times that the caller's times stand for."""
+    """Convert the caller's times to completion times."""
     start = None if since is None else completion_of(view, since)
     end = None if until is None else completion_of(view, until)
     if start is not None and end is not None and start > end:
@@ -68,7 +68,7 @@ def _completed_after(view: TableView, start: str | None) -> list[Instant]:
 
 
 def completion_of(view: TableView, when: When) -> str:
-    """The completion time that a caller's time stands for."""
+    """Convert a caller's time to a completion time: an instant's requested time gives its completion time."""
     text = to_instant_time(when, view.layout.zone)
     instant = view.timeline.get(text)
     return text if instant is None or instant.completion_time is None else instant.completion_time
@@ -82,6 +82,7 @@ def _check_active(view: TableView, start: str | None) -> None:
     first = view.timeline.start
     if start is not None and first is not None and start < first and view.has_archived_instants():
         raise UnsupportedError(
-            f"{view.store.uri('')}: changes since {start or 'its beginning'} reach into the archived timeline, which "
-            f"begins before {first}; read the whole table once, and pull from a later time on"
+            f"{view.store.uri('')}: part of the changes since {start or 'the first commit'} is in the archived "
+            f"timeline, and the active timeline begins at {first}; read the whole table once, then the changes since "
+            f"{first} or later"
         )

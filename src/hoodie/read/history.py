@@ -1,4 +1,4 @@
-"""What happened to a table: its instants with what they did, and the content of one of them."""
+"""The history of a table: its instants with their effects, and the content of a single instant."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ HISTORY_SCHEMA = pa.schema(
     ]
 )
 _REARRANGING = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
-"""Operations that write again what others wrote."""
+"""Operations that rewrite existing records and change none."""
 
 
 def history(view: TableView, limit: int | None = None) -> pa.Table:
-    """The instants of the active timeline, newest first, one row each; `limit` takes the newest ones.
+    """Return the instants of the active timeline, newest first, one row each; at most `limit` rows.
 
-    Counts are records; null for instants that are pending or write no data, and for compactions and the like, which
-    change no record. `seconds` is the time from request to completion. Reads one small file per write shown. A row that
-    moved between partitions counts as inserted and deleted.
+    `inserted`, `updated` and `deleted` count records. They are null for pending instants, for instants that write no
+    data, and for compactions, log compactions and clustering, which change no record. A record that moved between
+    partitions counts as inserted and deleted. `seconds` is the time from the request to the completion. Reads one small
+    file for each write.
     """
     newest_first = list(reversed(view.timeline.instants))[:limit]
     return pa.Table.from_pylist([_row(view, instant) for instant in newest_first], schema=HISTORY_SCHEMA)
@@ -61,7 +62,10 @@ def _row(view: TableView, instant: Instant) -> Mapping[str, Any]:
 
 
 def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
-    """None where the times are none: writers may choose requested times of their own."""
+    """Return the seconds between two instant times.
+
+    None if a time cannot be parsed: writers may choose requested times that are not times.
+    """
     try:
         took = None if end is None else parse_instant_time(end, zone) - parse_instant_time(start, zone)
     except HoodieError:
@@ -86,16 +90,17 @@ def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:
 
 
 def instant_content(view: TableView, requested_time: str) -> Mapping[str, Any]:
-    """What the instant's file holds, as plain values; its action, state and times come first.
+    """Return the content of the instant's file as plain Python values, after its times, action and state.
 
-    The file is that of the instant's highest state; an empty one (most pending instants) has the content None.
+    The file of the instant's latest state is read. The content of an empty file is None; the files of most pending
+    instants are empty.
 
     Raises: InstantNotFoundError if the active timeline has no such instant; CorruptFileError.
     """
     instant = view.timeline.get(requested_time)
     if instant is None:
         latest = view.timeline.latest()
-        known = "it is empty" if latest is None else f"it begins with {view.timeline.instants[0]}, ends with {latest}"
+        known = "it is empty" if latest is None else f"it contains {view.timeline.instants[0]} to {latest}"
         raise InstantNotFoundError(
             f"no instant {requested_time} in the active timeline of {view.store.uri('')}: {known}"
         )
@@ -109,7 +114,10 @@ def instant_content(view: TableView, requested_time: str) -> Mapping[str, Any]:
 
 
 def _decoded(content: bytes, path: str) -> Any:
-    """An Avro container's record, or JSON (version 6); with texts of JSON, such as the schema, opened up."""
+    """Parse an Avro container with one record, or JSON (table version 6).
+
+    Strings that contain JSON objects, such as the schema, are parsed too.
+    """
     if not content:
         return None
     if is_avro_file(content):
@@ -117,7 +125,7 @@ def _decoded(content: bytes, path: str) -> Any:
     try:
         return _opened(json.loads(content))
     except ValueError as error:
-        raise CorruptFileError(f"an Avro container or JSON expected, found {content[:20]!r}", path=path) from error
+        raise CorruptFileError(f"expected an Avro container or JSON, found {content[:20]!r}", path=path) from error
 
 
 def _opened(value: Any) -> Any:

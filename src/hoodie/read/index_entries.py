@@ -1,4 +1,4 @@
-"""The record index as an Arrow table: its entries as of an instant, and those that changed between two instants."""
+"""The record index as an Arrow table: its entries as of an instant, and the entries changed between two instants."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ _BATCH_ROWS = 64 * 1024
 
 
 def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBatchReader:
-    """All entries, bucket by bucket, by key in each; as of an instant (inclusive) or now.
+    """Return all entries as a stream, one index file group after the other, sorted by key in each.
 
-    Memory: one bucket's keys and values, a few times.
+    `as_of`: an instant (inclusive); None for the newest commit. `bucket` is the number of the index file group. Memory:
+    a few copies of the keys and values of one index file group.
 
-    Raises: UnsupportedError for a table without a record index, or if the index no longer has its state as of then.
+    Raises: UnsupportedError for a table without a record index, or if the index no longer stores its state as of that
+    instant.
     """
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     state = _index_of(view).state(as_of=instant_time)
@@ -66,7 +68,10 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
 
 
 def first_entries(view: TableView, limit: int | None, *, as_of: When | None = None) -> pa.Table:
-    """All entries, or the first so many of `stream_entries`; reads no further than needed."""
+    """Return the first `limit` entries of `stream_entries`, or all entries if it is None.
+
+    The read stops as soon as it has enough entries.
+    """
     reader = stream_entries(view, as_of=as_of)
     if limit is None:
         return reader.read_all()
@@ -79,12 +84,13 @@ def first_entries(view: TableView, limit: int | None, *, as_of: When | None = No
 
 
 def entry_changes(view: TableView, since: When | None, until: When | None = None) -> pa.Table:
-    """What commits that completed in `(since, until]` changed in the index, commit by commit, `put` or `delete`.
+    """Return the index changes of the commits that completed in `(since, until]`, commit by commit.
 
-    Times are as for `Table.changes`. A key that several commits changed has a row for each; an update in place changes
-    nothing in the index. Reads the log files of those commits alone. Memory: the changes.
+    `change` is `put` or `delete`. Times are as for `Table.changes`. A key that several commits changed has a row for
+    each commit. An update of a record inside its file group changes no entry. Only the log files of those commits are
+    read. Memory: the changes.
 
-    Raises: UnsupportedError for a table without a record index, if `since` lies in the archived timeline, and if the
+    Raises: UnsupportedError for a table without a record index, if `since` is in the archived timeline, and if the
     changes can no longer be read: they were part of an index build, or were compacted into base files and cleaned.
     """
     index = _index_of(view)
@@ -106,7 +112,7 @@ def _changes(block: RowBlock, instant: Instant, view: TableView) -> pa.Table:
 
 
 def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
-    """Partition paths, file ids and instants."""
+    """Return columns of partition paths, file ids and instants."""
     zone = view.layout.zone
     places = pa.array(found.codes)
     texts = (

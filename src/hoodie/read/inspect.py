@@ -67,19 +67,19 @@ STATISTICS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Describes a table as of one view.
+    """Describe a table as of one view.
 
-    Row counts come from commit metadata. They are null for files of archived instants, and for log files of version 6,
-    whose names do not have the instant that wrote them. The rows of a log file are those it adds or changes, without
-    deletes.
+    Row counts come from commit metadata. They are null for files of archived instants, and for log files of table
+    version 6, because their names do not contain the instant that wrote them. The row count of a log file is the number
+    of rows that it adds or changes; deletes are not counted.
     """
 
     view: TableView
 
     def files(self) -> pa.Table:
-        """Every committed base and log file; `is_current` marks those of the latest slices.
+        """List every committed base file and log file; `is_current` marks the files of the latest slices.
 
-        Sorted by partition path, file id and instant.
+        The rows are sorted by partition path, file id and instant.
         """
         current = {path for found in self.view.slices() for path in found.paths}
         row_counts = _RowCounts(self.view)
@@ -94,16 +94,16 @@ class Inspection:
         return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
     def slices(self) -> pa.Table:
-        """The latest file slice of every file group, sorted by partition path and file id."""
+        """List the latest file slice of every file group, sorted by partition path and file id."""
         row_counts = _RowCounts(self.view)
         return pa.Table.from_pylist(
             [_slice_row(found, row_counts) for found in self.view.slices()], schema=SLICES_SCHEMA
         )
 
     def partitions(self) -> pa.Table:
-        """One row per partition that has files, by latest slices: file groups, rows of base files, bytes, log files.
+        """List the partitions that have files: file groups, rows of base files, bytes and log files.
 
-        `latest_instant` is the newest one in the names of the files.
+        Only the latest file slices are counted. `latest_instant` is the newest instant in the names of the files.
         """
         row_counts = _RowCounts(self.view)
         by_partition: dict[str, list[FileSlice]] = {}
@@ -113,9 +113,10 @@ class Inspection:
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
     def statistics(self) -> pa.Table:
-        """Rows, nulls, least and greatest value (as text) and bytes on disk of every column of every current base file.
+        """List the statistics of every column of every base file of the latest slices.
 
-        They come from the Parquet footers, one small read per file. A bound that the footer does not have is null.
+        The statistics are rows, nulls, minimum and maximum (as strings), and bytes on disk. They come from the Parquet
+        footers, one small read for each file. A bound that the footer does not contain is null.
         """
         base_files = [found.base_file for found in self.view.slices() if found.base_file is not None]
         store = self.view.store
@@ -128,26 +129,27 @@ class Inspection:
         return pa.Table.from_pylist(rows, schema=STATISTICS_SCHEMA)
 
     def index(self, as_of: When | None = None, *, limit: int | None = None) -> pa.Table:
-        """The entries of the record index: key, partition_path, file_id, instant, bucket; by bucket and key.
+        """List the entries of the record index: key, partition_path, file_id, instant, bucket.
 
-        As of an instant (inclusive) or now; `limit` takes the first ones. `hoodie.read.index_entries.stream_entries`
-        returns them as a stream.
+        `bucket` is the number of the index file group. The rows are sorted by bucket and key. `as_of`: an instant
+        (inclusive); None for the newest commit. At most `limit` entries are returned.
+        `hoodie.read.index_entries.stream_entries` returns all entries as a stream.
 
-        Raises: UnsupportedError without a record index, or if it no longer has its state as of then.
+        Raises: UnsupportedError without a record index, or if the index no longer stores its state as of that instant.
         """
         return first_entries(self.view, limit, as_of=as_of)
 
     def index_changes(self, since: When | None, until: When | None = None) -> pa.Table:
-        """What commits that completed in `(since, until]` changed in the record index, commit by commit.
+        """List the record index changes of the commits that completed in `(since, until]`, commit by commit.
 
         Columns: key, change (`put` or `delete`), partition_path, file_id, instant of the commit.
 
-        Raises: UnsupportedError without a record index, or if it no longer has these changes.
+        Raises: UnsupportedError without a record index, or if the index no longer stores these changes.
         """
         return entry_changes(self.view, since, until)
 
     def instant(self, requested_time: str) -> Mapping[str, Any]:
-        """The content of one instant, readable; see `hoodie.read.history.instant_content`."""
+        """Return the content of one instant as plain Python values; see `hoodie.read.history.instant_content`."""
         return instant_content(self.view, requested_time)
 
     def _file_row(self, partition_path: str, name: str, row_counts: _RowCounts) -> dict[str, Any] | None:
@@ -167,7 +169,7 @@ class Inspection:
 
 @dataclass(slots=True)
 class _RowCounts:
-    """Rows of base and log files, from the metadata of the commits that wrote them."""
+    """Row counts of base and log files, from the metadata of the commits that wrote them."""
 
     view: TableView
     _by_instant: dict[str, Mapping[str | None, int]] = field(default_factory=dict)
@@ -210,7 +212,7 @@ def _partition_row(partition_path: str, slices: list[FileSlice], row_counts: _Ro
 
 
 def _column_rows(file: BaseFile, footer: Any) -> list[dict[str, Any]]:
-    """One row per leaf column, over all row groups of the file."""
+    """Return one row for each leaf column, over all row groups of the file."""
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
@@ -231,7 +233,7 @@ def _column_rows(file: BaseFile, footer: Any) -> list[dict[str, Any]]:
 
 
 def _bounds(statistics: list[Any]) -> dict[str, Any]:
-    """Nulls and bounds over all row groups; null if one row group does not have them."""
+    """Return nulls and bounds over all row groups; null if the statistics of a row group do not contain them."""
     has_nulls = all(found is not None and found.has_null_count for found in statistics)
     nulls = sum(found.null_count for found in statistics) if has_nulls else None
     filled = [found for found in statistics if found is None or found.num_values > 0]

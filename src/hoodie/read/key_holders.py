@@ -1,4 +1,4 @@
-"""The file groups that hold given record keys, by the record index, so that a read opens no other file."""
+"""Look up the file groups that hold given record keys in the record index, so that a read opens no other file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
 
 _LOOKED_UP_KEYS_MAX = 100_000
-"""With more keys a read does not ask the index: nearly every file group holds some of them, and a scan is cheaper."""
+"""With more keys a read does not use the index: nearly every file group holds some of them, and a scan is cheaper."""
 
 FILTERED_KEYS_MAX = 1_000
 """With more keys a read does not filter rows or row groups by them: the filter costs more than it saves."""
@@ -31,11 +31,11 @@ FILTERED_KEYS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KeyHolders:
-    """File groups, as partition path and file id, that hold some of the keys; no other one holds any."""
+    """File groups, as partition path and file id, that hold some of the keys. No other file group holds any."""
 
     groups: frozenset[tuple[str, str]]
     few_keys: pa.Table | None = None
-    """The keys, at most `FILTERED_KEYS_MAX`, if each record has one text as its key; None otherwise."""
+    """The record keys, at most `FILTERED_KEYS_MAX`, if each key value has only one string form; None otherwise."""
 
     @property
     def partitions(self) -> set[str]:
@@ -43,15 +43,16 @@ class KeyHolders:
         return {path for path, _ in self.groups}
 
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
-        """The slices of these file groups; an entry may name one that is gone."""
+        """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
         return [found for found in slices if (found.partition_path, found.file_id) in self.groups]
 
 
 def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
-    """The record index, if reads can use it: None if the table has none, or finds records in another way.
+    """Return the record index if reads can use it.
 
-    Also None if the index no longer has its state as of that requested time; reads then look into the data files. If
-    inserts wrote several rows with one key, the index has the location of the newest.
+    None if the table has no record index or finds records by another index. Also None if the index no longer stores its
+    state as of that requested time; reads then use the data files. If inserts wrote several rows with one key, the
+    index contains the location of the newest row.
     """
     if _index_of(view) is not RECORD:
         return None
@@ -62,7 +63,7 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
 
 
 def is_unique_by_partition(view: TableView) -> bool:
-    """Whether record keys are unique in a partition only: two partitions can hold different records of one key."""
+    """Check whether record keys are unique in a partition only: two partitions can hold different records of a key."""
     kind = _index_of(view)
     if kind is None:
         return not view.config.raw[INDEX_TYPE_KEY].strip().lower().startswith("global")
@@ -70,7 +71,7 @@ def is_unique_by_partition(view: TableView) -> bool:
 
 
 def _index_of(view: TableView) -> IndexKind | None:
-    """The table's index; None if this release does not have it: reads do without it."""
+    """Return the table's index; None if this release does not support it, because reads do not require an index."""
     try:
         return index_of_view(view)
     except (InvalidConfigError, UnsupportedError):
@@ -78,7 +79,7 @@ def _index_of(view: TableView) -> IndexKind | None:
 
 
 def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:
-    """The file groups that hold these record keys; None if there is no index to ask, or a scan is cheaper."""
+    """Return the file groups that hold these record keys; None if reads cannot use the index, or a scan is cheaper."""
     if len(keys) > _LOOKED_UP_KEYS_MAX:
         return None
     state = index_for_reads(view, as_of=as_of)
@@ -88,7 +89,10 @@ def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = Non
 
 
 def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> FoundLocations | None:
-    """Locations of record keys by the record index, without those in removed file groups; None without an index."""
+    """Look up locations of record keys in the record index; None if reads cannot use the index.
+
+    Locations in removed file groups are left out.
+    """
     state = index_for_reads(view, as_of=as_of)
     if state is None:
         return None
@@ -99,20 +103,21 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
 
 
 def only_in(found: FoundLocations, current: frozenset[tuple[str, str]]) -> FoundLocations:
-    """The locations in these file groups (partition path and file id); keys with other locations count as unknown."""
+    """Keep the locations in these file groups (partition path and file id); keys elsewhere count as unknown."""
     is_gone = [(place.partition_path, place.file_id) not in current for place in found.locations]
     if not any(is_gone):
         return found
-    # The last one is for the code -1.
+    # Code -1 (unknown key) selects the last element.
     return replace(found, codes=np.where(np.array([*is_gone, True])[found.codes], -1, found.codes))
 
 
 def holders_where(
     view: TableView, where: Condition, schema: pa.Schema, *, as_of: str | None = None
 ) -> KeyHolders | None:
-    """The file groups that hold the record keys to which a condition limits a read.
+    """Return the file groups that hold the record keys to which a condition limits a read.
 
-    None if the condition does not limit the keys, and as for `holders_of`. `schema` is the table's with meta columns.
+    None if the condition does not limit the keys, and as for `holders_of`. `schema` is the table schema with meta
+    columns.
     """
     wanted = where.wanted_keys(schema, _key_columns(view, schema))
     if wanted is None or len(wanted.keys) > _LOOKED_UP_KEYS_MAX:
@@ -129,7 +134,10 @@ def holders_where(
 
 
 def _key_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:
-    """Columns that determine the record key on their own, and how: the meta column, and the only key column."""
+    """Return columns that alone determine the record key, each with a function from its values to record keys.
+
+    They are the meta column, and the key column if the table has only one.
+    """
     columns: dict[str, KeysOf] = {RECORD_KEY: lambda values: values}
     fields = view.config.record_key_fields
     if len(fields) == 1 and fields[0] in schema.names:

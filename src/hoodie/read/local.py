@@ -1,4 +1,4 @@
-"""Runs a scan in this process: file slices on threads, row groups pruned, rows filtered exactly, Arrow out."""
+"""Execute a scan in this process: read file slices on threads, prune row groups, filter rows, return Arrow data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hoodie.storage import Store
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
-    """All rows of the scan, slice by slice in the order of the plan. Memory: all of them."""
+    """Read all rows of the scan, slice by slice in the order of the plan. Memory: all rows."""
     scan = SliceScan.of(plan)
 
     def read(found: FileSlice, context: TaskContext) -> pa.Table:
@@ -32,9 +32,9 @@ def read_table(plan: ScanPlan) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Record keys, with partition paths or without, by which batches are filtered.
+    """Record keys, with or without partition paths, that filter batches.
 
-    `values` are the distinct texts that identify a record (key, or path and key), `record_keys` the keys alone.
+    `values` are the distinct strings that identify a record (key, or path and key). `record_keys` are the keys alone.
     """
 
     values: pa.StringArray
@@ -43,21 +43,21 @@ class KeySet:
 
     @classmethod
     def of(cls, keys: pa.Table) -> KeySet:
-        """The keys of a table with `_hoodie_record_key` and maybe `_hoodie_partition_path`."""
+        """Create the set from a table with `_hoodie_record_key` and optionally `_hoodie_partition_path`."""
         with_paths = PARTITION_PATH in keys.column_names
         record_keys = pc.unique(keys[RECORD_KEY])
         return cls(pc.unique(_path_and_key(keys)) if with_paths else record_keys, record_keys, with_paths)
 
     def texts(self, rows: pa.Table) -> pa.ChunkedArray:
-        """The text that identifies the record of each row, as in `values`."""
+        """Return the string that identifies the record of each row, as in `values`."""
         return _path_and_key(rows) if self.with_paths else rows[RECORD_KEY]
 
     def holds(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Which rows have one of the keys; where the set has partition paths, at that path."""
+        """Return a mask of the rows with one of the keys; if the set has partition paths, the path must match too."""
         return pc.is_in(self.texts(rows), value_set=self.values)
 
     def row_groups(self, file: pq.ParquetFile) -> list[int]:
-        """Row groups of a base file that may hold one of the keys, by the statistics of the key column."""
+        """Return the row groups of a base file that may hold one of the keys, by the statistics of the key column."""
         if RECORD_KEY not in file.schema_arrow.names:
             return list(range(file.metadata.num_row_groups))
         column = file.schema_arrow.names.index(RECORD_KEY)
@@ -74,13 +74,16 @@ class KeySet:
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
-    """One text for both; no partition path holds a NUL."""
+    """Join partition path and record key to one string, separated by NUL, which no partition path contains."""
     return pc.binary_join_element_wise(rows[PARTITION_PATH], rows[RECORD_KEY], "\0")
 
 
 @dataclass(frozen=True, slots=True)
 class SliceScan:
-    """How each file slice of a scan is read. Picklable; `merge` is None where no slice has log files."""
+    """The rules by which each file slice of a scan is read. Picklable.
+
+    `merge` is None if no slice has log files.
+    """
 
     schema: pa.Schema
     columns: tuple[str, ...]
@@ -92,10 +95,10 @@ class SliceScan:
 
     @classmethod
     def of(cls, plan: ScanPlan) -> SliceScan:
-        """Translate the plan's condition.
+        """Create the scan of a plan and translate the plan's condition to Arrow.
 
-        Raises: UnsupportedError for a condition without an Arrow form: read it through Spark; and as
-        `ScanPlan.slice_read` where slices have log files.
+        Raises: UnsupportedError for a condition that has no Arrow form, which requires a read by Spark; as
+        `ScanPlan.slice_read` if slices have log files.
         """
         where = plan.where
         needed = plan.needed_columns()
@@ -111,11 +114,12 @@ class SliceScan:
 
     @classmethod
     def roughly(cls, plan: ScanPlan, *, keys: pa.Table | None = None) -> SliceScan:
-        """A scan of all needed columns, and of at least the rows that match: the caller applies the exact condition.
+        """Create a scan of all needed columns that returns at least the rows that match.
 
-        Only the parts of the condition that have an Arrow form filter rows here. `keys` as `ScanPlan.keys`.
+        The caller must apply the exact condition. Here only the parts of the condition that have an Arrow form filter
+        rows. `keys` as `ScanPlan.keys`.
 
-        Raises: as `ScanPlan.slice_read` where slices have log files.
+        Raises: as `ScanPlan.slice_read` if slices have log files.
         """
         try:
             needed = plan.needed_columns()
@@ -137,13 +141,13 @@ class SliceScan:
 
     @property
     def filters_rows(self) -> bool:
-        """Whether rows are filtered, so that the number of rows in a file is not the number of rows returned."""
+        """Whether rows are filtered. If so, the number of rows in a file is not the number of rows returned."""
         return self.exact is not None or self.instants is not None or self.keys is not None
 
     def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
-        """The slice's rows that match, with the plan's columns.
+        """Read the slice's rows that match, with the plan's columns.
 
-        Memory: a row group's needed columns; of a slice with log files what `files.merged_slice` takes.
+        Memory: the needed columns of one row group. For a slice with log files: as `files.merged_slice`.
         """
         for rows in self._rows(store, found):
             kept = rows
@@ -169,7 +173,7 @@ class SliceScan:
             if groups == []:
                 return
             if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
-                # Not at the top: the module imports pandas, which is slow and which most programs do without.
+                # Not imported at the top: the module imports pandas, which is slow and which most programs do not need.
                 import pyarrow.dataset as ds
 
                 fragment = ds.ParquetFileFormat().make_fragment(source)
@@ -178,7 +182,10 @@ class SliceScan:
             yield from stored_rows(parquet, self.schema, where=store.uri(file.path), row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:
-        """Whether the file's statistics fit the condition: it has all needed columns in the table's current types."""
+        """Check whether the file has all needed columns in the table's current types.
+
+        Only then the condition can be compared with the file's statistics.
+        """
         return all(
             field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in self.schema
         )

@@ -34,13 +34,13 @@ LOCATIONS_SCHEMA = pa.schema(
 
 
 def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = None) -> pa.Table:
-    """The location of each key, in the order of the keys; null where the table does not hold it.
+    """Return the location of each key, in the order of the keys; null if the table does not hold the key.
 
-    `keys` as `key_table` takes them. `instant` is the one that put the entry into the record index, or, in a table
-    without it, the one with which the file slice begins; there a key that several partitions hold has a row for each.
-    Memory: the keys and their locations, and what `index.record.look_up` takes.
+    `keys` are rows as for `key_table`. With a record index `instant` is the instant in the index entry. Without a
+    record index it is the base instant of the file slice, and a key that several partitions hold has a row for each.
+    Memory: the keys and their locations, and the memory of `index.record.look_up`.
 
-    Raises: as `key_table`; UnsupportedError if the cleaner removed what `as_of` (inclusive) needs.
+    Raises: as `key_table`; UnsupportedError if the cleaner removed files that `as_of` (inclusive) requires.
     """
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     check_readable(view, by_meta_columns=True)
@@ -55,14 +55,14 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
 
 
 def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:
-    """Keys with their locations, in the order of the keys; columns as in `LOCATIONS_SCHEMA`."""
+    """Return keys with their locations, in the order of the keys; columns as in `LOCATIONS_SCHEMA`."""
     texts = _texts(found.locations, zone)
     places = pa.array(found.codes, mask=found.codes < 0)
     return pa.Table.from_arrays([keys, *(column.take(places) for column in texts)], schema=LOCATIONS_SCHEMA)
 
 
 def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa.StringArray]:
-    """Partition paths, file ids and instants of locations."""
+    """Return columns of the partition paths, file ids and instants of locations."""
     return [
         pa.array([found.partition_path for found in locations], pa.string()),
         pa.array([found.file_id for found in locations], pa.string()),
@@ -71,7 +71,7 @@ def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa
 
 
 def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -> pa.Table:
-    """Read the key column of every file slice that can hold one of the keys."""
+    """Find locations by reading the key column of every file slice that can hold one of the keys."""
     plan = plan_keys(view, wanted, as_of=as_of).with_columns(wanted.column_names)
     scan = SliceScan.of(plan)
     keys = KeySet.of(wanted)
@@ -81,7 +81,8 @@ def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -
         return np.unique(np.asarray(pc.index_in(keys.texts(held), value_set=keys.values), np.int64))
 
     parts = LocalEngine().run(find, plan.slices)
-    # Pairs of a distinct key and a slice that holds it, by key; several rows of a key in one slice are one location.
+    # Pairs of a distinct key and a slice that holds the key, sorted by key. Several rows of a key in one slice are one
+    # location.
     key_of_pair = np.concatenate([np.zeros(0, np.int64), *parts])
     slice_of_pair = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     order = np.argsort(key_of_pair, kind="stable")
@@ -94,7 +95,7 @@ def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -
 
 
 def slice_columns(slices: Sequence[FileSlice]) -> list[pa.StringArray]:
-    """Partition paths, file ids and first instants of file slices."""
+    """Return columns of the partition paths, file ids and base instants of file slices."""
     names = ("partition_path", "file_id", "base_instant_time")
     return [pa.array([getattr(found, name) for found in slices], pa.string()) for name in names]
 
@@ -102,7 +103,10 @@ def slice_columns(slices: Sequence[FileSlice]) -> list[pa.StringArray]:
 def _joined(
     key_of_row: npt.NDArray[np.int64], key_of_pair: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Each row with the pairs of its key, in the order of the rows; with -1 if there is none. Pairs are sorted."""
+    """Join each row with the pairs of its key, in the order of the rows; -1 is the pair of a row without any.
+
+    The pairs must be sorted by key.
+    """
     first = np.searchsorted(key_of_pair, key_of_row)
     count = np.searchsorted(key_of_pair, key_of_row, side="right") - first
     repeats = np.maximum(count, 1)

@@ -1,4 +1,4 @@
-"""Look up records by key: the rows of given keys, and which of given rows are new."""
+"""Look up records by key: read the rows of given keys, and find the given rows whose keys are new."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hoodie.view.table_view import TableView
 
 
 def key_columns(view: TableView) -> KeyColumns:
-    """How record keys and partition paths are made of the columns of this table.
+    """Return the rules by which record keys and partition paths are made from the columns of this table.
 
     Raises: UnsupportedError for a key generator that only the JVM has.
     """
@@ -27,12 +27,12 @@ def key_columns(view: TableView) -> KeyColumns:
 
 
 def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Record keys of rows, and partition paths if the columns determine them; rows stay in order.
+    """Return the record keys of rows, and the partition paths if the columns determine them; rows stay in order.
 
-    Takes the table's key columns in types that fit the table's, or `_hoodie_record_key` (and `_hoodie_partition_path`).
-    Other columns are not looked at.
+    The rows must have the table's key columns, in types that can be converted to the table's types, or
+    `_hoodie_record_key` (and `_hoodie_partition_path`). Other columns are ignored.
 
-    Raises: SchemaMismatchError if neither is there, or types do not fit; RecordKeyError for null keys.
+    Raises: SchemaMismatchError if the rows have neither, or types cannot be converted; RecordKeyError for null keys.
     """
     naming = rows.select(columns.needed(rows.schema.names))
     if isinstance(naming, pa.Table):
@@ -51,16 +51,18 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not partition_tells(view.config):
-        # Rows stay in their first partition there: the key columns can name another one.
+        # In such a table rows stay in their first partition, and their partition columns can name another partition.
         wanted = wanted.select([RECORD_KEY])
     return plan_keys(view, wanted)
 
 
 def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Table:
-    """The rows whose key the table does not hold yet, in order: for de-duplication before an insert.
+    """Return the rows whose key the table does not hold, in order. Callers de-duplicate rows by this before an insert.
 
-    A key counts as held in its own partition, or anywhere if `is_global`. With a record index no data file is read.
-    Memory: the rows, and the keys among them that the table holds. Raises: as `key_table` and `check_readable`.
+    If `is_global`, a key is looked up in the whole table, otherwise in its own partition only. With a record index and
+    `is_global` no data file is read. Memory: the rows, and those of their keys that the table holds.
+
+    Raises: as `key_table` and `check_readable`.
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), rows)
@@ -76,6 +78,6 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
 
 
 def _filterable(rows: pa.Table) -> pa.Table:
-    """The rows without views of text and bytes, which Arrow cannot filter; other columns are not copied."""
+    """Convert string_view and binary_view columns, which Arrow cannot filter; other columns are not copied."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))

@@ -1,4 +1,4 @@
-"""The plan of a read: its file slices as of an instant, pruned by the partitions and keys that the condition allows."""
+"""Plan a read: the file slices as of an instant, pruned by the partitions and keys that the condition allows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """A planned read: these file slices, these columns, this condition.
+    """A planned read: file slices, columns and a condition.
 
-    `schema` is the table's with meta columns. `columns` are those to return, in order. `as_of` is the requested time
-    (inclusive) of the newest commit whose rows are read. `instants`: only rows that one of these commits wrote; None
-    for all rows. `keys`: only rows with these record keys (and partition paths, if it has that column); None for all.
+    `schema` is the table schema with meta columns. `columns` are the columns to return, in order. `as_of` is the
+    requested time (inclusive) of the newest commit whose rows are read. `instants`: only rows that one of these commits
+    wrote are returned; None for all rows. `keys`: only rows with these record keys (and these partition paths, if
+    `keys` has that column) are returned; None for all rows.
     """
 
     view: TableView
@@ -50,16 +51,16 @@ class ScanPlan:
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
-        """Base files of slices without log files: they hold all rows of their slice."""
+        """Base files of slices without log files. Such a base file holds all rows of its slice."""
         return tuple(found.base_file for found in self.slices if found.base_file is not None and not found.log_files)
 
     @property
     def merged(self) -> tuple[FileSlice, ...]:
-        """Slices with log files, whose rows have to be merged."""
+        """Slices with log files. Their rows must be merged."""
         return tuple(found for found in self.slices if found.log_files)
 
     def needed_columns(self) -> tuple[str, ...]:
-        """The columns to return, then those that decide which rows match.
+        """Return the names of the columns to return, then of the columns that decide which rows match.
 
         Raises: UnsupportedError for a condition that only Spark can evaluate.
         """
@@ -71,10 +72,10 @@ class ScanPlan:
         return tuple(dict.fromkeys(names))
 
     def slice_read(self, columns: Sequence[str]) -> SliceRead:
-        """How the slices with log files are read; `columns` include those of the condition.
+        """Return the rules by which slices with log files are read; `columns` must include those of the condition.
 
-        Raises: UnsupportedError for a table with a merge rule that only the JVM has, or whose rows have no stored keys;
-        InvalidConfigError if its merge function is not registered in this program.
+        Raises: UnsupportedError for a table with a merge rule that only JVM Hudi supports, or without meta fields;
+        InvalidConfigError if the table's merge function is not registered in this program.
         """
         config = self.view.config
         if not config.populates_meta_fields:
@@ -93,7 +94,10 @@ class ScanPlan:
         )
 
     def _base_filter(self) -> tuple[pc.Expression | None, bool]:
-        """A filter of base rows for row groups, and whether all rows of one key meet it or none does."""
+        """Return a filter of base rows for row groups, and whether it is a filter on keys.
+
+        A filter on keys matches either all rows of a key or none.
+        """
         on_keys = None
         if self.keys is not None and self.keys.num_rows <= FILTERED_KEYS_MAX:
             on_keys = pc.field(RECORD_KEY).isin(pc.unique(self.keys[RECORD_KEY]))
@@ -105,7 +109,7 @@ class ScanPlan:
             return on_keys, on_keys is not None
         config = self.view.config
         same = {RECORD_KEY, *config.record_key_fields}
-        # Several values, null and empty text among them, share the default partition.
+        # Several partition values, for example null and the empty string, have the default partition as their path.
         if partition_tells(config) and not any(DEFAULT_PARTITION in found.partition_path for found in self.merged):
             same.update(config.partition_fields)
         if self.where.columns(self.schema) <= same:
@@ -114,13 +118,13 @@ class ScanPlan:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """Schema of the rows that come out."""
+        """Schema of the rows that the read returns."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def with_columns(self, columns: str | Sequence[str] | None) -> ScanPlan:
-        """The same scan with these columns, or with all.
+        """Return the same scan with these columns, or with all columns for None.
 
-        Raises: SchemaMismatchError for unknown ones.
+        Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty.
         """
         return replace(self, columns=_checked_columns(self.schema, columns))
 
@@ -135,8 +139,9 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a snapshot, read-optimised or time-travel read.
 
-    `as_of` (inclusive) compares with requested times. Partitions are pruned here. So are file groups that do not hold
-    the record keys that the condition names, if the table has a record index. Row groups and rows are filtered later.
+    `as_of` (inclusive) is compared with requested times. Partitions are pruned here. If the table has a record index,
+    and the condition limits the record keys, file groups without these keys are pruned here too. Row groups and rows
+    are filtered later.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
     `check_readable`.
@@ -158,7 +163,7 @@ def plan_scan(
 
 
 def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> ScanPlan:
-    """Plan the read of the rows with these keys, as in `ScanPlan.keys`; `as_of` is a requested time.
+    """Plan a read of the rows with these keys, as in `ScanPlan.keys`; `as_of` (inclusive) is a requested time.
 
     Raises: as `plan_scan`.
     """
@@ -181,7 +186,7 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
 
 
 def _slices(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[FileSlice]:
-    """The latest slices of all file groups, or of `holders`; for a read-optimised read without log files."""
+    """Return the latest slices of all file groups, or of `holders`; for a read-optimised read without log files."""
     if holders is None:
         slices = view.slices(as_of=as_of)
     else:
@@ -197,21 +202,24 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
         return tuple(schema.names)
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     if not wanted:
-        raise InvalidConfigError("columns=[] asks for no columns; name at least one, or leave it out to get all")
+        raise InvalidConfigError("columns=[]: expected at least one column; omit the argument to read all columns")
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
-        raise SchemaMismatchError(f"columns {unknown} are not in the table; it has {schema.names}")
+        raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
     return wanted
 
 
 def _in_partitions_where(
     view: TableView, slices: list[FileSlice], where: Condition, schema: pa.Schema
 ) -> list[FileSlice]:
-    """The slices of partitions in which the condition can hold; all slices if the paths do not determine that.
+    """Return the slices of partitions in which the condition can be true.
 
-    A condition that has no Arrow form prunes nothing: the engine that runs it decides row by row, and can compare more
-    types. Unknown columns are refused by name. Nothing is pruned either if a row stays in its first partition when its
-    partition columns change: the path and the columns of a row can then differ.
+    All slices are returned if the partition paths do not determine that. A condition without an Arrow form prunes
+    nothing: the engine evaluates the condition for each row, and can compare more types. Nothing is pruned either if
+    rows stay in their first partition when their partition columns change: the partition path and the partition columns
+    of a row can then differ.
+
+    Raises: SchemaMismatchError for unknown columns in the condition.
     """
     fields = [name for name in view.config.partition_fields if name in schema.names]
     try:
@@ -234,7 +242,7 @@ def _in_partitions_where(
 def _partition_values(
     keys: KeyGenerator, paths: list[str], fields: list[str], schema: pa.Schema
 ) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
-    """Typed partition values, one row per path, and masks of those that the path does not determine."""
+    """Return typed partition values, one row for each path, and masks of values that the path does not determine."""
     texts = [keys.partition_values(path) for path in paths]
     columns: dict[str, pa.Array] = {}
     unknown: dict[str, pa.BooleanArray] = {}
@@ -245,7 +253,10 @@ def _partition_values(
 
 
 def _typed(texts: pa.StringArray, data_type: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
-    """Texts cast to strings, integers, booleans or dates, and which are null; for other types all are unknown."""
+    """Cast strings to strings, integers, booleans or dates; return the values and a mask of the unknown values.
+
+    Null strings are unknown. For other types all values are unknown.
+    """
     certain = (
         pa.types.is_string(data_type)
         or pa.types.is_integer(data_type)

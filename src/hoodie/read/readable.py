@@ -1,4 +1,4 @@
-"""Refuses tables that this release would read wrongly."""
+"""Refuse tables that this release would read incorrectly."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hoodie.view.table_view import TableView
 
 
 def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
-    """Refuse a table whose rows are not all in its Parquet base files.
+    """Refuse a table whose data is not completely in its own Parquet base files and log files.
 
-    `by_meta_columns`: the call finds rows by `_hoodie_record_key` or `_hoodie_commit_time`, which tables without
-    meta fields do not have.
+    `by_meta_columns`: the read finds rows by `_hoodie_record_key` or `_hoodie_commit_time`. A table without meta fields
+    does not have these columns.
 
-    Raises: UnsupportedError, saying what is missing and who can read it.
+    Raises: UnsupportedError. The message names the missing part and the engine that can read the table.
     """
     config = view.config
     missing = {
         "whose data files lack the partition columns": config.drops_partition_columns,
-        "that was bootstrapped: part of its columns lie in other files": config.bootstrap_base_path is not None,
+        "that was bootstrapped: some of its columns are in other files": config.bootstrap_base_path is not None,
         f"with {config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
         "without meta fields by key or by commit": by_meta_columns and not config.populates_meta_fields,
     }
@@ -29,7 +29,10 @@ def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
 
 
 def check_formats(view: TableView, slices: list[FileSlice]) -> None:
-    """Refuse base files of other formats, which a table may have beside Parquet. Raises: UnsupportedError."""
+    """Refuse slices with base files in other formats than Parquet; one table can have several formats.
+
+    Raises: UnsupportedError.
+    """
     for found in slices:
         if found.base_file is not None and not found.base_file.name.endswith(".parquet"):
             raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Groups file slices into tasks: several small slices share a task, a large one has its own."""
+"""Group file slices into tasks: several small slices share a task, a large slice has its own task."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hoodie.files.slices import FileSlice
 
 
 def balanced(slices: Sequence[FileSlice], group_bytes: int) -> list[tuple[FileSlice, ...]]:
-    """The slices in groups of similar size, each of about `group_bytes` of files.
+    """Divide the slices into groups of similar size, each of about `group_bytes` of files.
 
-    Each slice, the largest first, goes into the group that is the smallest so far.
+    The slices are added in order of size, the largest first. Each slice is added to the smallest group so far.
     """
     count = -(-sum(found.size_bytes for found in slices) // group_bytes)
     groups: list[list[FileSlice]] = [[] for _ in range(min(max(count, 1), len(slices)))]

@@ -1,4 +1,4 @@
-"""Scans in bounded memory: rows as a stream, the first rows, or the number of rows."""
+"""Execute scans in bounded memory: read rows as a stream, read the first rows, or count rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hoodie.read.plan import ScanPlan
 
 
 def stream(plan: ScanPlan) -> pa.RecordBatchReader:
-    """The scan's rows, slice by slice, those without log files first. Memory: as `SliceScan.batches` of one slice."""
+    """Return the scan's rows as a stream, slice by slice; slices without log files come first.
+
+    Memory: as `SliceScan.batches` of one slice.
+    """
     scan = SliceScan.of(plan)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -25,7 +28,7 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
 
 
 def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
-    """The first rows of the scan; reads no further than that. Memory: as `stream`, and the rows."""
+    """Return the first `limit` rows of the scan; the read stops after them. Memory: as `stream`, and the rows."""
     kept: list[pa.RecordBatch] = []
     missing = limit
     for batch in stream(plan) if limit > 0 else ():
@@ -37,7 +40,10 @@ def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
 
 
 def count_rows(plan: ScanPlan) -> int:
-    """Count the rows of the scan: from Parquet footers alone if no row has to be filtered or merged."""
+    """Count the rows of the scan.
+
+    If the scan has no filter, the counts of slices without log files come from Parquet footers.
+    """
     scan = SliceScan.of(plan)
     store = plan.view.store
 

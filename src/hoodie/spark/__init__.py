@@ -1,4 +1,4 @@
-"""The only room that imports PySpark: the Spark engine, DataFrames in and out, the data source."""
+"""The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
 from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of

@@ -1,8 +1,8 @@
 """`spark.read.format("hoodie").load(path)`: hoodie tables as a Python data source of PySpark 4, classic and Connect.
 
-Rows pass through Python workers, so `hoodie.open(path).read()`, which Spark scans by itself, is faster; a data source
-is for programs that know a format and a path only, and for stores that Spark cannot reach. PySpark 3.5 has no such
-interface.
+Python workers read the rows of the data source. `hoodie.open(path).read()` is faster, because Spark scans the files
+itself. The data source is for programs that can only pass a format and a path, and for stores that Spark cannot read.
+PySpark 3.5 has no Python data sources.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ _COMPARISONS = {
 
 
 def register(session: Any) -> None:
-    """Make `format("hoodie")` known to a session.
+    """Register `format("hoodie")` in a session.
 
-    Options: `as_of`, `where`, `view` as of `Table.read`; `columns`, separated by commas; `storage.<option>` for the
+    Options: `as_of`, `where` and `view` as for `Table.read`; `columns`, separated by commas; `storage.<option>` for the
     object store.
 
     Raises: UnsupportedError on PySpark 3.5.
     """
     if not hasattr(session, "dataSource"):
         raise UnsupportedError(
-            "PySpark 3.5 has no data sources in Python: use hoodie.open(path).read(), which gives a DataFrame too"
+            "PySpark 3.5 has no data sources in Python: use hoodie.open(path).read(), which returns a DataFrame too"
         )
     session.dataSource.register(TableSource)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a caller of `spark.read` asked for."""
+    """The options of a `spark.read` call."""
 
     store: StoreSpec
     as_of: str | None
@@ -74,7 +74,10 @@ class TableOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:
-        """Options of a reader, whose names have no case. Raises: InvalidConfigError."""
+        """Parse the options of a reader; the case of option names is ignored.
+
+        Raises: InvalidConfigError for an unknown option, or without a path.
+        """
         found = {name.lower(): value for name, value in options.items()}
         storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
         unknown = [name for name in found if name not in {*_OPTIONS, "path"} and not name.startswith(_STORAGE)]
@@ -87,7 +90,10 @@ class TableOptions:
         return cls(store, found.get("as_of"), where, names, found.get("view", SNAPSHOT))
 
     def plan(self, columns: Sequence[str] | None = None, also: Sequence[Condition] = ()) -> ScanPlan:
-        """The scan as of now; `also` are further conditions. Raises: as `plan_scan`."""
+        """Plan the scan on the newest commit, or `as_of`; `also` are further conditions.
+
+        Raises: as `plan_scan`.
+        """
         where = Condition.all_of([*([] if self.where is None else [self.where]), *also])
         view = TableView.load(TableState(open_store(self.store)))
         chosen = self.columns if columns is None else columns
@@ -95,36 +101,39 @@ class TableOptions:
 
 
 class TableSource(DataSource):
-    """The data source `hoodie`. Spark makes one for every `load`, and asks it for a schema and a reader."""
+    """The data source `hoodie`. Spark creates one for every `load`, and requests its schema and its reader."""
 
     @classmethod
     def name(cls) -> str:
-        """Name of the format."""
+        """Return the name of the format."""
         return "hoodie"
 
     def schema(self) -> Any:
-        """Spark schema of the chosen columns, as of the newest commit or `as_of`."""
+        """Return the Spark schema of the chosen columns, as of the newest commit or `as_of`."""
         return spark_schema_of(TableOptions.parse(self.options).plan().output_schema)
 
     def reader(self, schema: Any) -> TableReader:
-        """A reader of rows of this schema."""
+        """Return a reader of rows of this schema."""
         return TableReader(TableOptions.parse(self.options), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        """Raises: UnsupportedError; tables are written by their own methods, which say what happens to old rows."""
+        """Refuse to write: each write operation has its own method of `Table`.
+
+        Raises: UnsupportedError.
+        """
         raise UnsupportedError("format('hoodie') reads only: write with hoodie.open(path).upsert(df), insert, ...")
 
 
 @dataclass(frozen=True)
 class SlicesPartition(InputPartition):
-    """A few file slices for one task, and how to read them."""
+    """The file slices of one task, and their reader."""
 
     reader: SliceReader
     slices: tuple[FileSlice, ...]
 
 
 class TableReader(DataSourceReader):
-    """Plans in one Python process, then reads in the workers."""
+    """Plan the read in one Python process, then read in the workers."""
 
     def __init__(self, options: TableOptions, schema: Any) -> None:
         self._options = options
@@ -132,7 +141,10 @@ class TableReader(DataSourceReader):
         self._conditions: list[Condition] = []
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take the filters that are plain comparisons; Spark evaluates the others (and asks from 4.1 on only)."""
+        """Apply the filters that are plain comparisons and return the other filters, which Spark then evaluates.
+
+        Spark calls this method in version 4.1 and later.
+        """
         for condition in filters:
             text = sql_of(condition)
             parsed = None if text is None else self._with_arrow_form(text)
@@ -142,7 +154,7 @@ class TableReader(DataSourceReader):
                 self._conditions.append(parsed)
 
     def _with_arrow_form(self, text: str) -> Condition | None:
-        """The parsed condition; None if it has no Arrow form, so that Spark has to evaluate it."""
+        """Parse a condition; None if it has no Arrow form and Spark must evaluate it."""
         try:
             condition = Condition.parse(text)
             condition.row_filter(self._schema)
@@ -151,20 +163,23 @@ class TableReader(DataSourceReader):
         return condition
 
     def partitions(self) -> Sequence[Any]:
-        """File slices in groups of about 64 MiB, one Spark partition each; partitions of the table are pruned."""
+        """Return the file slices in groups of about 64 MiB, one Spark partition for each group.
+
+        Partitions of the table are pruned.
+        """
         plan = self._options.plan(self._schema.names, self._conditions)
         reader = SliceReader(plan.view.store.spec, SliceScan.of(plan), self._schema)
         groups = balanced(plan.slices, _PARTITION_BYTES) or [()]
         return [SlicesPartition(reader, group) for group in groups]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Rows of the partition's slices. Memory: as `SliceScan.batches` of one. Runs in a worker."""
+        """Read the rows of a partition's slices; runs in a worker. Memory: as `SliceScan.batches` of one slice."""
         pa.set_cpu_count(1)
         yield from partition.reader.batches(partition.slices)
 
 
 def sql_of(condition: Any) -> str | None:
-    """A pushed filter as Spark SQL; None for a kind or a value that is not certain to mean the same."""
+    """Convert a pushed filter to Spark SQL; None for a kind or a value whose SQL might have another meaning."""
     name = type(condition).__name__
     attribute = getattr(condition, "attribute", None)
     if attribute is None or any("`" in part for part in attribute):
@@ -180,7 +195,7 @@ def sql_of(condition: Any) -> str | None:
 
 
 def _literal(value: object) -> str | None:
-    """An SQL literal; None for types whose text depends on settings, and for texts with escapes."""
+    """Convert a value to an SQL literal; None for types whose literals depend on settings, and for escaped strings."""
     match value:
         case bool():
             return str(value).upper()

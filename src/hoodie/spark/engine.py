@@ -1,4 +1,4 @@
-"""Run hoodie's functions on Spark executors, through `mapInArrow` only: classic and Connect, 3.5 and 4.x."""
+"""Run hoodie's functions on Spark executors by `mapInArrow` only, in classic and Connect sessions, 3.5 and 4.x."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class SparkDataset:
-    """A Spark DataFrame as the caller's data."""
+    """The caller's data as a Spark DataFrame."""
 
     frame: Any
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the batches Spark sends to Python workers."""
+        """Arrow schema of the batches that Spark sends to Python workers."""
         return arrow_schema_of(self.frame.schema)
 
 
@@ -52,14 +52,15 @@ class SparkEngine:
 
     @property
     def name(self) -> str:
-        """`spark`."""
+        """Name of the engine: `spark`."""
         return "spark"
 
     @property
     def parallelism(self) -> int:
-        """How many tasks Spark makes of a shuffle, but no more than it makes of a range: its cores, usually.
+        """Number of tasks that Spark creates for a shuffle, at most the number that it creates for a range.
 
-        Asking costs a small job, once per session. Connect has no other way to tell.
+        It usually is the number of cores. The first call of a session runs a small Spark job, because Connect has no
+        other way to read the number.
         """
         if self.session not in _parallelism:
             parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
@@ -68,9 +69,9 @@ class SparkEngine:
         return _parallelism[self.session]
 
     def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Call the function for every task, each in a Spark task of its own; see `Engine.run`.
+        """Call the function for every task, each call in its own Spark task; see `Engine.run`.
 
-        A worker unpickles its own task only. Many or large tasks travel as rows, which costs a shuffle.
+        A worker unpickles its own task only. Many or large tasks are sent as rows, which requires a shuffle.
         """
         if not tasks:
             return []
@@ -89,15 +90,18 @@ class SparkEngine:
         consume: Consume[Result],
         exchange: Exchange | None = None,
     ) -> list[Result]:
-        """See `Engine.process`. Without an exchange both functions run in one Python stage."""
+        """Run `prepare`, exchange the rows and run `consume`; see `Engine.process`.
+
+        Without an exchange both functions run in one Python stage.
+        """
         if not isinstance(data, SparkDataset):
-            raise TypeError(f"the Spark engine takes Spark DataFrames, got {type(data).__name__}")
+            raise TypeError(f"the Spark engine expects a Spark DataFrame, found {type(data).__name__}")
 
         def prepare_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from prepare(batches, task_context())
 
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # Spark hands the same data back in types of its own: another time zone, other nullability.
+            # Spark changes the types of the data: the time zone of timestamps and the nullability of columns.
             same = (batch.cast(prepared_schema) for batch in batches)
             yield from _answers(lambda: consume(same, task_context()))
 
@@ -109,7 +113,7 @@ class SparkEngine:
             return list(self._collect(data.frame.mapInArrow(guarded(both), _RESULT_SCHEMA)))
         prepared = data.frame.mapInArrow(guarded(prepare_all), spark_schema_of(prepared_schema))
         if exchange.range_by:
-            # Spark cuts ranges by a sample of the rows: unless they are kept, the caller's data is evaluated twice.
+            # Spark samples the rows to find the ranges. Without persist() the caller's data is evaluated twice.
             prepared = prepared.persist()
         try:
             exchanged = self._exchange(prepared, exchange)
@@ -127,7 +131,7 @@ class SparkEngine:
         return frame.sortWithinPartitions(*exchange.sort_by) if exchange.sort_by else frame
 
     def _collect(self, frame: Any) -> Iterable[Any]:
-        """Run the job and unpack the results; the first error of ours comes out as what it was."""
+        """Run the job and unpickle the results; raise the first HoodieError of a worker with its own type."""
         try:
             with watched(self.session):
                 rows = frame.collect()
@@ -145,13 +149,13 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of ours that a worker sends back as a result: retrying it would be in vain."""
+    """A HoodieError that a worker returns as a result, because Spark's retries of the task would fail again."""
 
     error: HoodieError
 
 
 def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:
-    """Results of the work, pickled, one row each; an error of ours ends them as a result of its own."""
+    """Pickle the results of the work, one row for each; a HoodieError becomes the last result."""
     try:
         for result in work():
             yield _row(result)
@@ -164,7 +168,7 @@ def _row(result: Any) -> pa.RecordBatch:
 
 
 def _own_error(error: Exception) -> HoodieError | None:
-    """The error of ours that a worker raised, found in the text of Spark's error; None if there is none."""
+    """Find the HoodieError that a worker raised in the message of Spark's error; None if there is none."""
     match = re.search(r"hoodie\.errors\.(\w+): (.*)", str(error))
     kind = getattr(errors, match[1], None) if match else None
     if match is None or not isinstance(kind, type) or not issubclass(kind, HoodieError):
@@ -175,12 +179,12 @@ def _own_error(error: Exception) -> HoodieError | None:
 
 
 def session_of(frame: Any) -> Any:
-    """The session of a DataFrame."""
+    """Return the session of a DataFrame."""
     return frame.sparkSession
 
 
 def active_session() -> Any | None:
-    """The session of this thread or, without one, of the program, classic or Connect; None if there is none."""
+    """Return the session of this thread, otherwise the session of the program, classic or Connect; None without any."""
     from pyspark.sql import SparkSession
 
     try:

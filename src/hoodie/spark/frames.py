@@ -1,4 +1,4 @@
-"""DataFrames that go into a write or come out of a look-up, other than plain scans."""
+"""DataFrames of updates and of existence checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hoodie.write.conditional import UpdatePlan
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:
-    """The rows that an update writes, with the assignments made by Spark."""
+    """Return the rows that an update writes; Spark evaluates the assignments."""
     frame = read_scan(session, plan.scan)
     types = frame.schema
     return frame.select(
@@ -35,10 +35,10 @@ def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> 
 
 
 def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
-    """The rows of a DataFrame whose key the table does not hold.
+    """Return the rows of a DataFrame whose key the table does not hold.
 
-    By the record index, whose buckets the workers read, where rows have met by bucket; without it by an anti join with
-    the table's key columns.
+    With a record index the rows are shuffled by index file group, and each worker reads the index file groups of its
+    rows. Otherwise the rows are joined with the table's key columns by an anti join.
     """
     check_readable(view, by_meta_columns=True)
     columns = key_columns(view)
@@ -55,7 +55,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
 
 
 def _new_rows(index: FileGroupLookUp, width: int) -> Any:
-    """Keeps the first columns of rows whose key the index does not have."""
+    """Return a function that keeps the rows whose key the index does not contain, with their first `width` columns."""
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,4 +1,7 @@
-"""Look-ups by Spark: in the record index, where rows meet by bucket so that a task reads few of them, or by a join."""
+"""Look up record locations by Spark: in the record index, or by a join.
+
+Rows are shuffled by index file group first, so that a task reads few index file groups.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
 from hoodie.view.table_view import TableView
 
-# Names of their own: rows that were read from a table have the meta columns already.
+# These names differ from the meta columns, because rows that were read from a table have the meta columns already.
 WANTED_KEY = "_hoodie_wanted_key"
 WANTED_PATH = "_hoodie_wanted_path"
 _BUCKET = "_hoodie_bucket"
@@ -38,7 +41,10 @@ _FILE_NAME = "_hoodie_file_name"
 
 @dataclass(frozen=True, slots=True)
 class FileGroupLookUp:
-    """What workers need to look keys up. Picklable; `current` are partition paths and file ids that exist."""
+    """The data that workers need to look keys up in the record index. Picklable.
+
+    `current` are the partition paths and file ids of the file groups that exist.
+    """
 
     store: StoreSpec
     state: RecordIndexState
@@ -46,7 +52,7 @@ class FileGroupLookUp:
 
     @classmethod
     def of(cls, view: TableView, *, as_of: str | None = None) -> FileGroupLookUp | None:
-        """The table's record index; None if reads cannot use one."""
+        """Create a look-up in the table's record index; None if reads cannot use a record index."""
         state = index_for_reads(view, as_of=as_of)
         if state is None:
             return None
@@ -54,7 +60,7 @@ class FileGroupLookUp:
         return cls(view.store.spec, state, current)
 
     def by_bucket(self, keyed: Any) -> Any:
-        """A frame with the column `WANTED_KEY`, its rows brought together by bucket."""
+        """Shuffle a DataFrame with the column `WANTED_KEY` by index file group; adds the number of the file group."""
         state = self.state
 
         def add_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -66,13 +72,13 @@ class FileGroupLookUp:
         return keyed.mapInArrow(guarded(add_buckets), spark_schema_of(schema)).repartition(F.col(_BUCKET))
 
     def locate(self, keys: pa.Array) -> FoundLocations:
-        """Locations of keys; runs in a worker, which keeps parsed files for its next batches."""
+        """Look up the locations of keys; runs in a worker, which keeps parsed files in memory for its next batches."""
         found = look_up(LocalEngine(threads=1), open_store(self.store), self.state, keys.cast(pa.string()))
         return only_in(found, self.current)
 
 
 def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bool) -> Any:
-    """The frame with record keys, and partition paths if `by_path`; without its own columns unless `keep`."""
+    """Add record keys to a DataFrame, and partition paths if `by_path`; its other columns are kept if `keep`."""
     names = frame.columns if keep else []
     added = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
 
@@ -90,9 +96,10 @@ def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bo
 
 
 def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) -> Any:
-    """The location of each key of a DataFrame; see `hoodie.read.locations.record_locations`. Rows have no order.
+    """Return the location of each key of a DataFrame; see `hoodie.read.locations.record_locations`.
 
-    Memory of a worker: as `index.record.look_up`, and the file groups of the table by name.
+    The order of the rows is not defined. Memory of a worker: as `index.record.look_up`, and the partition paths and
+    file ids of the table's file groups.
     """
     check_readable(view, by_meta_columns=True)
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
@@ -116,7 +123,7 @@ def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
 
 
 def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str | None) -> Any:
-    """Join with the key column of the table, and with what the slices say of its file groups."""
+    """Find locations by a join with the key column of the table, and with the base instants of its file slices."""
     session = session_of(keyed)
     scan = plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH, _FILE_NAME], as_of=as_of)
     held = read_scan(session, scan).select(

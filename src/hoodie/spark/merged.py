@@ -1,4 +1,4 @@
-"""Slices with log files in Spark: Python workers merge them and hand over Arrow batches."""
+"""Read slices with log files in Spark: Python workers merge them and return Arrow batches."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from hoodie.storage import Store, StoreSpec, open_store
 
 _TASK_BYTES_MIN = 4 * 1024 * 1024
 _TASK_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes of files for a Spark task: each costs its core some 50 ms before it does anything."""
+"""Bytes of files for a Spark task: each task has an overhead of about 50 ms of a core."""
 _BATCH_ROWS = 64 * 1024
 _BATCH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """How workers read slices. Picklable; `schema` has the types that Spark takes."""
+    """The reader of slices in workers. Picklable; `schema` has the types that Spark expects."""
 
     store: StoreSpec
     scan: SliceScan
     schema: pa.Schema
 
     def batches(self, slices: tuple[FileSlice, ...]) -> Batches:
-        """Rows of the slices in batches of bounded size. Memory: as `SliceScan.batches` of one slice."""
+        """Read the rows of the slices in batches of bounded size. Memory: as `SliceScan.batches` of one slice."""
         store = open_store(self.store)
         for found in slices:
             yield from self._batches_of(store, found)
@@ -46,7 +46,10 @@ class SliceReader:
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch cut into such that the JVM holds with ease; wide rows make short ones."""
+    """Split a batch into batches of at most 65,536 rows and about 16 MiB, which limits the memory of the JVM.
+
+    Each batch has at least one row.
+    """
     row_bytes = max(batch.nbytes // max(batch.num_rows, 1), 1)
     step = max(min(_BATCH_ROWS, _BATCH_BYTES // row_bytes), 1)
     for start in range(0, batch.num_rows, step):
@@ -54,7 +57,7 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def read_merged(session: Any, store: StoreSpec, slices: tuple[FileSlice, ...], scan: SliceScan, schema: Any) -> Any:
-    """The slices as a DataFrame of this Spark schema, whose columns are those of the scan."""
+    """Return the rows of the slices as a DataFrame of this Spark schema; its columns must be those of the scan."""
     reader = SliceReader(store, scan, arrow_schema_of(schema))
 
     def work(number: int, packed: bytes) -> Batches:
@@ -64,7 +67,7 @@ def read_merged(session: Any, store: StoreSpec, slices: tuple[FileSlice, ...], s
 
 
 def _task_bytes(session: Any, slices: tuple[FileSlice, ...]) -> int:
-    """As many as keep all cores busy, within bounds."""
+    """Return the bytes of files for each task: the tasks keep all cores busy, within the bounds of this module."""
     total = sum(found.size_bytes for found in slices)
     if total <= _TASK_BYTES_MIN:
         return _TASK_BYTES_MIN

@@ -1,8 +1,8 @@
 """Send rows to a chosen Spark partition on every Spark version.
 
-`DataFrame.repartition(n, column)` places a row at `pmod(murmur3(value), n)`. For each bucket a number is searched whose
-hash lands there, and rows are repartitioned by the number of their bucket. (4.1 has `repartitionById`; one way for all
-versions is one way to test.)
+`DataFrame.repartition(n, column)` sends a row to partition `pmod(murmur3(value), n)`. This module finds for each
+partition an integer (its salt) whose hash selects the partition, and rows are repartitioned by the salt of their
+partition. Spark 4.1 has `repartitionById`. It is not used, because one way for all versions needs fewer tests.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _MASK = 0xFFFFFFFF
 
 
 def salts(bucket_column: str, count: int) -> Any:
-    """A column expression that `repartition(count, ...)` maps to partition `bucket % count`."""
+    """Return a column expression that `repartition(count, ...)` maps to partition `bucket % count`."""
     numbers = F.array(*(F.lit(number) for number in _salt_numbers(count)))
     return F.element_at(numbers, (F.col(bucket_column) % count + 1).cast("int"))
 
 
 @lru_cache
 def _salt_numbers(count: int) -> tuple[int, ...]:
-    """For each partition a small number whose hash lands there."""
+    """Return for each partition the smallest number whose hash selects it."""
     found: dict[int, int] = {}
     number = 0
     while len(found) < count:
@@ -34,7 +34,7 @@ def _salt_numbers(count: int) -> tuple[int, ...]:
 
 
 def murmur3_of_int(value: int) -> int:
-    """Spark's hash of an int column: Murmur3 x86 32-bit with seed 42, as a signed number.
+    """Compute Spark's hash of an int column: Murmur3 x86 32-bit with seed 42, as a signed number.
 
     >>> murmur3_of_int(0), murmur3_of_int(1)
     (933211791, -559580957)

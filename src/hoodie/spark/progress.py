@@ -1,7 +1,7 @@
-"""Tasks of running Spark jobs, for whoever listens to `hoodie.progress`; without a listener nothing here runs.
+"""Notify the listener of `hoodie.progress` of finished tasks of Spark jobs; without a listener nothing runs here.
 
-The one place that asks a classic session's `sparkContext`, because DataFrames do not tell how far their job got.
-Connect sessions tell it themselves from Spark 4.0 on.
+This is the only module that uses the `sparkContext` of a classic session, because DataFrames have no progress of their
+job. Connect sessions have progress handlers from Spark 4.0 on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def watched(session: Any) -> Iterator[None]:
-    """Report how many tasks of the session's active stages are done while the body runs its job."""
+    """Notify the listener how many tasks of the session's active stages are done while the body runs its job."""
     if not progress.is_heard():
         yield
     elif "connect" not in type(session).__module__:
@@ -48,7 +48,7 @@ def _polled(tracker: Any) -> Iterator[None]:
             infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             _report((info.numCompletedTasks, info.numTasks) for info in infos if info is not None)
 
-    # The thread reports to the listener of this context, under its phase.
+    # The thread runs in a copy of this context, so it notifies this context's listener, with this context's phase.
     thread = threading.Thread(target=contextvars.copy_context().run, args=(poll,), name="hoodie progress", daemon=True)
     thread.start()
     try:

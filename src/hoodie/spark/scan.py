@@ -1,6 +1,6 @@
-"""Reads as DataFrames: Spark's own Parquet scan of the base files, united with slices that workers merge.
+"""Reads as DataFrames: Spark's Parquet scan of base files, in a union with the slices that Python workers merge.
 
-Files and schema come from the table, everything else is Spark's.
+The Parquet scan gets its files and its schema from the table; Spark does the rest.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _BROADCAST_KEYS_MAX = 100_000
 
 
 def read_scan(session: Any, plan: ScanPlan) -> Any:
-    """The scan as a DataFrame: columns and conditions are pushed into Parquet.
+    """Return the scan as a DataFrame; columns and conditions are pushed down to Parquet.
 
-    Without log files the plan has no Python in it. Slices with log files are merged in workers, which give the columns
-    that the scan needs; a `select` on the DataFrame spares them nothing.
+    Without log files Spark's plan runs no Python. Slices with log files are merged in Python workers, which return the
+    columns that the scan needs. A `select` on the DataFrame does not reduce the columns that the workers merge.
     """
     frame = _rows(session, plan)
     if plan.instants is not None:
@@ -43,7 +43,7 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
 
 
 def _rows(session: Any, plan: ScanPlan) -> Any:
-    """All rows that may match, with all columns, or where log files are merged with the needed ones."""
+    """Return all rows that can match, with all columns; if log files are merged, with the needed columns only."""
     today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
     parts = _file_parts(session, plan, today)
     if plan.merged:
@@ -58,7 +58,7 @@ def _rows(session: Any, plan: ScanPlan) -> Any:
 
 
 def _file_parts(session: Any, plan: ScanPlan, today: Any) -> list[Any]:
-    """Spark's scans of the base files that stand alone: one for all that have the same types."""
+    """Return Spark's scans of the base files without log files: one scan for all files with the same types."""
     groups: dict[str, tuple[Any, list[BaseFile]]] = {}
     for stored, files in files_by_types(plan.view, plan.files, plan.schema):
         types = spark_schema_of(stored)
@@ -71,19 +71,20 @@ def _file_parts(session: Any, plan: ScanPlan, today: Any) -> list[Any]:
 
 
 def _cast(frame: Any, schema: Any) -> Any:
-    """The frame with the types of the schema, whose columns it has in the same order."""
+    """Cast a DataFrame to the types of the schema; both must have the same columns in the same order."""
     return frame.select(*(F.col(_quoted(child.name)).cast(child.dataType).alias(child.name) for child in schema))
 
 
 def _scan(session: Any, plan: ScanPlan, files: Iterable[BaseFile], schema: Any) -> Any:
     paths = [_literal_path(plan.view.store.uri(file.path)) for file in files]
     reader = session.read.schema(schema).option("recursiveFileLookup", "true")
-    # Hudi writes days and times of the proleptic calendar; without this Spark refuses those before 1582 and 1900.
+    # Hudi writes dates and times of the proleptic Gregorian calendar. Without this option Spark raises an error for
+    # dates before 1582 and times before 1900.
     return reader.option("datetimeRebaseMode", "CORRECTED").parquet(*paths)
 
 
 def _literal_path(path: str) -> str:
-    """A path that Spark's globbing leaves as it is."""
+    """Escape the glob characters of a path, so that Spark reads exactly this path."""
     return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in path)
 
 
@@ -92,7 +93,7 @@ def _quoted(name: str) -> str:
 
 
 def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
-    """Rows with one of the keys: by a condition that Parquet's statistics can use, or by a join if there are many."""
+    """Keep the rows with one of the keys: few keys by a condition that Parquet statistics can use, many by a join."""
     if keys.num_rows == 0:
         return frame.limit(0)
     distinct = keys.group_by(keys.column_names).aggregate([])

@@ -1,4 +1,4 @@
-"""A local Spark session for programs that bring none: the demo."""
+"""A local Spark session for programs that have none, such as the demo."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _CONFS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-    # A session of a minute or two ends before the JVM's second compiler has paid for itself.
+    # A session of one or two minutes is too short to gain from the JVM's second compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 
 def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any:
-    """Start Spark in a JVM of this machine, on all its cores; `confs` win over the quiet defaults.
+    """Start Spark in a JVM on this machine, on all its cores; `confs` replace the defaults of this module.
 
-    Raises: UnsupportedError if Spark does not start: no Java, or too old a one.
+    Raises: UnsupportedError if Spark does not start: Java is missing or too old.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    # Workers must run the interpreter that has hoodie; `python3` on PATH may be another one.
+    # Workers must run the interpreter in which hoodie is installed; `python3` on PATH may be another interpreter.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[*]").appName(name)
     for key, value in {**_CONFS, **(confs or {})}.items():

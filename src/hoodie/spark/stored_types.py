@@ -1,7 +1,8 @@
-"""Which types the columns of a base file had when it was written: Spark's Parquet scan widens few of them.
+"""Find the types that the columns of base files had when they were written.
 
-Spark 4 reads int as long or double, and float as double; 3.5 does not even that, and neither reads int as float or long
-as double, as the JVM lets a column grow. Files with older types are scanned as they are, and cast.
+Hudi can widen the type of a column, but Spark's Parquet scan supports few of these changes. Spark 4 reads int as long
+or double, and float as double. Spark 3.5 reads none of them. Neither reads int as float, or long as double, which JVM
+Hudi allows. So files with older types are scanned with their stored types, and the columns are cast.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from hoodie.view.table_view import TableView
 def files_by_types(
     view: TableView, files: Sequence[BaseFile], current: pa.Schema
 ) -> list[tuple[pa.Schema, list[BaseFile]]]:
-    """The files in groups of one schema each: today's columns in today's order, with the types they have in the files.
+    """Group the files by their stored types.
 
-    All columns are nullable. What a commit wrote has one schema: the one it says, or, of a commit that is archived or
-    says none, the one in the footer of any of its files.
+    The schema of a group has the current columns in the current order, with the types of the group's files. All columns
+    are nullable. All files of a commit have one schema: the schema in the commit metadata. If the commit is archived or
+    its metadata has no schema, the schema is read from the footer of one of its files.
     """
     texts = _schema_texts(view, sorted({file.instant_time for file in files}))
     untold = {file.instant_time: file for file in files if texts[file.instant_time] is None}
@@ -44,7 +46,7 @@ def files_by_types(
 
 
 def _footer_schemas(view: TableView, files: Mapping[str, BaseFile]) -> Mapping[str, pa.Schema]:
-    """Schemas of files by instant, from their footers: on threads, and each instant's once for all views."""
+    """Read schemas of files by instant from their footers, on threads; each instant is read once for all views."""
     known = view.state.commits.file_schemas
     missing = [file for instant_time, file in files.items() if instant_time not in known]
 
@@ -53,7 +55,7 @@ def _footer_schemas(view: TableView, files: Mapping[str, BaseFile]) -> Mapping[s
             return parquet.schema_arrow.remove_metadata()
 
     found = LocalEngine().run(read, missing)
-    # Few schemas, many instants: those that are equal are one object.
+    # There are few schemas and many instants, so equal schemas share one object.
     one = {schema: schema for schema in known.values()}
     known.update(
         {file.instant_time: one.setdefault(schema, schema) for file, schema in zip(missing, found, strict=True)}
@@ -62,10 +64,10 @@ def _footer_schemas(view: TableView, files: Mapping[str, BaseFile]) -> Mapping[s
 
 
 def _schema_texts(view: TableView, instants: Sequence[str]) -> dict[str, str | None]:
-    """Schemas of commits as they are stored, by requested time (ascending).
+    """Return the schemas of commits as stored, by requested time; `instants` must be ascending.
 
-    Reads the first and the last commit, and only where these differ some between them: a schema grows, and never
-    returns to what it was.
+    Reads the first and the last commit of a range. Only if their schemas differ, a commit between them is read, and
+    both halves are searched again. This is correct because a changed schema never returns to an earlier state.
     """
     texts = {instant: _schema_text(view, instant) for instant in (*instants[:1], *instants[-1:])}
     pending = [(0, len(instants) - 1)]
@@ -84,7 +86,7 @@ def _schema_texts(view: TableView, instants: Sequence[str]) -> dict[str, str | N
 
 
 def _schema_text(view: TableView, instant_time: str) -> str | None:
-    """The schema of a commit as it is stored; None for a commit that is archived or has none."""
+    """Return the schema of a commit as stored; None if the commit is archived or has no schema."""
     instant = view.timeline.get(instant_time)
     if instant is None or not instant.is_completed:
         return None
@@ -92,7 +94,10 @@ def _schema_text(view: TableView, instant_time: str) -> str | None:
 
 
 def with_stored_types(current: pa.Schema, stored: pa.Schema) -> pa.Schema:
-    """Today's columns, all nullable, with the stored type wherever there is one; nested ones keep today's shape."""
+    """Return the current columns, all nullable, with their stored types; columns that are not stored keep their type.
+
+    Nested columns keep their current structure.
+    """
     return pa.schema(
         [_field(child, stored.field(child.name) if child.name in stored.names else None) for child in current]
     )

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers, and how tasks get there: one task of ours in a Spark task of its own."""
+"""Run tasks in Spark's Python workers: each task of an engine runs in its own Spark task."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from hoodie.spark.partitioning import salts
 Batches = Iterator[pa.RecordBatch]
 _TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
 _CARRIED_BYTES_MAX = 4 * 1024 * 1024
-"""Bytes of tasks that the function itself carries to every worker; above, each worker gets its own task only."""
+"""Up to this many bytes all tasks are sent to every worker; above it each worker receives its own task only."""
 
 
 def packed_tasks(tasks: Sequence[Any]) -> list[bytes]:
-    """Tasks as workers unpickle them."""
+    """Pickle tasks for workers."""
     return [cloudpickle.dumps(task) for task in tasks]  # type: ignore[no-untyped-call]
 
 
 def each_in_a_task(
     session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Batches], schema: StructType
 ) -> Any:
-    """A DataFrame of all that `work(number, packed task)` yields, each call in a Spark task of its own.
+    """Return a DataFrame of the batches that `work(number, packed task)` yields; each call runs in its own Spark task.
 
-    A worker gets the bytes of its own task, or few bytes of others beside them. Many or large tasks travel as rows,
-    which costs a shuffle. There is one task at least.
+    A worker receives the bytes of all tasks if these are few, otherwise the bytes of its own task. Many or large tasks
+    are sent as rows, which requires a shuffle. `packed` must contain at least one task.
     """
     carries = sum(map(len, packed)) <= _CARRIED_BYTES_MAX
     return (_carried if carries else _sent)(session, packed, work, schema)
 
 
 def _carried(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Batches], schema: StructType) -> Any:
-    """The function carries the tasks: no shuffle."""
+    """Send all tasks with the function, without a shuffle."""
     count = len(packed)
 
     def run(batches: Batches) -> Batches:
@@ -48,7 +48,7 @@ def _carried(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes],
 
 
 def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Batches], schema: StructType) -> Any:
-    """Each task lies in a row."""
+    """Send each task as a row, with a shuffle."""
     count = len(packed)
 
     def run(batches: Batches) -> Batches:
@@ -61,7 +61,7 @@ def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Ba
 
 
 def guarded(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Limit Arrow to one thread in a worker: Spark runs as many workers as there are cores."""
+    """Limit Arrow to one thread in a worker, because Spark runs as many workers as there are cores."""
 
     def run(batches: Batches) -> Batches:
         pa.set_cpu_count(1)
@@ -71,7 +71,10 @@ def guarded(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
 
 
 def task_context() -> TaskContext:
-    """Which task attempt this worker runs."""
+    """Return the task attempt that this worker runs.
+
+    Raises: RuntimeError outside of a Spark task.
+    """
     from pyspark import TaskContext as SparkTaskContext
 
     context = SparkTaskContext.get()

@@ -1,6 +1,6 @@
-"""Spark's types as Arrow's, and back.
+"""Convert Spark types to Arrow types and back.
 
-PySpark has such a mapping of its own, whose signature changes between releases.
+PySpark's own conversion is not used, because its signature changes between releases.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _SPARK_OF_SIMPLE = {
 
 
 def arrow_schema_of(schema: T.StructType) -> pa.Schema:
-    """Arrow schema of a Spark StructType; timestamps are in UTC.
+    """Return the Arrow schema of a Spark StructType; timestamps are in UTC.
 
-    Raises: SchemaMismatchError for a type that a Hudi table does not hold; the column is named.
+    Raises: SchemaMismatchError for a type that a Hudi table cannot store. The message names the column.
     """
     return pa.schema([_arrow_field(field, "") for field in schema.fields])
 
 
 def spark_schema_of(schema: pa.Schema) -> T.StructType:
-    """Spark StructType of the Arrow schema of a table; timestamps without zone stay so.
+    """Return the Spark StructType of the Arrow schema of a table; timestamps without time zone stay without time zone.
 
-    Raises: SchemaMismatchError for a type that Spark does not have (times of day); the column is named.
+    Raises: SchemaMismatchError for a type that Spark does not have (times of day). The message names the column.
     """
     return T.StructType(
         [T.StructField(field.name, _spark_type(field.type, field.name), field.nullable) for field in schema]

@@ -1,1 +1,1 @@
-"""What a terminal shows: tables, JSON lines, progress. Renders what it is given, and knows no table operation."""
+"""Output of a terminal: tables, JSON lines and progress. This package renders data and calls no table operation."""

@@ -1,4 +1,4 @@
-"""The two ends of a terminal: results go to standard output, progress and errors to standard error."""
+"""The two consoles of a terminal: standard output for results, standard error for progress and errors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from rich.console import Console
 
 
 def output() -> Console:
-    """Console on standard output as it is now; made anew, so that a redirected stream is honoured."""
+    """Create a console on the current standard output. A new console is needed after the stream is redirected."""
     return Console(highlight=False, soft_wrap=False)
 
 
 def errors() -> Console:
-    """Console on standard error as it is now."""
+    """Create a console on the current standard error."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_error(error: BaseException) -> None:
-    """Say an error in one line."""
+    """Print an error in one line on standard error."""
     text = " ".join(str(error).split()) or type(error).__name__
     errors().print("hoodie:", text, style="red", markup=False)

@@ -1,4 +1,4 @@
-"""JSON for programs: one document per line, written as it comes."""
+"""Print JSON for programs: one document per line, each printed as soon as it is available."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print each row as a document of its own."""
+    """Print each row as its own document."""
     for batch in batches:
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             print_json(row)
 
 
 def to_json(value: Any) -> str:
-    """JSON text; times in ISO form, decimals as text, bytes in base 64, NaN and infinities by their names.
+    """Convert a value to JSON: times in ISO form, decimals as strings, bytes in base64.
+
+    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`.
 
     >>> to_json({"day": date(2013, 1, 31), "fare": float("nan")})
     '{"day": "2013-01-31", "fare": "NaN"}'

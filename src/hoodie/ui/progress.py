@@ -1,4 +1,4 @@
-"""A progress bar while a table is written; nothing where the console is no terminal."""
+"""A progress bar for writes; it is shown only if the console is a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hoodie.ui.console import errors
 
 
 class ProgressBar:
-    """A bar over all steps, once it is known how many there are, and one over the tasks of what runs now."""
+    """A bar for the tasks of the current step, and a bar for all steps as soon as their number is known."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -24,11 +24,11 @@ class ProgressBar:
         self._current: TaskID | None = None
 
     def expect(self, steps: int) -> None:
-        """Say how many steps there are in all; those begun so far are done."""
+        """Set the number of all steps; the steps begun so far count as done."""
         self._overall = self._bars.add_task("all steps", total=steps, completed=self._begun)
 
     def begin(self, title: str) -> None:
-        """Name the step that begins; the one before it is done."""
+        """Begin a step with this title; the step before it counts as done."""
         self._title = title
         if self._overall is not None:
             self._bars.update(self._overall, completed=self._begun)
@@ -36,14 +36,14 @@ class ProgressBar:
         self._restart(title)
 
     def show(self, report: Progress) -> None:
-        """Take a report of the library."""
+        """Show a progress notification of the library."""
         if self._current is None or not report.tasks_total:
             self._restart(f"{self._title} · {report.phase}" if report.phase else self._title)
         else:
             self._bars.update(self._current, completed=report.tasks_done, total=report.tasks_total)
 
     def _restart(self, description: str) -> None:
-        """A new task: rich does not forget the number of tasks of an old one."""
+        """Replace the task of the bar with a new task, because rich keeps the total of an old task."""
         if self._current is not None:
             self._bars.remove_task(self._current)
         self._current = self._bars.add_task(description, total=None)
@@ -51,7 +51,10 @@ class ProgressBar:
 
 @contextmanager
 def progress_bar(title: str | None = None, *, console: Console | None = None) -> Iterator[ProgressBar]:
-    """Show the progress of the writes in the body; the bar goes away with its end. Default is standard error."""
+    """Show the progress of the writes in the body; the bar is removed at the end of the body.
+
+    The default console is standard error.
+    """
     console = errors() if console is None else console
     columns = (
         SpinnerColumn(),

@@ -1,6 +1,7 @@
-"""Arrow tables as a person reads them: a grid where it fits the terminal, else one record under the other.
+"""Print Arrow tables for people: as a grid if it fits the terminal, otherwise each record as a block of lines.
 
-Users' data is shown as it is. In tables of ours (`own`) numbers are grouped, sizes have units, and headings are words.
+Users' data is printed unchanged. In the library's own tables (`own`) numbers have thousands separators, sizes have
+units, and headings have spaces instead of underscores.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CELL_CHARS_MAX = 120
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
-    """Print all rows; the caller keeps them few."""
+    """Print all rows; the caller must limit their number."""
     texts = _texts(rows, own)
     least = [_least_width(name, column, own) for name, column in texts.items()]
     if sum(least) <= console.width or rows.num_columns <= 2:
@@ -30,7 +31,11 @@ def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
 
 
 def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
-    """Print all rows as a grid; in a narrow terminal headings of ours break between words, and texts are folded."""
+    """Print all rows as a grid.
+
+    If the terminal is too narrow, long values are folded, and the headings of `own` tables have line breaks between
+    their words.
+    """
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     texts = _texts(rows, own)
     is_narrow = sum(_width(name, column) for name, column in texts.items()) > console.width
@@ -39,11 +44,11 @@ def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
             Text(field.name.replace("_", "\n" if is_narrow else " ") if own else field.name),
             justify="right" if _is_number(field.type) else "left",
             overflow="fold",
-            # Numbers and instants stay in one piece.
+            # Numbers and instants are not folded.
             no_wrap=max(map(len, texts[field.name]), default=0) <= _FOLDED_CHARS_MIN,
         )
     for row in zip(*texts.values(), strict=True):
-        # As plain text: what stands in square brackets is data, no markup.
+        # Plain text, because square brackets in data are not markup.
         grid.add_row(*map(Text, row))
     console.print(grid)
 
@@ -53,7 +58,7 @@ def _width(heading: str, cells: list[str]) -> int:
 
 
 def _least_width(name: str, cells: list[str], own: bool) -> int:
-    """Characters a column needs with its heading broken between words, and long texts folded."""
+    """Return the characters that a column needs if its heading is broken between words and long values are folded."""
     heading = max(name.split("_"), key=len) if own else name
     return min(_width(heading, cells), _FOLDED_CHARS_MIN + _COLUMN_GAP) if own else _width(heading, cells)
 
@@ -71,7 +76,7 @@ def _print_records(console: Console, texts: dict[str, list[str]], count: int) ->
 
 
 def cell(name: str, value: Any, *, own: bool = False) -> str:
-    """One value as text; times to the millisecond, long texts cut.
+    """Convert one value to a string; times have milliseconds, and long strings are truncated.
 
     >>> cell("size_bytes", 1500, own=True), cell("rows", 336776, own=True), cell("flight", 1545), cell("x", None)
     ('1.5 kB', '336,776', '1545', '')
@@ -88,7 +93,7 @@ def cell(name: str, value: Any, *, own: bool = False) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """Bytes in the unit that leaves the number short; 1 kB is 1,000 bytes."""
+    """Format a number of bytes in B, kB, MB, GB or TB, with a short number; 1 kB is 1,000 bytes."""
     size = float(size_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:

@@ -1,4 +1,4 @@
-"""`hoodie demo`: a year of flights in a Hudi table, every claim checked."""
+"""`hoodie demo`: write a year of flights to Hudi tables, and check the result of every step."""
 
 from hoodie.cli.demo.command import demo
 

