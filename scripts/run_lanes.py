@@ -99,9 +99,10 @@ def _end(lanes: Sequence[Lane]) -> None:
     """Stop the lanes, by force if they do not end in time."""
     for lane in lanes:
         lane.stop(signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
     for lane in lanes:
         with suppress(subprocess.TimeoutExpired):
-            lane.process.wait(GRACE_SECONDS)
+            lane.process.wait(max(0.0, deadline - time.monotonic()))
         lane.stop(signal.SIGKILL)
         lane.process.wait()
         print(f"=== {lane.name} was stopped after {lane.seconds} s", flush=True)
