@@ -9,10 +9,12 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # Sets have the same order in every run of the tests.
 test fuzz interop: export PYTHONHASHSEED := 0
+# Lanes run side by side: each waits often enough that more than two keep two cores busy. Logs are in .cache/lanes.
+RUN_LANES := scripts/run_lanes.py $(CACHE)/lanes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz interop bench check fmt java
+.PHONY: help demo test test-all fuzz interop bench check fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,17 +22,22 @@ help: ## Show this list
 demo: java $(VENV)/.stamp ## A year of flights: insert, upsert, delete, time travel, judged by hudi-rs
 	@$(VENV)/bin/hoodie demo
 
-test: java $(VENV)/.stamp ## All tests: those in process two at a time, then a classic session of the newest Spark, then Spark Connect
-	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "not spark" -n 2
-	$(VENV)/bin/python -m pytest tests --ignore=tests/interop -m spark
-	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests --ignore=tests/interop
+test: java $(VENV)/.stamp ## The tests in process, on a classic session of the newest Spark and on Spark Connect, side by side
+	@$(VENV)/bin/python $(RUN_LANES) \
+	    "in process=$(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/tidy -m 'not spark' -n 2" \
+	    "classic=$(VENV)/bin/python -m pytest tests/contract -m spark" \
+	    "connect=HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests/contract"
+
+test-all: export HOODIE_TEST_ALL := 1
+test-all: test interop ## Every case of `make test` and `make interop`: also those that their samples leave out
 
 fuzz: $(VENV)/.stamp ## Property tests with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
 	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
-interop: java $(VENV_35)/.stamp $(BUNDLE) ## Tests against JVM Hudi 1.2.0 and hudi-rs, and the contract tests, on Spark 3.5
-	HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile
-	$(VENV_35)/bin/python -m pytest tests/contract
+interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judges, and the contract tests on Spark 3.5, side by side
+	@$(VENV_35)/bin/python $(RUN_LANES) \
+	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
+	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark"
 
 bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 55 minutes)
 	HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import seeds
+from tests.support import samples, seeds
 from tests.support.sessions import open_classic_session, open_connect_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CONTRACT = Path(__file__).parent / "contract"
 GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
 
 
@@ -24,11 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     seeds.load_profile(config)
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     """Say how to repeat the run."""
-    if seeds.IS_FUZZ:
-        return f"random tests: HOODIE_FUZZ_SEED={seeds.FUZZ_SEED} HOODIE_FUZZ_FACTOR={seeds.FACTOR}"
-    return "random tests: fixed seeds (`make fuzz` draws fresh ones)"
+    fixed = "random tests: fixed seeds (`make fuzz` draws fresh ones)"
+    fresh = f"random tests: HOODIE_FUZZ_SEED={seeds.FUZZ_SEED} HOODIE_FUZZ_FACTOR={seeds.FACTOR}"
+    return [fresh if seeds.IS_FUZZ else fixed, samples.describe()]
 
 
 def _lane() -> str:
@@ -39,16 +41,30 @@ def _lane() -> str:
     return lane
 
 
+def _repeats_the_contract() -> bool:
+    """Whether this process tests another Spark than the classic session of the newest one, which runs every case."""
+    return _lane() == "connect" or version("pyspark").startswith("3.")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this lane: all but the Connect-only ones, or the ones marked `connect`."""
+    """Keep the tests of this lane: all but the Connect-only ones, or the ones marked `connect`; sample its matrices."""
     marks = [item.get_closest_marker("connect") for item in items]
     if _lane() == "connect":
         belongs = [mark is not None for mark in marks]
     else:
         belongs = [mark is None or not mark.kwargs.get("only", False) for mark in marks]
     kept = [item for item, stays in zip(items, belongs, strict=True) if stays]
-    if dropped := [item for item, stays in zip(items, belongs, strict=True) if not stays]:
-        config.hook.pytest_deselected(items=dropped)
+    on_spark = [item for item in kept if item.get_closest_marker("spark")]
+    if outside := [item.nodeid for item in on_spark if CONTRACT not in item.path.parents]:
+        raise pytest.UsageError(
+            f"the lanes of `make test` look for tests with a Spark session in {CONTRACT}: {outside}"
+        )
+    if _repeats_the_contract():
+        dropped = set(on_spark) - set(samples.sample_matrices(on_spark))
+        kept = [item for item in kept if item not in dropped]
+    if len(kept) < len(items):
+        stays = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in stays])
         items[:] = kept
 
 

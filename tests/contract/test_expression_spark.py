@@ -27,8 +27,6 @@ from tests.contract.expression_cases import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark]
-
 SPARK_TYPES = {
     pa.int8(): "tinyint",
     pa.int32(): "int",
@@ -100,6 +98,7 @@ def _same(ours: object, theirs: object) -> bool:
     return type(ours) is type(theirs) and ours == theirs
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("ansi", [True, False])
 def test_conditions_have_the_truth_value_of_spark(
     spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
@@ -110,6 +109,7 @@ def test_conditions_have_the_truth_value_of_spark(
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("ansi", [True, False])
 def test_projections_have_the_value_and_type_of_spark(
     spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool

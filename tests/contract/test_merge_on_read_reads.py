@@ -59,6 +59,7 @@ def commit_times(rows: pa.Table) -> set[str]:
     return set(rows[COMMIT_TIME].to_pylist())
 
 
+@pytest.mark.matrix(keep=1)
 def test_snapshots_as_of_every_instant(twins: Twins) -> None:
     for instant, twin_instant in zip(twins.instants, twins.twin_instants, strict=False):
         assert_same_rows(twins.read(as_of=instant), twins.read(twins.twin, as_of=twin_instant), key="uuid")
@@ -77,6 +78,7 @@ def test_snapshots_as_of_every_instant(twins: Twins) -> None:
     assert_same_rows(now.filter(pc.invert(is_late)), base_rows.filter(rest), key="uuid", meta=True)
 
 
+@pytest.mark.matrix(keep=1)
 def test_changes_between_any_two_instants_are_rows_of_the_later_snapshot(twins: Twins) -> None:
     snapshots = {instant: twins.read(as_of=instant, columns=None) for instant in twins.instants}
     for since, until in itertools.combinations(twins.instants, 2):
@@ -87,6 +89,7 @@ def test_changes_between_any_two_instants_are_rows_of_the_later_snapshot(twins: 
             assert_same_rows(found, expected, key="uuid", meta=True)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     "where",
     [
@@ -111,6 +114,7 @@ def test_conditions_look_at_merged_rows(twins: Twins, where: str) -> None:
     assert_same_rows(some, expected.select(["fare", "uuid"]), key="uuid")
 
 
+@pytest.mark.matrix(keep=1)
 def test_types_are_those_of_the_base_files(twins: Twins) -> None:
     merged, plain = (twins.read(columns=None, view=view) for view in ("snapshot", "read_optimized"))
     assert merged.schema == plain.schema
@@ -118,6 +122,7 @@ def test_types_are_those_of_the_base_files(twins: Twins) -> None:
         assert twins.table.read().schema == twins.table.read(view="read_optimized").schema
 
 
+@pytest.mark.matrix(keep=1)
 def test_look_ups_find_merged_rows_only(twins: Twins) -> None:
     table, lane = twins.table, twins.lane
     keys = ["key-000000", "key-000010", "key-000299", "nobody"]
@@ -134,6 +139,7 @@ def test_look_ups_find_merged_rows_only(twins: Twins) -> None:
     assert located[keys[0]] == found.filter(pc.equal(found["uuid"], keys[0]))[FILE_NAME][0].as_py()
 
 
+@pytest.mark.matrix(keep=1)
 def test_counts_and_first_rows(twins: Twins) -> None:
     table = twins.table
     assert [table.count(as_of=instant) for instant in twins.instants] == [300, 350, 340, 340, 340, 340, 340]
@@ -142,6 +148,7 @@ def test_counts_and_first_rows(twins: Twins) -> None:
     assert table.head(1000).num_rows == 340
 
 
+@pytest.mark.matrix(keep=1)
 def test_slices_tell_their_log_files(twins: Twins) -> None:
     slices = twins.table.inspect.slices().to_pylist()
     assert [(row["log_files"], row["base_rows"]) for row in slices] == [(1, 170), (1, 170)]

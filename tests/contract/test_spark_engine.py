@@ -82,6 +82,7 @@ def test_the_first_error_of_ours_comes_out_as_it_was(engine: Engine) -> None:
     assert (caught.value.path, caught.value.offset) == ("a/b.parquet", 7)
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("tasks", [None, 1, 3, 5])
 def test_rows_of_a_bucket_meet_sorted_in_one_task(lane: Lane, engine: Engine, tasks: int | None) -> None:
     exchange = Exchange(bucket_by="bucket", sort_by=("name", "n"), tasks=tasks)

@@ -17,6 +17,7 @@ NULL_KEYS = trips(
 )
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("write", ["upsert", "bulk_insert", "delete"])
 def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, write: str) -> None:
     table = lane.create(partition_by="city")

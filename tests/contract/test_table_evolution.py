@@ -66,6 +66,7 @@ def test_files_of_three_schemas_are_read_together(lane: Lane) -> None:
     assert_same_rows(lane.read(lane.open()), expected, key="id")
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("old", "new", "value", "expected"),
     [
@@ -90,6 +91,7 @@ def test_every_widening_the_writer_accepts_can_be_read(
     assert_same_rows(lane.read(table), wanted, key="id")
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(
     ("old", "new", "value", "expected"),
     [
@@ -126,6 +128,7 @@ def test_columns_come_in_any_order(lane: Lane) -> None:
     assert_same_rows(lane.read(table), trips(("a", 1, 1.0, "sf")), key="id")
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(
     ("schema", "column"),
     [

@@ -74,6 +74,7 @@ def test_rows_that_exist_are_filtered_out(look: Look) -> None:
     assert again.num_rows == 0
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("where", "expected", "cities"),
     [

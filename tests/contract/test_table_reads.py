@@ -55,6 +55,7 @@ def test_meta_columns_come_first_and_columns_in_the_order_asked_for(story: Story
         lane.read(table, columns=["no_such"])
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("where", "expected"),
     [

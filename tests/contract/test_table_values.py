@@ -80,6 +80,7 @@ def test_an_ancient_day_and_a_zone_of_the_session_change_no_value(lane: Lane) ->
             lane.session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("name", ["dot.ted", "with space", "1st"])
 def test_column_names_that_hudi_cannot_store_are_refused(lane: Lane, name: str) -> None:
     with pytest.raises(hoodie.SchemaMismatchError, match=name):
@@ -164,6 +165,7 @@ CITIES = (
 )
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("hive_style", ["true", "false"])
 @pytest.mark.parametrize("encoded", ["false", "true"])
 def test_partition_values_may_hold_special_characters(lane: Lane, hive_style: str, encoded: str) -> None:

@@ -71,6 +71,7 @@ def test_insert_keeps_duplicates_of_stored_keys(lane: Lane) -> None:
     assert_same_rows(lane.read(table), pa.concat_tables([FIRST, trips(("a", 2, 9.0, "sf"))]))
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("sort", [None, "partition", "global", ["city", "fare"]])
 def test_bulk_insert_writes_every_row_whatever_the_order(lane: Lane, sort: Any) -> None:
     table = lane.create(partition_by="city")

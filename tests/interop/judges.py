@@ -50,6 +50,8 @@ QUICK_OPTIONS = {
     "hoodie.insert.shuffle.parallelism": "2",
     "hoodie.bulkinsert.shuffle.parallelism": "2",
     "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.simple.index.parallelism": "2",
+    "hoodie.global.simple.index.parallelism": "2",
 }
 NEWEST_TABLE_VERSION = 9
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}

@@ -1,0 +1,40 @@
+"""Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
+
+These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases; the classic
+session of the newest Spark runs every case. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
+every lane.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pytest
+
+SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
+IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
+
+
+def describe() -> str:
+    """One line for the head of a run: how to repeat its samples."""
+    return "samples: none, every case runs" if IS_WHOLE else f"samples: HOODIE_TEST_SEED={SEED}"
+
+
+def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The items that stay when each test marked `matrix(keep=…)` keeps that many of its cases."""
+    matrices: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not IS_WHOLE and item.get_closest_marker("matrix"):
+            matrices[item.nodeid.partition("[")[0]].append(item)
+    dropped: set[pytest.Item] = set()
+    for name, cases in matrices.items():
+        mark = cases[0].get_closest_marker("matrix")
+        assert mark is not None
+        keep: int = mark.kwargs["keep"]
+        chooser = random.Random(f"{SEED} {name}")
+        chosen = chooser.sample(cases, min(keep, len(cases)))
+        dropped.update(set(cases) - set(chosen))
+    return [item for item in items if item not in dropped]

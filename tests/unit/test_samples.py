@@ -1,0 +1,28 @@
+"""A sample of a matrix is the same for the same seed, and leaves nothing out in a whole run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import samples
+
+
+@pytest.mark.matrix(keep=3)
+@pytest.mark.parametrize("number", range(20))
+def test_many(number: int) -> None:
+    """A matrix for the test below: in process all of it runs."""
+    assert number < 20
+
+
+@pytest.mark.parametrize(("is_whole", "kept"), [(False, 3), (True, 20)])
+def test_a_marked_test_keeps_some_of_its_cases(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, is_whole: bool, kept: int
+) -> None:
+    monkeypatch.setattr(samples, "IS_WHOLE", is_whole)
+    module = request.node.getparent(pytest.Module)
+    items = [item for item in module.session.items if item.getparent(pytest.Module) is module]
+    many = [item for item in items if item.get_closest_marker("matrix")]
+    found = samples.sample_matrices(items)
+    assert found == samples.sample_matrices(items)
+    assert len(set(found) & set(many)) == min(kept, len(many))
+    assert set(items) - set(many) <= set(found)
