@@ -81,24 +81,19 @@ def create(
         path: folder or URI (`s3://…`, `gs://…`, `az://…`, `memory://…`) of the table.
         schema: a pyarrow Schema, a Spark StructType, or an object with a schema: a DataFrame, a pyarrow Table.
         record_key: column or columns whose values identify a record; a dot selects a field of a struct.
-        partition_by: column or columns whose values form the partition path; `column:timestamp` with
-            `key_generator="custom"`.
-        ordering: column or columns whose greater value marks the newer version of a record. Without ordering columns
-            the version of the later commit wins.
+        partition_by: column or columns that form the partition path; `column:timestamp` with `key_generator="custom"`.
+        ordering: column or columns; a greater value marks a newer version. Without them a later commit is newer.
         type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
             appends changes to log files; reads and compactions merge the log files with the base files).
-        index: `record` (the metadata table stores the location of every key; keys are unique in the table), `simple`
-            (keys are unique in a partition) or `global_simple` (keys are unique in the table). Later releases add other
-            index types.
+        index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys
+            are unique in a partition) or `global_simple` (keys are unique in the table); later releases add others.
         name: name of the table; default is the last folder of the path.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
-        key_generator: `simple`, `complex`, `non_partition`, `timestamp` or `custom`; the default depends on the
-            columns.
+        key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; the default depends on the columns.
         properties: further `hoodie.*` options, as strings.
         storage_options: settings of the object store.
         spark: Spark session for reads. Default is the active session; with False reads run in this process.
-        exist_ok: if the path holds a table, open that table instead of raising an error. The options given here must
-            not contradict the table.
+        exist_ok: open an existing table instead of raising an error, unless it contradicts the options given here.
 
     Raises:
         TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: before anything is created.
@@ -130,9 +125,7 @@ def create(
 
 
 def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, spark: Any = None) -> Table:
-    """Open an existing table, also one that another engine wrote.
-
-    Table versions 6, 8 and 9 can be read. Version 9 can be written.
+    """Open a table of any writer; table versions 6, 8 and 9 can be read, version 9 can be written.
 
     Raises: TableNotFoundError, CorruptFileError, UnsupportedError.
     """
@@ -149,18 +142,13 @@ def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None)
 def register(spark: Any) -> None:
     """Register `spark.read.format("hoodie").load(path)` in a Spark session; requires PySpark 4.
 
-    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`.
-
-    Raises: UnsupportedError on PySpark 3.5.
+    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`. Raises: UnsupportedError.
     """
     spark_room().register(spark)
 
 
 class Table:
-    """A handle of one Hudi table.
-
-    Creating a handle is cheap. Threads can share a handle. Every call reads the newest commit.
-    """
+    """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit."""
 
     def __init__(self, store: Store, *, spark: Any = None) -> None:
         self._state = TableState(store)
@@ -189,9 +177,7 @@ class Table:
         return self.view().timeline
 
     def history(self, limit: int | None = None) -> pa.Table:
-        """Return the instants of the active timeline, newest first, one row each; at most `limit` rows.
-
-        The columns are those of `hoodie.read.history`.
+        """Return the instants of the active timeline, newest first, at most `limit`; columns as `HISTORY_SCHEMA`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"]})
@@ -232,10 +218,7 @@ class Table:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Write all rows to new files in one pass.
-
-        `sort` is `none`, `partition`, `global`, or the columns to sort by.
-        """
+        """Write all rows to new files in one pass; `sort`: `none`, `partition`, `global`, or the columns to sort by."""
         call, dataset = self._call(data, extra_metadata, properties)
         return bulk_insert(call, dataset, sort)
 
@@ -311,26 +294,19 @@ class Table:
     def schedule_compaction(
         self, strategy: str | None = None, extra_metadata: Text | None = None, *, properties: Text | None = None
     ) -> str | None:
-        """Plan a compaction of log files now, even if none is due.
+        """Plan a compaction now, even if none is due; return its instant, or None if there is nothing to compact.
 
-        Returns the requested time of the compaction, or None if there is nothing to compact. `strategy`:
-        `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
+        `strategy`: `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
         `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.schedule`.
         """
         return schedule_compaction(self._state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
     def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
-        """Plan a log compaction, which folds many small log blocks into one; see `services.compaction.log_compaction`.
-
-        Returns the requested time of the log compaction, or None if there is nothing to compact.
-        """
+        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`."""
         return schedule_log_compaction(self._state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Execute a pending (log) compaction; see `services.compaction.run`.
-
-        `instant` is the requested time of its plan. Default is the oldest plan that no process executes.
-        """
+        """Execute a pending (log) compaction; default: the oldest that does not run. See `services.compaction.run`."""
         return compact(self._compaction(None, properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
@@ -354,9 +330,8 @@ class Table:
         """Create a thread that compacts while writers run: `with t.compactor(interval=10): …`.
 
         Every `interval` seconds the thread schedules a compaction if one is due (unless `schedule` is false), and
-        executes the pending compactions. `coordinator`: `zookeeper://host:port/path`, if compactors on several machines
-        share the work. `report` is called with each result. `on_error` is called with the error of a failed round; the
-        next round tries again.
+        executes pending compactions. `coordinator`: `zookeeper://host:port/path`, if several machines share the work.
+        `report` gets each result, and `on_error` gets the error of a failed round; the next round tries again.
         """
         call = self._compaction(coordinator, properties)
         return Compactor(call, interval_seconds=interval, schedule=schedule, report=report, on_error=on_error)
@@ -402,10 +377,7 @@ class Table:
         where: str | None = None,
         as_of: When | None = None,
     ) -> pa.Table:
-        """Read at most `limit` rows, in no defined order, as a pyarrow Table; see `to_arrow` for the arguments.
-
-        The read stops as soon as it has enough rows.
-        """
+        """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`."""
         return first_rows(self._scan(columns, where, as_of), limit)
 
     def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
@@ -423,10 +395,7 @@ class Table:
         return count_rows(self._scan(RECORD_KEY, where, as_of))
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
-        """Read the rows changed by commits that completed in `(since, until]`.
-
-        Returns a Spark DataFrame, or a pyarrow Table without Spark. See `hoodie.read.changes`.
-        """
+        """Read rows changed by commits completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
         return self._result(plan_changes(self.view(), since, until, mode=mode))
 
     def read_keys(self, keys: Any) -> Any:
@@ -517,18 +486,13 @@ class Table:
         return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
 
     def _keys(self, keys: Any, view: TableView | None = None) -> Any:
-        """Convert keys to data with key columns; return data that has columns unchanged.
-
-        `view` is used if the caller has one already; otherwise a view is loaded when it is needed.
-        """
+        """Convert keys to data with key columns; return data with columns unchanged. Loads a view if `view` is None."""
         values = None if is_spark(keys) else key_array(keys)
         return keys if values is None else key_columns(view or self.view()).table_of(values)
 
     def _call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
         if is_spark(data) and self._state.store.spec.is_private:
-            raise UnsupportedError(
-                f"{self.path} is in the memory of this process, which Spark workers cannot read: pass Arrow data"
-            )
+            raise UnsupportedError(f"{self.path} is in this process, and Spark workers cannot read it: pass Arrow data")
         engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
         call = WriteCall(
             state=self._state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {}

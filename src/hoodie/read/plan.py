@@ -202,7 +202,7 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
         return tuple(schema.names)
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     if not wanted:
-        raise InvalidConfigError("columns=[]: expected at least one column; omit the argument to read all columns")
+        raise InvalidConfigError("columns=[] selects no columns; name at least one, or omit columns to read all")
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
