@@ -1,4 +1,4 @@
-"""Names of data, log, marker and partition metadata files: made and parsed here and nowhere else.
+"""Names of data, log, marker and partition metadata files. Only this module builds and parses these names.
 
 On-disk format: docs/format/table.md §3.1 (base files), §4.1 (log files), §5.3 (markers).
 """
@@ -63,8 +63,8 @@ class BaseFileName:
 class LogFileName:
     """Name of a log file: `.<file id>_<instant>.log.<version>_<write token>[.cdc]`.
 
-    `instant_time` is the base instant of the slice on table version 6, the writing delta commit's instant later on.
-    `write_token` is empty for files of old writers that wrote none.
+    `instant_time` is the base instant of the file slice in table version 6, and the instant of the delta commit that
+    wrote the file in later versions. `write_token` is empty for files of old writers that wrote no write token.
     """
 
     file_id: str
@@ -81,7 +81,7 @@ class LogFileName:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether it holds change records, which a snapshot read never looks at."""
+        """Whether the file holds change records, which a snapshot read never reads."""
         return self.suffix == CDC_SUFFIX
 
     @property
@@ -114,29 +114,29 @@ def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
 
 
 def instant_of_data_file(path: str) -> str | None:
-    """The instant in the name of a base or log file, with or without its folder; None for other names."""
+    """Return the instant in the name of a base or log file, with or without its folder; None for other names."""
     parsed = parse_data_file(path)
     return None if parsed is None else parsed.instant_time
 
 
 def new_file_id(unique: UUID, ordinal: int) -> str:
-    """Make the file id of a new file group: `<uuid>-<n>`, n counting the files of one writer task from 0."""
+    """Build the file id of a new file group: `<uuid>-<n>`, where n counts the files of one writer task from 0."""
     if ordinal < 0:
         raise ValueError(f"the ordinal of a file id counts from 0, got {ordinal}")
     return f"{unique}-{ordinal}"
 
 
 def write_token(task_partition: int, stage_id: int, attempt_id: int) -> str:
-    """Make a write token; two attempts to write the same file must not share one."""
+    """Build a write token; two attempts to write the same file must have different write tokens."""
     return f"{task_partition}-{stage_id}-{attempt_id}"
 
 
 def marker_name(file_name: str, io_type: IoType) -> str:
-    """Name the marker of a data file; a relative path in gives a relative path out."""
+    """Return the name of a data file's marker; a relative path of the file gives the relative path of the marker."""
     return f"{file_name}.marker.{io_type.value}"
 
 
 def parse_marker(name: str) -> tuple[str, IoType] | None:
-    """Return the data file's name (or relative path) and the kind of write; None if it is no marker name."""
+    """Return the data file's name (or relative path) and the kind of write; None if `name` is not a marker name."""
     match = _MARKER.fullmatch(name)
     return None if match is None else (match["data_file"], IoType(match["io_type"]))

@@ -1,6 +1,7 @@
-"""Integers in groups of seven bits, lowest first: those of protobuf, Avro and Kryo; one by one, and by whole columns.
+"""Integers in groups of seven bits, lowest group first, as in protobuf, Avro and Kryo: single numbers and columns.
 
-Every byte but the last has its high bit set. Avro's ints and longs are zigzag: 0, -1, 1, -2 … are stored as 0, 1, 2, 3.
+Every byte except the last has its high bit set. Avro stores ints and longs as zigzag numbers: 0, -1, 1, -2 … are stored
+as 0, 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 BYTES_MAX = 10
-"""Bytes of the longest number of 64 bits."""
+"""Number of bytes of the longest 64-bit number."""
 
 _BITS = 7
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _ONES = np.uint64(0x0101010101010101)
 _ONE = np.uint64(1)
-# How groups of 7, then 14, then 28 bits close up: the second of each two moves by so many bits; masks of both.
+# Steps that join two neighbouring groups of 7, then 14, then 28 bits. Each step has the shift of the second group, and
+# the masks of the first group and of the shifted second group.
 _CLOSING = tuple(
     (np.uint64(shift), np.uint64(low), np.uint64(high))
     for shift, low, high in (
@@ -43,9 +45,9 @@ def zigzag_to_bytes(value: int) -> bytes:
 
 
 def varint_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES_MAX) -> tuple[int, int]:
-    """Decode the unsigned number at a position; return it, and the position behind it.
+    """Decode the unsigned number at a position; return the number and the position after it.
 
-    The ninth of at most nine bytes has eight bits, as Kryo writes longs.
+    If `bytes_max` is 9, the ninth byte has eight bits, as Kryo writes longs.
 
     Raises:
         ValueError: the number has more than `bytes_max` bytes, or the data ends inside it.
@@ -66,7 +68,7 @@ def varint_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES
 
 
 def zigzag_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES_MAX) -> tuple[int, int]:
-    """Decode the signed number at a position; return it, and the position behind it. Raises: as `varint_at`."""
+    """Decode the signed number at a position; return the number and the position after it. Raises: as `varint_at`."""
     number, position = varint_at(data, position, bytes_max=bytes_max)
     return (number >> 1) ^ -(number & 1), position
 
@@ -74,9 +76,10 @@ def zigzag_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES
 def zigzag_cells(
     numbers: npt.NDArray[np.int64], present: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
-    """Encode signed numbers: a matrix of as many columns as the longest needs, and which bytes count (None: all).
+    """Encode signed numbers as a matrix of bytes, and a mask of the used bytes (None: all bytes).
 
-    Numbers that are not `present` (None: all are) take no byte.
+    The matrix has as many columns as the longest number needs. Numbers that are not `present` (None: all are) have no
+    used bytes.
     """
     zigzag = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     if present is not None:
@@ -102,11 +105,11 @@ def varints_of_words(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Decode the unsigned number at the beginning of each little-endian word; `words` is overwritten.
 
-    Returns the numbers, their lengths in bytes, and which of them have more than eight bytes: of these the number is
-    its lowest 56 bits.
+    Returns the numbers, their lengths in bytes, and a mask of the numbers that have more than eight bytes. Of these
+    numbers only the lowest 56 bits are returned.
     """
     stops = ~words & _HIGH_BITS
-    # All bits up to the first byte that is the last one of its number; all of them if it is further away.
+    # All bits up to and including the last byte of the number; all bits of the word if the number is longer.
     kept = stops ^ (stops - _ONE)
     lengths = ((kept & _ONES) * _ONES >> np.uint64(56)).astype(np.int64)
     words &= kept
@@ -117,6 +120,6 @@ def varints_of_words(
 
 
 def signed_of_zigzag(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """The signed numbers that zigzag ones stand for."""
+    """Convert zigzag numbers to signed numbers."""
     signed = numbers.view(np.int64)
     return (numbers >> _ONE).view(np.int64) ^ -(signed & 1)

@@ -1,6 +1,6 @@
-"""Avro object container files of exactly one record, the form of nearly every instant file.
+"""Avro object container files with exactly one record, the form of nearly every instant file.
 
-Null codec; the header holds the schema and nothing else, which is what the JVM writes.
+The codec is null. The header holds only the schema, as the JVM writes it.
 On-disk format: docs/format/table.md §2.3.
 """
 
@@ -24,7 +24,7 @@ from hoodie.format.varint import zigzag_at, zigzag_to_bytes
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
-# What fastavro raises on bytes that do not fit the schema.
+# Errors that fastavro raises on bytes that do not fit the schema.
 _DECODE_ERRORS = (
     ArithmeticError,
     AttributeError,
@@ -52,7 +52,7 @@ class RecordSchema:
         """Parse a schema; the same text is parsed once per process.
 
         Raises:
-            ValueError: not the JSON of an Avro schema.
+            ValueError: the text is not the JSON of an Avro schema.
         """
         try:
             return cls(text, fastavro.parse_schema(json.loads(text)))
@@ -73,16 +73,17 @@ class RecordSchema:
 
 
 def is_avro_file(data: bytes) -> bool:
-    """Whether the bytes begin like an Avro object container."""
+    """Return whether the bytes begin with the magic of an Avro object container."""
     return data.startswith(MAGIC)
 
 
 def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, dict[str, Any]]:
-    """Return the writer's schema and the one record of a container; fields are named as in that schema.
+    """Return the writer's schema and the only record of a container; the fields have the names of that schema.
 
     Raises:
-        CorruptFileError: truncated, not a container, more or fewer records than one, or bytes that defy the schema.
-        UnsupportedError: a compressed container, which Hudi never writes to its timeline.
+        CorruptFileError: the bytes are truncated, are not a container, hold more or fewer records than one, or do not
+            fit the schema.
+        UnsupportedError: the container is compressed; Hudi never writes such containers to its timeline.
     """
     if not is_avro_file(data):
         raise CorruptFileError(f"an Avro container ({MAGIC!r}) expected, found {data[:4]!r}", path=path, offset=0)
@@ -100,7 +101,8 @@ def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, 
     block = cursor.read_bytes(cursor.read_long())
     trailer_offset = cursor.offset
     if cursor.read_bytes(_SYNC_SIZE) != sync:
-        raise CorruptFileError("the sync marker of the header expected", path=path, offset=trailer_offset)
+        message = "the sync marker of the header expected after the block, found other bytes"
+        raise CorruptFileError(message, path=path, offset=trailer_offset)
     if cursor.offset != len(data):
         found = f"end of file expected, found {len(data) - cursor.offset} more bytes"
         raise CorruptFileError(found, path=path, offset=cursor.offset)
@@ -108,10 +110,10 @@ def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, 
 
 
 def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_marker: bytes | None = None) -> bytes:
-    """Write a container with one record; `sync_marker` is 16 bytes, random unless given.
+    """Encode a container with one record; `sync_marker` has 16 bytes and is random unless given.
 
     Raises:
-        ValueError: the record does not fit the schema, or the marker has another length.
+        ValueError: the record does not fit the schema, or the marker does not have 16 bytes.
     """
     sync = secrets.token_bytes(_SYNC_SIZE) if sync_marker is None else sync_marker
     if len(sync) != _SYNC_SIZE:
@@ -137,14 +139,14 @@ def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -
         message = f"the record does not fit the file's schema: {error!r}"
         raise CorruptFileError(message, path=path, offset=offset) from error
     if not isinstance(record, dict) or stream.tell() != len(block):
-        found = f"one record of {len(block)} bytes expected, found one of {stream.tell()}"
+        found = f"one record of {len(block)} bytes expected, found a value of {stream.tell()} bytes"
         raise CorruptFileError(found, path=path, offset=offset)
     return schema, record
 
 
 @dataclass(slots=True)
 class _Cursor:
-    """Bounded reads of Avro's container framing."""
+    """A bounded read position in the frame of an Avro container."""
 
     data: bytes
     offset: int
@@ -171,7 +173,7 @@ class _Cursor:
     def read_map(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         while (count := self.read_long()) != 0:
-            if count < 0:  # the form with a byte size, which only skipping needs
+            if count < 0:  # this form also stores the size in bytes, which only a reader that skips the map needs
                 count = -count
                 self.read_long()
             for _ in range(count):

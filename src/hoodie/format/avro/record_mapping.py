@@ -1,7 +1,7 @@
-"""Frozen dataclasses to Avro records and back, by their type hints.
+"""Convert frozen dataclasses to Avro records and back, by their type hints.
 
-A field `start_clean_time` is the Avro field `startCleanTime` unless it says otherwise with `on_disk(...)`.
-Hints may be str, int, float, bool, such a dataclass, `tuple[T, ...]`, `Mapping[str, T]`, and `T | None`.
+A field `start_clean_time` is the Avro field `startCleanTime`, unless `on_disk(...)` gives another Avro name.
+A hint may be str, int, float, bool, such a dataclass, `tuple[T, ...]`, `Mapping[str, T]`, or `T | None`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _Write = Callable[[Any], Any]
 
 
 def on_disk(name: str) -> dict[str, str]:
-    """Return the `metadata` of a dataclass field whose Avro name does not follow from its own."""
+    """Return the `metadata` of a dataclass field whose Avro name is not derived from its own name."""
     return {_NAME: name}
 
 
 class InstantRecord:
-    """Base of the records that fill an instant file alone, as an Avro container."""
+    """Base class of the records that are the only content of an instant file, as an Avro container."""
 
     __slots__ = ()
 
     @classmethod
     def schema(cls) -> RecordSchema:
-        """Schema with which it is written."""
+        """Return the schema with which the record is written."""
         return RecordSchema.load(f"Hoodie{cls.__name__}")
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = "<memory>") -> Self:
-        """Parse an instant file's content; fields that an older writer did not know take their defaults.
+        """Parse an instant file's content; fields that an older writer did not write get their defaults.
 
-        An empty file, which some writers leave, stands for a record of nothing but defaults.
+        Some writers leave empty files. An empty file gives a record with only default values.
 
         Raises:
-            CorruptFileError: truncated, another record, or a needed field is missing.
+            CorruptFileError: the content is truncated, holds another record, or has no value for a required field.
         """
         if not data:
             return from_record(cls, {}, path=path)
@@ -53,7 +53,7 @@ class InstantRecord:
         return from_record(cls, record, path=path)
 
     def to_bytes(self, *, sync_marker: bytes | None = None) -> bytes:
-        """Write an instant file's content; `sync_marker` is 16 bytes, random unless given."""
+        """Encode an instant file's content; `sync_marker` has 16 bytes and is random unless given."""
         return record_to_bytes(self.schema(), to_record(self), sync_marker=sync_marker)
 
 
@@ -61,7 +61,7 @@ def from_record(cls: type[_T], record: Mapping[str, Any], *, path: str) -> _T:
     """Build a dataclass from a decoded Avro record; null counts as absent unless the hint allows None.
 
     Raises:
-        CorruptFileError: a value of another type, or a field without default is absent.
+        CorruptFileError: a value has another type, or a field without default is absent.
     """
     values: dict[str, Any] = {}
     for field in _fields_of(cls):
@@ -94,7 +94,7 @@ _FIELDS_OF: Final[dict[type, tuple[_Field, ...]]] = {}
 
 
 def _fields_of(cls: type) -> tuple[_Field, ...]:
-    """Work the type hints out once per class."""
+    """Return the fields of a class; the type hints of each class are evaluated once."""
     found = _FIELDS_OF.get(cls)
     if found is None:
         found = _FIELDS_OF[cls] = _derive_fields(cls)

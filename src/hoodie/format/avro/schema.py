@@ -1,6 +1,6 @@
-"""Avro schema JSON to Arrow schema and back, in the words the JVM's Spark-to-Avro conversion uses.
+"""Convert Avro schema JSON to Arrow schemas and back, with the names of the JVM's Spark-to-Avro conversion.
 
-On-disk format: docs/format/table.md §3.6 and §3.7; the names are checked byte for byte by tests/golden/types.
+On-disk format: docs/format/table.md §3.6 and §3.7. tests/golden/types checks the names byte for byte.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ META_FIELDS: Final = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
-"""The five meta columns, in the order in which every base file begins."""
+"""The five meta columns, in order. They are the first columns of every base file."""
 
 OPERATION_FIELD: Final = "_hoodie_operation"
-"""The sixth meta column, of tables with `hoodie.allow.operation.metadata.field`."""
+"""The sixth meta column, in tables with `hoodie.allow.operation.metadata.field`."""
 
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -51,26 +51,26 @@ _NAME_OF_LOGICAL: Final = {arrow: name for name, arrow in _LOGICAL.items()}
 
 
 def avro_record_name(table_name: str) -> tuple[str, str]:
-    """Return record name and namespace of a table's Avro schema, with the table's name cleaned as the JVM does."""
+    """Return the record name and namespace of a table's Avro schema; the table name is cleaned as in the JVM."""
     clean = re.sub(r"\A[^A-Za-z_]", "__", table_name)
     clean = re.sub(r"[^A-Za-z0-9_]", "__", clean)
     return f"{clean}_record", f"hoodie.{clean}"
 
 
 def minimal_decimal_bytes(precision: int) -> int:
-    """Return the bytes of the smallest two's complement number that holds `precision` decimal digits."""
+    """Return how many bytes a two's complement number needs to hold `precision` decimal digits."""
     return (int(10**precision - 1).bit_length() + 8) // 8
 
 
 def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
     """Return the Avro JSON text that the JVM stores for this schema in a commit's `extraMetadata.schema`.
 
-    Nullable fields become `["null", T]` with default null. Expects the types `normalise` gives; meta fields may be
-    there and get the empty doc they have in the JVM's Parquet footers.
+    Nullable fields become `["null", T]` with default null. The schema must have the types that `normalise` returns. It
+    may have meta fields; they get the empty doc that they have in the JVM's Parquet footers.
 
     Raises:
-        SchemaMismatchError: a column's name is no Avro name.
-        UnsupportedError: a type has no Avro form; the field is named.
+        SchemaMismatchError: a column's name is not an Avro name.
+        UnsupportedError: a type has no Avro form; the error names the field.
     """
     name, namespace = avro_record_name(table_name)
     record = {"type": "record", "name": name, "namespace": namespace}
@@ -82,8 +82,8 @@ def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) ->
     path = f"{parent}{child.name}"
     if not _is_avro_name(child.name):
         raise SchemaMismatchError(
-            f"column {path!r}: Hudi stores schemas as Avro, whose names are letters, digits and _ and do not begin "
-            f"with a digit; rename the column"
+            f"column {path!r}: Hudi stores schemas as Avro; an Avro name has only letters, digits and _ and does not "
+            f"begin with a digit; rename the column"
         )
     avro = _avro_type(child.type, nullable=child.nullable, place=_Place(child.name, namespace, enclosing, path))
     out: dict[str, Any] = {"name": child.name, "type": avro}
@@ -95,14 +95,14 @@ def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) ->
 
 
 def _is_avro_name(name: str) -> bool:
-    """Whether Java's Avro takes the name: letters of any script pass, but none beyond U+FFFF."""
+    """Return whether Java's Avro accepts the name: it accepts letters of any script, but no character beyond U+FFFF."""
     kinds = ["L" if char == "_" else "other" if char > "\uffff" else unicodedata.category(char) for char in name]
     return bool(kinds) and kinds[0].startswith("L") and all(kind.startswith("L") or kind == "Nd" for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a type stands: Avro names depend on the nearest field's name, namespaces on the records around it."""
+    """The place of a type. Its Avro name depends on the nearest field, its namespace on the enclosing records."""
 
     name: str
     namespace: str
@@ -155,10 +155,11 @@ def avro_to_arrow(schema: str | Mapping[str, Any]) -> pa.Schema:
     """Return the Arrow schema of an Avro record schema, given as JSON text or as parsed JSON.
 
     Enums and uuids become strings, `fixed` becomes fixed size binary, decimals decimal128 (over bytes and over fixed).
-    Unions of int and long, or of float and double, become the wider one, as in Spark.
+    Unions of int and long, or of float and double, become the wider type, as in Spark.
 
     Raises:
-        UnsupportedError: not a record, an unknown or recursive type, or a union that is not "null or one type".
+        UnsupportedError: the schema is not a record, or has an unknown type, a recursive type, or a union of two or
+            more types besides null.
     """
     parsed: Any = json.loads(schema) if isinstance(schema, str) else schema
     if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
@@ -169,7 +170,7 @@ def avro_to_arrow(schema: str | Mapping[str, Any]) -> pa.Schema:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns Avro types into Arrow types; knows the named types read so far."""
+    """Converts Avro types to Arrow types; stores the named types that it has read."""
 
     named: dict[str, pa.DataType | None] = field(default_factory=dict)
 
@@ -200,7 +201,7 @@ class _Reader:
         if set(map(str, others)) in ({"int", "long"}, {"float", "double"}):
             others = [max(others, key=("int", "float", "long", "double").index)]
         if len(others) != 1:
-            raise UnsupportedError(f"column {path!r}: a union of {branches} has no Arrow type; one type and null do")
+            raise UnsupportedError(f"column {path!r}: a union of one type and null expected, found {branches}")
         data_type, _ = self.read(others[0], namespace=namespace, path=path)
         return data_type, len(others) < len(branches) and "null" in branches
 
@@ -229,12 +230,12 @@ class _Reader:
         found = self.named.get(full_name) or self.named.get(str(name))
         if found is not None:
             return found
-        problem = "contains itself" if full_name in self.named else "is no Avro type known here"
+        problem = "contains itself" if full_name in self.named else "is not a known Avro type"
         raise UnsupportedError(f"column {path!r}: {name!r} {problem}")
 
 
 def _decimal(avro: Mapping[str, Any], path: str) -> pa.DataType:
     precision, scale = avro["precision"], avro.get("scale", 0)
     if not 1 <= precision <= 38:
-        raise UnsupportedError(f"column {path!r}: decimal precision {precision} is beyond the 38 digits Hudi knows")
+        raise UnsupportedError(f"column {path!r}: a decimal precision of 1 to 38 expected, found {precision}")
     return pa.decimal128(precision, scale)

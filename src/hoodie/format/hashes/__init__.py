@@ -1,1 +1,1 @@
-"""Hash functions as the JVM computes them, and the bloom filters that are made with them."""
+"""Hash functions as the JVM computes them, and the bloom filters that use them."""

@@ -1,4 +1,4 @@
-"""Bloom filters over record keys, as base file footers and the metadata table hold them.
+"""Bloom filters over record keys, as base file footers and the metadata table store them.
 
 On-disk format: docs/format/table.md §3.6 (footer keys), §7 (bytes, hashing, sizing).
 """
@@ -35,7 +35,7 @@ _DYNAMIC_HEADER: Final = struct.Struct(">iii")  # keys per row, keys in the last
 _VERSION: Final = -1
 _JENKINS: Final = 0
 _MURMUR: Final = 1
-# So few hashes already refuse nearly every absent key; only keys that pass them are hashed to the end.
+# This number of hashes already excludes nearly every absent key. All hashes are computed only for the other keys.
 _FIRST_HASHES: Final = 4
 
 Bits = npt.NDArray[np.uint8]
@@ -50,9 +50,9 @@ class BloomFilterType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BloomFilter:
-    """A bloom filter: rows of `bit_count` bits each, of which a SIMPLE one has exactly one.
+    """A bloom filter: rows of `bit_count` bits each. A SIMPLE filter has exactly one row.
 
-    `entries_per_row` and `entries_in_last_row` are counts of keys and belong to DYNAMIC filters (0 otherwise).
+    `entries_per_row` and `entries_in_last_row` are counts of keys of DYNAMIC filters; they are 0 in other filters.
     """
 
     filter_type: BloomFilterType
@@ -67,16 +67,16 @@ class BloomFilter:
     def parse(
         cls, text: str | bytes, filter_type: BloomFilterType | str | None = None, *, path: str = "<memory>"
     ) -> BloomFilter:
-        """Parse the Base64 text of a footer; `filter_type` is the type code beside it, None (absent) means SIMPLE.
+        """Parse the Base64 text of a footer; `filter_type` is the footer's type code, None (absent) means SIMPLE.
 
         Raises:
-            CorruptFileError: not Base64, an unknown type, or sizes that do not fit the bytes.
+            CorruptFileError: the text is not Base64, the type is unknown, or the sizes do not fit the bytes.
         """
         try:
             data = base64.b64decode(text, validate=True)
             kind = BloomFilterType((filter_type or BloomFilterType.SIMPLE).upper())
         except ValueError as error:
-            raise CorruptFileError(f"a bloom filter in Base64 expected: {error}", path=path) from error
+            raise CorruptFileError(f"a bloom filter of a known type in Base64 expected: {error}", path=path) from error
         reader = _Reader(data, path)
         found = reader.read_row() if kind is BloomFilterType.SIMPLE else reader.read_dynamic()
         reader.expect_end()
@@ -94,9 +94,9 @@ class BloomFilter:
     ) -> BloomFilter:
         """Build the filter that the JVM builds when it adds `keys` (non-null strings) in this order.
 
-        `entries` is the expected number of keys (per row if DYNAMIC); a DYNAMIC filter adds rows until they hold
-        `entries_max` keys. Memory: a byte for each bit of the filter, about 43 per entry at the default rate, and one
-        chunk of keys.
+        `entries` is the expected number of keys (per row if DYNAMIC). A DYNAMIC filter adds rows until they hold
+        `entries_max` keys. Memory: one byte for each bit of the filter (about 43 bytes per entry at the default rate),
+        and one chunk of keys.
 
         Raises:
             ValueError: `entries` below 1, or a rate that is not between 0 and 1.
@@ -126,9 +126,9 @@ class BloomFilter:
 
     @classmethod
     def saturated(cls) -> BloomFilter:
-        """Return the smallest filter that answers "maybe" to every key: one hash, eight bits, all set.
+        """Return the smallest filter that may contain every key: one hash and eight bits, all set.
 
-        It is DYNAMIC because a SIMPLE one makes the bloom index of the JVM's metadata table fail under default
+        It is DYNAMIC, because with a SIMPLE filter the bloom index of the JVM's metadata table fails under default
         settings (docs/decisions/0001-bloom-footers.md).
         """
         return cls(
@@ -141,7 +141,7 @@ class BloomFilter:
         )
 
     def to_bytes(self) -> bytes:
-        """Write the filter's bytes."""
+        """Encode the filter as bytes."""
         header = _HEADER.pack(_VERSION, self.hash_count, self.hash_type, self.bit_count)
         rows = b"".join(header + row.tobytes() for row in self.rows)
         if self.filter_type is BloomFilterType.SIMPLE:
@@ -149,13 +149,14 @@ class BloomFilter:
         return header + _DYNAMIC_HEADER.pack(self.entries_per_row, self.entries_in_last_row, len(self.rows)) + rows
 
     def to_base64(self) -> str:
-        """Write the text of a footer."""
+        """Encode the filter as the Base64 text of a footer."""
         return base64.b64encode(self.to_bytes()).decode("ascii")
 
     def may_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-        """Tell for each key (non-null string) whether it may have been added; False is certain.
+        """Return for each key (non-null string) whether the filter may contain it; False is certain.
 
-        A filter with the hash of very old releases answers True to everything: right, though of no help.
+        For a filter with the hash type of very old releases, every result is True. This is correct, but it excludes no
+        key.
         """
         if self.hash_type != _MURMUR:
             return np.ones(len(keys), dtype=np.bool_)
@@ -180,7 +181,7 @@ class BloomFilter:
 
 
 def footer_entries(bloom: BloomFilter | None, *, min_key: str, max_key: str) -> Mapping[str, str]:
-    """Return the footer entries of a base file whose keys lie between `min_key` and `max_key` (both inclusive)."""
+    """Return the footer entries of a base file whose keys are between `min_key` and `max_key` (both inclusive)."""
     entries = {MIN_KEY_FOOTER_KEY: min_key, MAX_KEY_FOOTER_KEY: max_key}
     if bloom is None:
         return entries
@@ -192,32 +193,32 @@ def _single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _positions(hashes: npt.NDArray[np.uint32], bit_count: int) -> npt.NDArray[np.uint32]:
-    """Bit of each hash: the absolute value of the signed remainder, as Java computes it."""
-    magnitudes = np.abs(hashes.view(np.int32)).view(np.uint32)  # the least int32 stays 2**31 in both readings
+    """Return the bit number of each hash: the absolute value of the signed remainder, as Java computes it."""
+    magnitudes = np.abs(hashes.view(np.int32)).view(np.uint32)  # the least int32 becomes 2**31, which is its magnitude
     return magnitudes % np.uint32(bit_count)
 
 
 def _assign_rows(key_count: int, entries: int, entries_max: int) -> tuple[npt.NDArray[np.int64], int, int]:
-    """Which row takes the i-th key; the number of rows; the number of keys counted for the last row."""
+    """Return the row of each key, the number of rows, and the number of keys counted for the last row."""
     row_max = max(1, math.ceil(entries_max / entries))
     row_count = min(row_max, max(1, math.ceil(key_count / entries)))
     row_of_key = np.arange(key_count, dtype=np.int64) // entries
     overflow = np.arange(max(0, key_count - row_max * entries), dtype=np.int64)
-    # Past the maximum, keys go round; the JVM gives the first row the first two of them.
+    # Keys beyond the maximum are added to the rows in turn. The JVM adds the first two of these keys to the first row.
     row_of_key[key_count - len(overflow) :] = np.maximum(overflow - 1, 0) % row_count
     return row_of_key, row_count, key_count - (row_count - 1) * entries
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Bounded reads of a filter's bytes."""
+    """A bounded read position in a filter's bytes."""
 
     data: bytes
     path: str
     offset: int = 0
 
     def read_row(self) -> BloomFilter:
-        """Read one SIMPLE filter, under the present or the old header."""
+        """Read one SIMPLE filter, with the present or the old header."""
         hash_count, hash_type, bit_count = self._read_header()
         content = self._take((bit_count + 7) // 8)
         return BloomFilter(
@@ -235,7 +236,7 @@ class _Reader:
             raise self._corrupt(f"at least one row of bits expected, found {row_count}")
         rows = [self.read_row() for _ in range(row_count)]
         if any((row.hash_count, row.hash_type, row.bit_count) != (hash_count, hash_type, bit_count) for row in rows):
-            raise self._corrupt(f"rows of {bit_count} bits and {hash_count} hashes expected, found others")
+            raise self._corrupt(f"rows of {bit_count} bits and {hash_count} hashes expected, found rows of other sizes")
         return BloomFilter(
             filter_type=BloomFilterType.DYNAMIC,
             hash_count=hash_count,

@@ -1,6 +1,6 @@
-"""Java's `String.hashCode` of whole columns, and the file group of the metadata table that a key belongs to.
+"""Compute Java's `String.hashCode` of whole columns, and the file group of a metadata partition for each key.
 
-docs/format/metadata.md §5.1. The hash is over UTF-16 code units, with 32-bit wrap-around.
+docs/format/metadata.md §5.1. The hash is computed over UTF-16 code units, modulo 2^32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def java_hash(keys: pa.StringArray) -> npt.NDArray[np.int32]:
-    """Hash every key as Java does. No nulls. Memory: some 20 MiB, and four bytes per key.
+    """Hash every key as Java does. Keys must not be null. Memory: some 20 MiB, and four bytes per key.
 
     >>> java_hash(pa.array(["key-000000", ""])).tolist()
     [1413236014, 0]
@@ -36,13 +36,15 @@ def java_hash(keys: pa.StringArray) -> npt.NDArray[np.int32]:
 
 
 def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
-    """Which of `count` file groups of a metadata partition holds each key, as every Hudi version decides it.
+    """Return the index of each key's file group among the `count` file groups of a metadata partition.
+
+    Every Hudi version uses this rule.
 
     >>> file_group_index(pa.array(["key-000000", "key-000349", "TXN-001"]), 10).tolist()
     [4, 0, 8]
     """
     hashes = java_hash(keys).astype(np.int64)
-    # abs(Integer.MIN_VALUE) stays negative in Java; the remainder keeps its sign, and the outer abs repairs it.
+    # abs(Integer.MIN_VALUE) is negative in Java, and so is its remainder. Hudi takes the abs of the remainder too.
     remainder = np.abs(hashes) % count
     negative = hashes == -(1 << 31)
     if negative.any():
@@ -53,8 +55,9 @@ def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
 def _hash_chunk(text: memoryview, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Hash the texts between the offsets.
 
-    The hash of units u[s:e] is the sum of u[i] * 31^(e-1-i). As 31 has an inverse modulo 2^32, that is 31^(e-1) times
-    the difference of one running sum of u[i] * 31^-i: no loop over texts, whatever their lengths.
+    The hash of units u[s:e] is the sum of u[i] * 31^(e-1-i). 31 has an inverse modulo 2^32. The hash is therefore
+    31^(e-1) times the difference of two values of one running sum of u[i] * 31^-i. This needs no loop over texts,
+    whatever their lengths.
     """
     units, bounds = _utf16_units(text, offsets)
     if not len(units):
@@ -71,7 +74,7 @@ def _hash_chunk(text: memoryview, offsets: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _hash_rows(rows: Words) -> npt.NDArray[np.int32]:
-    """Hash texts of one length, one step for all of them per unit: uuids, digests, padded numbers."""
+    """Hash texts of one length (uuids, digests, padded numbers), with one step for each unit of all texts."""
     hashes = np.zeros(len(rows), np.uint32)
     for column in np.ascontiguousarray(rows.T):
         hashes *= np.uint32(31)
@@ -80,7 +83,7 @@ def _hash_rows(rows: Words) -> npt.NDArray[np.int32]:
 
 
 def _powers(base: np.uint32, count: int) -> Words:
-    """base^0, base^1, … modulo 2^32."""
+    """Return base^0, base^1, … modulo 2^32."""
     return _known_powers(int(base), max(count, _CHUNK_BYTES))[:count]
 
 
@@ -92,11 +95,11 @@ def _known_powers(base: int, count: int) -> Words:
 
 
 def _utf16_units(text: memoryview, offsets: npt.NDArray[np.int64]) -> tuple[Words, npt.NDArray[np.int64]]:
-    """UTF-16 code units of UTF-8 text, and where among them the texts begin and end."""
+    """Return the UTF-16 code units of UTF-8 text, and the offsets of the texts in these units."""
     data = np.frombuffer(text, np.uint8)
     if not len(data) or data.max() < 0x80:
         return data.astype(np.uint32), offsets
-    # A character is one unit, counted at its first byte; four-byte characters are two (a surrogate pair).
+    # A character is one unit, counted at its first byte; a four-byte character is two units (a surrogate pair).
     units_at = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
     before = np.zeros(len(data) + 1, np.int64)
     np.cumsum(units_at, out=before[1:])

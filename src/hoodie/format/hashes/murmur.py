@@ -1,4 +1,4 @@
-"""The chained 32-bit Murmur hash of bloom filters, over whole Arrow columns.
+"""The chained 32-bit Murmur hash of bloom filters, computed for whole Arrow columns.
 
 On-disk format: docs/format/table.md §7 (hash, seeds).
 """
@@ -23,9 +23,9 @@ def chained_hashes(keys: pa.Array, hash_count: int) -> Iterator[tuple[int, U32, 
     """Hash UTF-8 keys chunk by chunk.
 
     Yields per chunk the index of its first key, the order in which its keys are hashed (indices relative to the
-    chunk), and an iterator over `hash_count` arrays of hashes in that order. The first hash has seed 0, each further
-    one is seeded with the hash before it. The arrays are overwritten by the next step: use them at once.
-    Keys must not be null. Peak memory is that of one chunk of 16,384 keys and its bytes twice.
+    chunk), and an iterator over `hash_count` arrays of hashes in that order. The first hash has seed 0; each further
+    hash has the previous hash as its seed. The next step overwrites the arrays, so the caller must use them at once.
+    Keys must not be null. Memory: one chunk of 16,384 keys, and its bytes twice.
     """
     for start in range(0, len(keys), _CHUNK_KEYS):
         chunk = _Chunk(keys.slice(start, _CHUNK_KEYS))
@@ -33,7 +33,7 @@ def chained_hashes(keys: pa.Array, hash_count: int) -> Iterator[tuple[int, U32, 
 
 
 class _Chunk:
-    """Keys sorted by their number of whole words, longest first, so that each word is one slice over a prefix."""
+    """Keys sorted by their number of whole words, longest first: the keys that have word i are the first keys."""
 
     __slots__ = ("_lengths", "_tail_factors", "_tails", "_words", "order")
 
@@ -65,7 +65,7 @@ class _Chunk:
 
 
 def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets (one more than keys) and content of a string or binary array, three bytes of padding at the end."""
+    """Return the offsets (one more than keys) and the content of a string or binary array, with three padding bytes."""
     plain = keys.cast(pa.large_binary()) if keys.type != pa.large_binary() else keys
     _, offsets, content = plain.buffers()
     begin, count = plain.offset, len(plain)
@@ -78,10 +78,13 @@ def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint
 
 
 def _mixed_words(content: npt.NDArray[np.uint8], starts: Any, word_counts: Any) -> list[U32]:
-    """The words of all keys, mixed as far as the seed plays no part: array i holds word i of the keys that have one."""
+    """Return the words of all keys after the steps that do not need the seed.
+
+    Array i holds word i of the keys that have this word.
+    """
     # An unaligned little-endian word at every byte.
     all_words: Any = np.ndarray((len(content) - 3,), dtype="<u4", buffer=content, strides=(1,))
-    # Word counts never rise, so the keys that have word i are the first ones.
+    # Word counts do not increase, so the keys that have word i are the first keys.
     reach = np.searchsorted(-word_counts, -np.arange(int(word_counts[0]) if len(word_counts) else 0), side="left")
     mixed = []
     for index, count in enumerate(reach):
@@ -94,11 +97,11 @@ def _mixed_words(content: npt.NDArray[np.uint8], starts: Any, word_counts: Any) 
 
 
 def _tails(content: npt.NDArray[np.uint8], ends: Any, tail_sizes: Any) -> U32:
-    """The last one to three bytes, each sign-extended to 32 bits before it is shifted into place."""
+    """Return the last one to three bytes of each key; each byte is sign-extended to 32 bits before its shift."""
     signed = content.view(np.int8).astype(np.int32)
     tails = np.zeros(len(ends), dtype=np.int32)
     for place in range(3):
         has = tail_sizes > place
-        # A tail is read from its end: the last byte stands lowest.
+        # A tail is read from its end: its last byte becomes the lowest byte.
         tails[has] ^= signed[ends[has] - place - 1] << (8 * place)
     return tails.view(np.uint32)

@@ -1,4 +1,4 @@
-"""HFile blocks: the 33-byte header, the payload in its codec, and the checksums behind it.
+"""HFile blocks: the 33-byte header, the payload as its codec stores it, and the checksums after the payload.
 
 docs/format/metadata.md §1.2, §1.3, §1.9.
 """
@@ -18,7 +18,7 @@ _CHECKSUM_CHUNK_BYTES = 16384
 _NO_PREVIOUS_BLOCK = -1
 _CHECKSUM_TYPES = frozenset(ChecksumType)
 
-# A block's uncompressed payload stays below this, so that a damaged length cannot ask for all the memory there is.
+# Limit of a block's uncompressed payload. Without it, a damaged length could allocate all memory.
 _PAYLOAD_BYTES_MAX = 1 << 30
 
 DATA = b"DATABLK*"
@@ -30,7 +30,7 @@ INTERMEDIATE_INDEX = b"IDXINTE2"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block, decompressed: it fills `[start, end)` of the file, checksums and all."""
+    """One decompressed block. With its header and checksums it fills `[start, end)` of the file."""
 
     payload: bytes | memoryview
     start: int
@@ -38,15 +38,17 @@ class Block:
 
 
 def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec: Compression, path: str) -> Block:
-    """Read the block at the beginning of `view`, which stands at offset `start` of the file.
+    """Read the block at the beginning of `view`, which is at offset `start` of the file.
 
-    Its lengths must agree with each other and with the payload, and checksums, where there are any, must be right.
+    The lengths must agree with each other and with the payload. Checksums, if the block has any, must be correct.
 
     Raises:
-        CorruptFileError: one of these is not so, another magic, or a payload that does not decompress.
+        CorruptFileError: a length, a checksum or the magic is wrong, or the payload does not decompress.
     """
     if len(view) < HEADER_BYTES:
-        raise CorruptFileError("no room for a block header", path=path, offset=start)
+        raise CorruptFileError(
+            f"expected a block header of {HEADER_BYTES} bytes, found {len(view)} bytes", path=path, offset=start
+        )
     magic, stored_bytes, payload_bytes, previous, kind, chunk_bytes, checked_bytes = _HEADER.unpack_from(view)
     if magic not in magics:
         expected = " or ".join(repr(m) for m in magics)
@@ -71,7 +73,7 @@ def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec
 def block_parts(
     magic: bytes, payload: bytes | memoryview, *, codec: Compression, previous_offset: int = _NO_PREVIOUS_BLOCK
 ) -> tuple[bytes, bytes | memoryview, bytes]:
-    """Encode one block: header, stored payload (not copied without a codec), zeros where checksums would stand."""
+    """Encode one block as header, stored payload (not copied without a codec), and zeros in place of checksums."""
     stored = payload
     if codec is Compression.GZIP:
         stored = gzip_member(
@@ -95,5 +97,5 @@ def block_parts(
 
 
 def block_to_bytes(magic: bytes, payload: bytes | memoryview, *, codec: Compression) -> bytes:
-    """Encode a block that is no data block."""
+    """Encode a block that is not a data block."""
     return b"".join(block_parts(magic, payload, codec=codec))

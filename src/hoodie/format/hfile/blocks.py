@@ -1,4 +1,4 @@
-"""Read the blocks that an index names: near ones with one request, a bounded amount at a time."""
+"""Read the blocks of an index: neighbouring blocks with one request, a bounded number of bytes at a time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hoodie.format.hfile.index import IndexLevel
 from hoodie.format.hfile.payloads import SLACK_BYTES, Payloads, UInt8Array
 from hoodie.format.hfile.source import BufferSource, ByteSource, read_exactly
 
-# A request to an object store costs about what so many bytes cost.
+# One request to an object store costs about as much time as reading this many bytes.
 _GAP_BYTES_MAX = 256 * 1024
 _REQUEST_BYTES_MAX = 8 * 1024 * 1024
 _GROUP_BYTES_MAX = 8 * 1024 * 1024
-# Fewer blocks are not worth a group of their own.
+# Fewer neighbouring blocks than this are copied to a larger group instead of being used in place.
 _BLOCKS_IN_PLACE_MIN = 16
 
 
@@ -31,11 +31,11 @@ class BlockReader:
     path: str
 
     def parse(self, view: memoryview, start: int, magics: tuple[bytes, ...]) -> Block:
-        """The block at the beginning of `view`, which stands at offset `start` of the file."""
+        """Parse the block at the beginning of `view`, which is at offset `start` of the file."""
         return read_block(view, start=start, magics=magics, codec=self.codec, path=self.path)
 
     def read(self, level: IndexLevel, magics: tuple[bytes, ...]) -> Iterator[Block]:
-        """The blocks of an index level one after the other; each must be as long as the index says."""
+        """Yield the blocks of an index level in order; each block must have the length that the index stores."""
         starts, ends = level.offsets.tolist(), (level.offsets + level.size_bytes).tolist()
         for first, stop in _requests(level):
             origin = starts[first]
@@ -46,15 +46,16 @@ class BlockReader:
     def _fill(self, view: memoryview, start: int, end: int, magics: tuple[bytes, ...]) -> Block:
         block = self.parse(view, start, magics)
         if block.end != end:
-            message = f"the index says that the block ends at {end}, it ends at {block.end}"
+            message = f"expected the block to end at {end} by the index, found its end at {block.end}"
             raise CorruptFileError(message, path=self.path, offset=start)
         return block
 
     def groups(self, level: IndexLevel, magic: bytes) -> Iterator[tuple[range, Payloads]]:
-        """Payloads of blocks to be worked on together: 8 MiB, or one larger block; and which blocks these are.
+        """Yield groups of blocks to parse together: the numbers of the blocks, and their payloads.
 
-        Calls into numpy and Arrow cost more than a single block of 64 KiB is worth. A group's memory serves again for
-        the next one. Uncompressed blocks that follow each other are not even copied.
+        A group has at most 8 MiB, or one larger block. Calls into numpy and Arrow would cost more time than the parsing
+        of a single block of 64 KiB. The memory of a group is reused for the next group. Neighbouring uncompressed
+        blocks are not copied.
         """
         scratch: UInt8Array | None = None
         first = 0
@@ -68,7 +69,7 @@ class BlockReader:
             first += len(payloads.starts)
 
     def _parts(self, level: IndexLevel, magic: bytes) -> Iterator[Payloads | list[Block]]:
-        """All blocks in their order: some where they lie, the others in lists of bounded size."""
+        """Yield all blocks in order: some blocks in place, the other blocks in lists of bounded size."""
         group: list[Block] = []
         group_bytes = 0
         for first, stop in _requests(level):
@@ -82,7 +83,7 @@ class BlockReader:
                 continue
             for block in self.read(part, (magic,)):
                 if not len(block.payload):
-                    raise CorruptFileError("a data block without entries", path=self.path, offset=block.start)
+                    raise CorruptFileError("a data block has no entries", path=self.path, offset=block.start)
                 if group and group_bytes + len(block.payload) > _GROUP_BYTES_MAX:
                     yield group
                     group, group_bytes = [], 0
@@ -102,7 +103,7 @@ class BlockReader:
 
 
 def _requests(level: IndexLevel) -> Iterator[tuple[int, int]]:
-    """Ranges `[first, stop)` of blocks that are read at once: none far from the one before, and not too much."""
+    """Yield ranges `[first, stop)` of blocks that one request reads, with bounded gaps and a bounded size."""
     ends = level.offsets + level.size_bytes
     is_far = np.concatenate([[True], level.offsets[1:] - ends[:-1] > _GAP_BYTES_MAX]) if len(level) else np.zeros(0)
     first = 0

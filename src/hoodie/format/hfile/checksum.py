@@ -1,6 +1,6 @@
-"""Checksums behind the payload of HFile blocks: CRC32 and CRC32C over chunks of the header and the stored payload.
+"""Checksums after the payload of HFile blocks: CRC32 and CRC32C over chunks of the header and the stored payload.
 
-docs/format/metadata.md §1.9. Hudi's own writer stores zeros and says so; HBase's stores CRC32C.
+docs/format/metadata.md §1.9. Hudi's own writer stores zeros and the type NONE; HBase's writer stores CRC32C.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UInt32Array = npt.NDArray[np.uint32]
 
 
 class ChecksumType(IntEnum):
-    """What stands in the checksum bytes. On disk: do not change."""
+    """Algorithm of the checksums of a block. On disk: do not change."""
 
     NONE = 0
     CRC32 = 1
@@ -30,7 +30,7 @@ class ChecksumType(IntEnum):
 
 
 def checksums(data: bytes | memoryview, kind: ChecksumType, chunk_bytes: int) -> bytes:
-    """Checksums of each `chunk_bytes` of `data` (the last chunk may be shorter), four bytes each; zeros for NONE."""
+    """Compute a four-byte checksum of each `chunk_bytes` of `data` (the last chunk may be shorter); zeros for NONE."""
     if kind is ChecksumType.NONE:
         return bytes(CHECKSUM_BYTES * -(-len(data) // chunk_bytes))
     if kind is ChecksumType.CRC32:
@@ -40,10 +40,10 @@ def checksums(data: bytes | memoryview, kind: ChecksumType, chunk_bytes: int) ->
 
 
 def _crc32c(data: npt.NDArray[np.uint8], chunk_bytes: int) -> UInt32Array:
-    """CRC32C of each chunk, all chunks side by side.
+    """Compute the CRC32C of each chunk, for all chunks in parallel.
 
-    A CRC without start value does not see zeros in front. So each chunk is put at the end of a slot of a power of
-    two of rows; the rows' CRCs come from tables by position, and are folded pairwise.
+    Leading zeros do not change a CRC that has no start value. Each chunk is therefore put at the end of a slot whose
+    number of rows is a power of two. The CRCs of the rows come from tables by position and are combined in pairs.
     """
     if not len(data):
         return np.zeros(0, np.uint32)
@@ -71,7 +71,7 @@ def _crc32c(data: npt.NDArray[np.uint8], chunk_bytes: int) -> UInt32Array:
 
 
 def _advanced(crcs: UInt32Array, power: int) -> UInt32Array:
-    """What CRCs become when `2**power` zero bytes follow."""
+    """Return the CRCs after `2**power` further zero bytes."""
     table = _tables()[1][power]
     parts = [table[place][crcs >> np.uint32(8 * place) & np.uint32(0xFF)] for place in range(4)]
     result: UInt32Array = parts[0] ^ parts[1] ^ parts[2] ^ parts[3]
@@ -80,7 +80,7 @@ def _advanced(crcs: UInt32Array, power: int) -> UInt32Array:
 
 @cache
 def _start_value(length: int) -> int:
-    """What the start value, all ones, has become behind `length` bytes."""
+    """Return the effect of the start value (all ones) on a CRC after `length` bytes."""
     value = np.array([_ALL_ONES], np.uint32)
     for power in range(length.bit_length()):
         if length >> power & 1:
@@ -90,7 +90,7 @@ def _start_value(length: int) -> int:
 
 @cache
 def _tables() -> tuple[UInt32Array, tuple[UInt32Array, ...]]:
-    """CRC of a byte at each position of a row, and for each power of two the effect of so many zero bytes."""
+    """Return the CRCs of a byte at each position of a row, and for each power of two the effect of that many zeros."""
     single = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         single = np.where(

@@ -1,6 +1,6 @@
-"""The codec of HFile blocks: each payload is one gzip member, or stands as it is (docs/format/metadata.md §1.10).
+"""The codec of HFile blocks: a payload is stored as one gzip member, or uncompressed (docs/format/metadata.md §1.10).
 
-ISA-L's deflate is used: about five times the speed of zlib's when writing and twice when reading
+The module uses ISA-L's deflate, which is about five times as fast as zlib's when writing and twice as fast when reading
 (docs/decisions/0008-isal.md).
 """
 
@@ -29,12 +29,12 @@ class Compression(IntEnum):
 
 
 def gzip_member(payload: Any, *, length_before: int, chunk_bytes: int, checksum_bytes: int) -> bytes:
-    """Compress to one gzip member whose stored length hudi-rs reads right.
+    """Compress a payload to one gzip member of a length that hudi-rs reads correctly.
 
-    hudi-rs counts the checksum chunks of the length that already holds the checksums, and so cuts the end off a
-    block whose length falls just below a multiple of the chunk (docs/format/metadata.md §1.14). A comment in the
-    member's header, which every reader skips, makes such a block longer. `length_before` bytes (the block's header)
-    count too. The same payload gives the same bytes on machines of one kind.
+    hudi-rs computes the number of checksum chunks from a length that already includes the checksums. It therefore cuts
+    off the end of a block whose length is just below a multiple of `chunk_bytes` (docs/format/metadata.md §1.14). A
+    comment in the member's header makes such a block longer; every reader skips the comment. The length of a block
+    includes `length_before` bytes (the block's header). The same payload gives the same bytes on machines of one kind.
     """
     stored: bytes = igzip_lib.compress(payload, _LEVEL, igzip_lib.COMP_GZIP)
     length = length_before + len(stored)
@@ -48,12 +48,14 @@ def gzip_member(payload: Any, *, length_before: int, chunk_bytes: int, checksum_
 
 
 def gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) -> bytes | memoryview:
-    """Decompress one gzip member, checksum verified (an empty payload may be stored as no bytes at all).
+    """Decompress one gzip member and verify its checksum.
 
-    Never makes more than `payload_bytes` and one byte, however much the member would expand to.
+    An empty payload may be stored as no bytes at all. The output never exceeds `payload_bytes` + 1 bytes, whatever the
+    full size of the decompressed member.
 
     Raises:
-        CorruptFileError: the bytes are no member, hold more or less than `payload_bytes`, or something follows.
+        CorruptFileError: the bytes are not a gzip member, the member holds more or fewer bytes than `payload_bytes`,
+            or other bytes follow it.
     """
     if payload_bytes == 0 and not stored:
         return stored
@@ -63,9 +65,11 @@ def gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) ->
     except (_ISAL_ERROR, EOFError) as error:
         raise CorruptFileError(f"the block does not decompress: {error}", path=path, offset=offset) from error
     if len(payload) > payload_bytes:
-        raise CorruptFileError(f"the block holds more than {payload_bytes} bytes", path=path, offset=offset)
+        raise CorruptFileError(
+            f"expected {payload_bytes} payload bytes, found more than {payload_bytes} bytes", path=path, offset=offset
+        )
     if not inflater.eof or inflater.unused_data:
-        raise CorruptFileError("the compressed block does not end where it should", path=path, offset=offset)
+        raise CorruptFileError("the gzip member does not end at the end of its block", path=path, offset=offset)
     if len(payload) != payload_bytes:
         raise CorruptFileError(
             f"expected {payload_bytes} payload bytes, found {len(payload)}", path=path, offset=offset

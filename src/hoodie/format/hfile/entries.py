@@ -1,4 +1,4 @@
-"""Data blocks' payloads: concatenated entries, parsed and encoded by whole blocks (docs/format/metadata.md §1.4).
+"""Payloads of data blocks: concatenated entries, parsed and encoded in whole blocks (docs/format/metadata.md §1.4).
 
 An entry is: key length, value length, row length, row, ten fixed bytes, value, MVCC byte.
 """
@@ -21,19 +21,20 @@ ROW_BYTES_MAX = 32767
 KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"  # no column family, greatest timestamp, type Put
 
 _LENGTHS = struct.Struct(">II")
-_ROW_OFFSET = 10  # behind key length, value length and row length
+_ROW_OFFSET = 10  # after key length, value length and row length
 _KEY_BYTES_BESIDE_ROW = 2 + len(KEY_SUFFIX)
 _MVCC_BYTES = 1
 ENTRY_BYTES_BESIDE_ROW_AND_VALUE = _ROW_OFFSET + len(KEY_SUFFIX) + _MVCC_BYTES
 _NO_FAMILY = 0
 _PUT = 4
 
-# Pieces of so many bytes are read at any entry's start and at any row's end: in one go, as each touches memory anew.
+# Number of bytes that are read at the start of an entry or at the end of a row. They are read at once, because each
+# separate read loads the memory again.
 _PIECE_BYTES = 16
 
 _SUFFIX_START = np.frombuffer(KEY_SUFFIX[:8], "<u8")[0]
 _FOUR_FF = np.uint32(0xFFFFFFFF)
-# With more lengths of rows than this the plain loop over entries is as fast.
+# With more different row lengths than this, the plain loop over entries is as fast.
 _ROW_LENGTHS_MAX = 12
 
 UInt64Array = npt.NDArray[np.uint64]
@@ -41,9 +42,9 @@ UInt64Array = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Where the rows and values of entries are in `data`.
+    """The places of the rows and values of entries in `data`.
 
-    `first_of_block[i]` is the number of the first entry of block i, and the number of entries at the end; all
+    `first_of_block[i]` is the number of the first entry of block i; its last item is the number of entries. All
     offsets are less than 2**31.
     """
 
@@ -60,10 +61,10 @@ class Entries:
     def parse(cls, payloads: Payloads, *, path: str) -> Entries:
         """Find the entries of blocks, in file order.
 
-        Proves that each entry ends where the next one begins, or its block ends, by the lengths of key and value.
+        By the lengths of its key and value, each entry must end where the next entry begins or where its block ends.
 
         Raises:
-            CorruptFileError: they are not.
+            CorruptFileError: an entry ends at another place.
         """
         row_ends = _suffixes(payloads)
         for find in (_starts_of_one_length, _starts_of_some_lengths):
@@ -74,13 +75,15 @@ class Entries:
         entries = cls._of_starts(payloads, _starts_one_by_one(payloads, path=path))
         if entries is None:
             raise CorruptFileError(
-                "the entries of a block contradict each other", path=path, offset=int(payloads.offsets[0])
+                "the lengths of entries do not fit each other or their block",
+                path=path,
+                offset=int(payloads.offsets[0]),
             )
         return entries
 
     @classmethod
     def _of_starts(cls, payloads: Payloads, starts: Int64Array) -> Entries | None:
-        """Read the lengths of entries that are said to begin at `starts`; None if anything contradicts that."""
+        """Read the lengths of entries that may begin at `starts`; return None if the lengths do not fit the starts."""
         data, end = payloads.data, int(payloads.ends[-1])
         if int(starts[0]) != int(payloads.starts[0]) or int(starts[-1]) + ENTRY_BYTES_BESIDE_ROW_AND_VALUE > end:
             return None
@@ -103,13 +106,13 @@ class Entries:
         return cls(data, starts + _ROW_OFFSET, row_bytes, value_bytes, np.append(first_of_block, len(starts)))
 
     def check_fixed_bytes(self, places: Int64Array | slice, *, path: str, offset: int) -> None:
-        """Prove what `parse` leaves open of the entries at `places`, as nothing that is read depends on it.
+        """Check the bytes of the entries at `places` that `parse` does not check, because no result depends on them.
 
-        The second length of each row must be the first one; the ten bytes behind the rows must be alike, and say: no
-        column family, type Put; the last byte must be zero.
+        The row length of each entry must agree with its key length. The ten bytes after the rows must be equal in all
+        entries and mean: no column family, type Put. The last byte must be zero.
 
         Raises:
-            CorruptFileError: something is not so; `offset` is that of the first block.
+            CorruptFileError: a byte has another value. `offset` is the offset of the first block.
         """
         row_start, row_bytes = self.row_start[places], self.row_bytes[places]
         if not len(row_start):
@@ -125,31 +128,35 @@ class Entries:
             or (_row_lengths(self.data, row_start) != row_bytes).any()
             or self.data[row_end + self.value_bytes[places] + len(KEY_SUFFIX)].any()
         ):
-            raise CorruptFileError("the fixed bytes of an entry are not what they must be", path=path, offset=offset)
+            raise CorruptFileError(
+                "wrong fixed bytes of an entry: expected its row length, no column family, type Put, a zero at its end",
+                path=path,
+                offset=offset,
+            )
 
     def columns(self) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-        """Rows and values, copied."""
+        """Return the rows and the values, copied."""
         return self.rows(slice(None)), self.values(slice(None))
 
     def rows(self, places: Int64Array | slice) -> pa.BinaryArray:
-        """The rows at ascending `places`, copied."""
+        """Return the rows at ascending `places`, copied."""
         start = self.row_start[places]
         return _cut(self.data, start, start + self.row_bytes[places])
 
     def values(self, places: Int64Array | slice) -> pa.BinaryArray:
-        """The values at ascending `places`, copied."""
+        """Return the values at ascending `places`, copied."""
         start = self.row_start[places] + self.row_bytes[places] + len(KEY_SUFFIX)
         return _cut(self.data, start, start + self.value_bytes[places])
 
     def row_words(self, skipped_bytes: int) -> UInt64Array:
-        """Eight bytes of each row behind the first `skipped_bytes`, as numbers that sort as the bytes do."""
+        """Return eight bytes of each row after the first `skipped_bytes`, as numbers that sort like the bytes."""
         return words_of(self.data, self.row_start + skipped_bytes, self.row_bytes - skipped_bytes)
 
 
 def words_of(data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> UInt64Array:
-    """The first eight bytes of pieces of `data` as numbers; shorter pieces are filled up with zeros.
+    """Return the first eight bytes of pieces of `data` as numbers; shorter pieces are padded with zeros.
 
-    At least eight bytes of `data` follow each start.
+    At least eight bytes of `data` must follow each start.
     """
     words = _words(data, starts)
     if len(lengths) and int(lengths.min()) < 8:
@@ -159,7 +166,10 @@ def words_of(data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> UInt6
 
 
 def _cut(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> pa.BinaryArray:
-    """Pieces of `data` as a column: a column of the pieces and what lies between, of which each second is taken."""
+    """Return pieces of `data` as a column.
+
+    A first column has the pieces and the gaps between them as values; the result is every second value.
+    """
     if not len(starts):
         return pa.array([], pa.binary())
     bounds = np.empty(2 * len(starts), np.int32)
@@ -170,34 +180,35 @@ def _cut(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> pa.BinaryArr
 
 
 def _words(data: UInt8Array, starts: Int64Array) -> UInt64Array:
-    """Numbers of eight bytes, at any offsets."""
+    """Return the big-endian numbers of eight bytes at `starts`, which need no alignment."""
     view: UInt64Array = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
     return view[starts].byteswap(inplace=True)
 
 
 def _row_lengths(data: UInt8Array, row_starts: Int64Array) -> Int64Array:
-    """What the two bytes before each row say."""
+    """Return the numbers in the two bytes before each row."""
     view = np.ndarray((len(data) - 1,), ">u2", data.data, strides=(1,))
     return view[row_starts - 2].astype(np.int64)
 
 
 def _pieces(data: UInt8Array, starts: Int64Array) -> UInt8Array:
-    """Sixteen bytes from each start on, copied: a row for each start."""
+    """Return the sixteen bytes from each start, copied: one array row for each start."""
     view = np.ndarray((len(data) - _PIECE_BYTES + 1,), f"V{_PIECE_BYTES}", data.data, strides=(1,))
     pieces: UInt8Array = view[starts].view(np.uint8).reshape(-1, _PIECE_BYTES)
     return pieces
 
 
 def _big_endian(columns: UInt8Array) -> Int64Array:
-    """The number that the bytes of each row make."""
+    """Return the big-endian number in the bytes of each array row."""
     numbers: Int64Array = columns.view(f">u{columns.shape[1]}")[:, 0].astype(np.int64)
     return numbers
 
 
 def _suffixes(payloads: Payloads) -> Int64Array:
-    """Where the ten fixed bytes seem to stand: behind each row, and perhaps inside of values.
+    """Find the places that look like the ten fixed bytes: after each row, and perhaps inside values.
 
-    Seven of them are FF, so that exactly one aligned word of four bytes is all FF; up to three come before it.
+    Seven of the ten bytes are FF. Exactly one aligned word of four bytes is therefore all FF; up to three of the FF
+    bytes are before this word.
     """
     end = int(payloads.ends[-1]) + SLACK_BYTES
     words = payloads.data[: end // 4 * 4].view("<u4")
@@ -213,7 +224,7 @@ def _suffixes(payloads: Payloads) -> Int64Array:
 
 
 def _starts_of_one_length(payloads: Payloads, row_ends: Int64Array) -> Int64Array | None:
-    """Offsets of the entries if all rows have the length of the first one: a guess, which the caller proves."""
+    """Guess the offsets of the entries, as if all rows had the length of the first row; the caller checks the guess."""
     if not len(row_ends):
         return None
     starts: Int64Array = row_ends - (int(row_ends[0]) - int(payloads.starts[0]))
@@ -221,10 +232,10 @@ def _starts_of_one_length(payloads: Payloads, row_ends: Int64Array) -> Int64Arra
 
 
 def _starts_of_some_lengths(payloads: Payloads, row_ends: Int64Array) -> Int64Array | None:
-    """Offsets of the entries if their rows have a few lengths: a guess, which the caller proves.
+    """Guess the offsets of the entries, as if their rows had only a few lengths; the caller checks the guess.
 
-    The first entry that is not found yet starts where the one before it ends, which tells its row's length; all rows
-    of that length are found with it.
+    The first entry that is not found yet starts where the entry before it ends. This gives the length of its row. All
+    entries with rows of this length are found in the same step.
     """
     data = payloads.data
     first = int(payloads.starts[0])
@@ -257,7 +268,7 @@ def _starts_of_some_lengths(payloads: Payloads, row_ends: Int64Array) -> Int64Ar
 
 
 def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
-    """Offsets of the entries, each found from the one before: for rows of many lengths."""
+    """Find the offset of each entry from the entry before it: for rows of many lengths."""
     starts: list[int] = []
     append, unpack = starts.append, _LENGTHS.unpack_from
     data = payloads.data.data
@@ -276,7 +287,7 @@ def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
 
 
 def entry_bounds(keys: pa.Array, values: pa.Array) -> Int64Array:
-    """The n + 1 offsets at which encoded entries start and end.
+    """Return the n + 1 offsets at which encoded entries start and end.
 
     Raises:
         InvalidConfigError: a key is longer than 32767 bytes.
@@ -284,7 +295,8 @@ def entry_bounds(keys: pa.Array, values: pa.Array) -> Int64Array:
     row_bytes, value_bytes = _lengths(keys), _lengths(values)
     if len(row_bytes) and int(row_bytes.max()) > ROW_BYTES_MAX:
         raise InvalidConfigError(
-            f"a key of {int(row_bytes.max())} UTF-8 bytes is longer than an HFile can hold ({ROW_BYTES_MAX})"
+            f"expected keys of at most {ROW_BYTES_MAX} UTF-8 bytes in an HFile, found {int(row_bytes.max())} bytes; "
+            f"use shorter keys"
         )
     bounds = np.zeros(len(row_bytes) + 1, np.int64)
     np.cumsum(row_bytes + value_bytes + ENTRY_BYTES_BESIDE_ROW_AND_VALUE, out=bounds[1:])
@@ -292,7 +304,7 @@ def entry_bounds(keys: pa.Array, values: pa.Array) -> Int64Array:
 
 
 def entries_to_bytes(keys: pa.BinaryArray, values: pa.BinaryArray) -> memoryview:
-    """Encode entries one behind the other; in all they must stay below 2 GiB."""
+    """Encode entries one after the other; all entries together must have less than 2 GiB."""
     row_bytes, value_bytes = _lengths(keys), _lengths(values)
     heads = np.empty((len(row_bytes), _ROW_OFFSET), dtype=np.uint8)
     heads[:, 0:4] = (row_bytes + _KEY_BYTES_BESIDE_ROW).astype(">u4").view(np.uint8).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""The file info block: names and values about the whole file (docs/format/metadata.md §1.7)."""
+"""The file info block: name-value pairs about the whole file (docs/format/metadata.md §1.7)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ AVERAGE_VALUE_BYTES = "hfile.AVG_VALUE_LEN"
 ENTRY_VERSION = "KEY_VALUE_VERSION"
 MVCC_MAX = "MAX_MEMSTORE_TS_KEY"
 CREATED = "hfile.CREATE_TIME_TS"
-"""Java's writers tell when they wrote a file; ours does not, so that the same entries give the same bytes."""
+"""Time at which a Java writer wrote the file. Our writer omits it, so that the same entries give the same bytes."""
 SCHEMA = "schema"
 
 
 def parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:
-    """The name-value pairs of the block, which they must fill.
+    """Return the name-value pairs of the block; the pairs must fill the block.
 
     Raises:
-        CorruptFileError: another form.
+        CorruptFileError: the block has another form.
     """
     cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
     if cursor.take(len(_MAGIC)) != _MAGIC:
-        raise cursor.error("the file info has an unknown form")
+        raise cursor.error(f"expected file info magic {_MAGIC!r}, found other bytes")
     pairs: dict[str, bytes] = {}
     message = Cursor(cursor.take(cursor.varint()), path=path, origin=block.start)
     for number, pair in message.message():
         if isinstance(pair, int) or number != 1:
-            raise message.error("the file info holds something else than pairs")
+            raise message.error("expected only name-value pairs in the file info, found another field")
         fields = dict(Cursor(pair, path=path, origin=block.start).message())
         name, value = fields.get(_NAME, b""), fields.get(_VALUE, b"")
         if isinstance(name, int) or isinstance(value, int) or not fields.keys() <= {_NAME, _VALUE}:
-            raise message.error("a file info pair has an unknown form")
+            raise message.error("expected only a name and a value in a file info pair, found other fields")
         pairs[bytes(name).decode("utf-8", errors="replace")] = bytes(value)
     if not cursor.exhausted:
-        raise cursor.error("something follows the file info's pairs")
+        raise cursor.error("expected the end of the block after the file info's pairs, found more bytes")
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""Index blocks: which data block may hold a key. A root, and the inner levels that HBase writes below it.
+"""Index blocks: they map keys to data blocks. A file has a root index; HBase also writes inner levels below it.
 
 docs/format/metadata.md §1.5. Inner blocks are read when a look-up needs them.
 """
@@ -26,7 +26,7 @@ _FAKE_KEY_TYPE = 0xFF
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """Where a block is, and its first key as it is stored."""
+    """The place of a block, and its first key in the stored form."""
 
     offset: int
     size_bytes: int
@@ -41,8 +41,8 @@ class IndexEntry:
 class IndexLevel:
     """Entries of one level, in file order, as columns.
 
-    `rows` are the first rows of the blocks; where `is_exact` is not set (HBase may store something shorter) they
-    are merely greater than all rows before the block and not greater than its first one.
+    `rows` are the first rows of the blocks. HBase may store a shorter row instead; `is_exact` is then not set. Such a
+    row is greater than all rows before the block and not greater than the first row of the block.
     """
 
     offsets: Int64Array
@@ -55,9 +55,12 @@ class IndexLevel:
 
     @classmethod
     def of_entries(cls, entries: Sequence[IndexEntry], *, limit: int, path: str) -> IndexLevel:
-        """Check that blocks ascend, do not overlap and end at or before `limit`, and that rows ascend.
+        """Build a level; check that blocks ascend, do not overlap and end at or before `limit`, and that rows ascend.
 
-        A block that is named twice could make a small file look endless.
+        Without this check, an index that contains one block many times could make a small file seem endless.
+
+        Raises:
+            CorruptFileError: a check fails.
         """
         end = 0
         for entry in entries:
@@ -65,7 +68,8 @@ class IndexLevel:
                 raise CorruptFileError("the blocks of an index level do not ascend", path=path, offset=entry.offset)
             end = entry.offset + entry.size_bytes
         if end > limit:
-            raise CorruptFileError("an index points outside the file", path=path, offset=entries[-1].offset)
+            message = f"an index entry is outside the file: expected its block to end at or before {limit}, found {end}"
+            raise CorruptFileError(message, path=path, offset=entries[-1].offset)
         rows = pa.array([_row_of(entry, path=path) for entry in entries], pa.binary())
         if not ascends_somehow(rows):
             raise CorruptFileError("the keys of an index level do not ascend", path=path, offset=entries[0].offset)
@@ -77,24 +81,24 @@ class IndexLevel:
         )
 
     def take(self, places: Int64Array) -> IndexLevel:
-        """The entries at `places`."""
+        """Return the entries at `places`."""
         return IndexLevel(
             self.offsets[places], self.size_bytes[places], self.rows.take(pa.array(places)), self.is_exact[places]
         )
 
     def slice(self, first: int, stop: int) -> IndexLevel:
-        """The entries `[first, stop)`, without a copy."""
+        """Return the entries `[first, stop)`, without a copy."""
         here = slice(first, stop)
         return IndexLevel(self.offsets[here], self.size_bytes[here], self.rows[here], self.is_exact[here])
 
     def holding(self, sorted_keys: pa.BinaryArray) -> Int64Array:
-        """Places of the entries whose blocks may hold one of the keys; others hold none of them."""
+        """Return the places of the entries whose blocks may hold one of the keys; other blocks hold none of them."""
         starts = lower_bounds(sorted_keys, self.rows)
         return np.flatnonzero(np.diff(starts, append=len(sorted_keys)))
 
     def between(self, start: bytes, stop: bytes | None) -> Int64Array:
-        """Places of the entries whose blocks may hold a row in `[start, stop)`; None means no end."""
-        # The block before may end with rows that equal `start`, as HBase files can repeat a row.
+        """Return the places of the entries whose blocks may hold a row in `[start, stop)`; None means no end."""
+        # The previous block may end with rows that equal `start`, because HBase files can repeat a row.
         first = max(0, first_not_less(self.rows, start) - 1)
         return np.arange(first, len(self) if stop is None else first_not_less(self.rows, stop), dtype=np.int64)
 
@@ -105,7 +109,7 @@ ReadBlocks = Callable[[IndexLevel], Iterable[Block]]
 
 @dataclass(frozen=True, slots=True)
 class DataIndex:
-    """The way from a root index down to the data blocks that a look-up needs."""
+    """The index of one file, from the root index down to the data blocks."""
 
     root: IndexLevel
     level_count: int
@@ -114,7 +118,7 @@ class DataIndex:
     path: str
 
     def find(self, select: Select) -> IndexLevel:
-        """The data blocks that `select` wants, asked at each level which of its blocks to follow."""
+        """Return the data blocks that `select` chooses; at each level, `select` chooses the blocks to follow."""
         level = self.root.take(select(self.root))
         for _ in range(self.level_count - 1):
             entries: list[IndexEntry] = []
@@ -125,14 +129,15 @@ class DataIndex:
         return level
 
     def all(self) -> IndexLevel:
-        """Every data block."""
+        """Return every data block."""
         return self.find(lambda level: np.arange(len(level), dtype=np.int64))
 
 
 def parse_root_index(block: Block, count: int, *, is_only_level: bool, path: str) -> list[IndexEntry]:
-    """The first `count` entries of a root index, keys as stored; they fill the block if this is the only level.
+    """Return the first `count` entries of a root index, with keys in the stored form.
 
-    With more levels, HBase lets a few numbers about the middle key follow.
+    If this is the only level, the entries must fill the block. With more levels, HBase stores a few numbers about the
+    middle key after the entries.
     """
     cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
     if count > len(block.payload) // (_PLACE.size + 1):
@@ -142,30 +147,30 @@ def parse_root_index(block: Block, count: int, *, is_only_level: bool, path: str
         offset, size_bytes = _PLACE.unpack(cursor.take(_PLACE.size))
         entries.append(IndexEntry(offset, size_bytes, bytes(cursor.take(cursor.hadoop_vint()))))
     if is_only_level and not cursor.exhausted:
-        raise cursor.error(f"something follows the {count} entries of an index")
+        raise cursor.error(f"expected the end of the index block after {count} entries, found more bytes")
     return entries
 
 
 def parse_inner_index(block: Block, *, path: str) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block, which they fill; an inner block has at least one."""
+    """Return the entries of a leaf or intermediate index block: at least one, and they must fill the block."""
     cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
     count = cursor.unsigned(4)
     if not 0 < count < len(block.payload) // 4:
         raise cursor.error(f"an index of {count} entries does not fit its block")
     bounds = [cursor.unsigned(4) for _ in range(count + 1)]
     if bounds[0] != 0:
-        raise cursor.error("the first entry of an index block is not its first bytes")
+        raise cursor.error(f"expected the first entry of an index block at offset 0, found {bounds[0]}")
     entries: list[IndexEntry] = []
     for start, end in pairwise(bounds):
         offset, size_bytes = _PLACE.unpack(cursor.take(_PLACE.size))
         entries.append(IndexEntry(offset, size_bytes, bytes(cursor.take(end - start - _PLACE.size))))
     if not cursor.exhausted:
-        raise cursor.error(f"something follows the {count} entries of an index")
+        raise cursor.error(f"expected the end of the index block after {count} entries, found more bytes")
     return entries
 
 
 def _row_of(entry: IndexEntry, *, path: str) -> bytes:
-    """The row of a stored key: two bytes of length, the row, and perhaps a suffix."""
+    """Return the row of a stored key. A stored key is two bytes of length, the row, and perhaps a suffix."""
     end = _ROW_LENGTH_BYTES + int.from_bytes(entry.key[:_ROW_LENGTH_BYTES], "big")
     if len(entry.key) < _ROW_LENGTH_BYTES or end > len(entry.key):
         raise CorruptFileError("an index key is shorter than its row", path=path, offset=entry.offset)
@@ -173,6 +178,9 @@ def _row_of(entry: IndexEntry, *, path: str) -> bytes:
 
 
 def _is_exact(key: bytes) -> bool:
-    """Whether the key is a block's true first key: a bare row, or one whose type is not that of a made-up key."""
+    """Return whether the key is the true first key of a block: a bare row, or a key of another type than FF.
+
+    HBase gives the type FF to keys that it shortens.
+    """
     end = _ROW_LENGTH_BYTES + int.from_bytes(key[:_ROW_LENGTH_BYTES], "big")
     return end == len(key) or key[-1] != _FAKE_KEY_TYPE

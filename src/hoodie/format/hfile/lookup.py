@@ -1,4 +1,4 @@
-"""Find sorted keys among the sorted rows of data blocks, by words of eight bytes instead of by whole keys."""
+"""Find sorted keys among the sorted rows of data blocks: compare words of eight bytes instead of whole keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hoodie.format.hfile.search import Int64Array, lower_bounds
 
 @dataclass(frozen=True, slots=True)
 class SortedKeys:
-    """Distinct keys in the order of their bytes, as Arrow has them and as bytes that words can be read from."""
+    """Distinct keys in byte order: as an Arrow column, and as a buffer from which words can be read."""
 
     keys: pa.BinaryArray
     data: npt.NDArray[np.uint8]
@@ -24,18 +24,18 @@ class SortedKeys:
 
     @classmethod
     def of(cls, keys: pa.BinaryArray) -> SortedKeys:
-        """Take keys that ascend strictly. Memory: a copy of their bytes."""
+        """Build from keys that ascend strictly. Memory: a copy of their bytes."""
         _, offsets, data = keys.buffers()
         bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
         start, end = int(bounds[0]), int(bounds[-1])
-        # Words are read up to eight bytes behind a key.
+        # Words are read up to eight bytes after the end of a key.
         copied = np.zeros(end - start + 8, np.uint8)
         if end > start:
             copied[: end - start] = np.frombuffer(data, np.uint8)[start:end]
         return cls(keys, copied, bounds - start)
 
     def words(self, first: int, stop: int, skipped_bytes: int) -> npt.NDArray[np.uint64]:
-        """Eight bytes of the keys `[first, stop)` behind the first `skipped_bytes`, as numbers that sort alike."""
+        """Return eight bytes of the keys `[first, stop)` after `skipped_bytes`, as numbers that sort like the bytes."""
         starts = self.bounds[first:stop] + skipped_bytes
         lengths = self.bounds[first + 1 : stop + 1] - starts
         return words_of(self.data, np.minimum(starts, len(self.data) - 8), lengths)
@@ -44,13 +44,14 @@ class SortedKeys:
 def find_rows(
     entries: Entries, wanted: SortedKeys, first: int, stop: int, *, path: str, offset: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Which of the wanted keys `[first, stop)` are rows of `entries`: their numbers, and the entries', both ascending.
+    """Find which of the wanted keys `[first, stop)` are rows of `entries`.
 
-    All rows start with what the first and the last of them share; the eight bytes behind that nearly always tell one
-    row from another. Where they do not, whole rows are compared by halving. Of equal rows the first one counts.
+    Returns the numbers of the found keys and the numbers of their entries, both ascending. All rows have the prefix
+    that the first and the last row share. The eight bytes after this prefix nearly always distinguish two rows. Where
+    they are equal, whole rows are compared by binary search. Of equal rows, the first row is returned.
 
     Raises:
-        CorruptFileError: the rows do not ascend, as far as those bytes tell.
+        CorruptFileError: the eight bytes after the shared prefix show that the rows do not ascend.
     """
     ends = entries.rows(np.array([0, len(entries) - 1], np.int64)) if len(entries) > 1 else entries.rows(slice(None))
     shared_bytes = _shared_bytes(ends[0].as_py(), ends[-1].as_py())
@@ -78,7 +79,10 @@ def find_rows(
 
 
 def _settle(entries: Entries, keys: pa.BinaryArray, low: Int64Array, high: Int64Array) -> Int64Array:
-    """First entries in `[low, high)` whose rows are not less than `keys`: rows that share a word are compared whole."""
+    """Find the first entries in `[low, high)` whose rows are not less than `keys`, by comparing whole rows.
+
+    Each range `[low, high)` is a run of ties: its rows have equal words.
+    """
     is_tied = np.zeros(len(entries) + 1, np.int64)
     np.add.at(is_tied, low, 1)
     np.add.at(is_tied, high, -1)
@@ -86,20 +90,20 @@ def _settle(entries: Entries, keys: pa.BinaryArray, low: Int64Array, high: Int64
     rows = entries.rows(tied)
     start = np.searchsorted(tied, low)
     found = lower_bounds(rows, keys, start, start + (high - low))
-    # An end of a run of ties is one behind its last entry, which need not be tied itself.
+    # The place after the last entry of a run need not be a tie: compute the result from `low`, not from `tied`.
     return low + (found - start)
 
 
 def _inside(
     hits: Int64Array, low: Int64Array, keys: pa.BinaryArray, high: Int64Array
 ) -> tuple[Int64Array, Int64Array, pa.BinaryArray]:
-    """Leave out keys that are greater than all rows that share their word."""
+    """Leave out keys that are greater than all rows with the same word."""
     kept = np.flatnonzero(low < high)
     return hits[kept], low[kept], keys.take(pa.array(kept))
 
 
 def _shared_bytes(first: bytes, last: bytes) -> int:
-    """Length of what two rows both begin with."""
+    """Return the length of the common prefix of two rows."""
     length = min(len(first), len(last))
     differ = np.flatnonzero(np.frombuffer(first, np.uint8)[:length] != np.frombuffer(last, np.uint8)[:length])
     return int(differ[0]) if len(differ) else length

@@ -1,8 +1,8 @@
-"""The two orders in which HFiles come: by bytes, and as Java sorts texts, by their UTF-16 units.
+"""The two key orders of HFiles: byte order, and Java's order of strings, which compares UTF-16 units.
 
-They differ where characters beyond U+FFFF (emoji) meet such from U+E000 to U+FFFF (full-width letters): the former
-are the greater ones by bytes, the latter by units. JVM Hudi 1.2.0 writes and seeks by units, and so loses those keys
-or fails on them; this reader takes both orders (docs/format/metadata.md §1.11).
+Byte order sorts characters beyond U+FFFF (such as emoji) after the characters from U+E000 to U+FFFF (such as full-width
+letters); Java's order sorts them before these characters. JVM Hudi 1.2.0 writes and seeks in Java's order; its look-ups
+miss some of these keys or fail. This reader accepts both orders (docs/format/metadata.md §1.11).
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _FIRST_CONTESTED = 0xEE
-"""The first bytes of UTF-8 from which on the orders differ: EE and EF begin U+E000 to U+FFFF, F0 to F4 what follows."""
+"""The least UTF-8 byte that the orders sort differently.
+
+EE and EF begin the characters U+E000 to U+FFFF; F0 to F4 begin the characters beyond U+FFFF.
+"""
 
 _RANKS = np.arange(256, dtype=np.uint8)
 _RANKS[[0xEE, 0xEF, 0xF0, 0xF1, 0xF2, 0xF3, 0xF4]] = [0xF3, 0xF4, 0xEE, 0xEF, 0xF0, 0xF1, 0xF2]
 
 
 def is_plain(keys: pa.BinaryArray) -> bool:
-    """Whether both orders agree on where these keys stand, whatever other keys there are."""
+    """Return whether both orders give these keys the same place, whatever other keys there are."""
     data = _bytes_of(keys)
     return not len(data) or int(data.max()) < _FIRST_CONTESTED
 
 
 def as_java_sorts(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Other keys that sort by bytes as these do in Java. Memory: the keys once more."""
+    """Return other keys whose byte order is Java's order of these keys. Memory: the keys once more."""
     _, offsets, data = keys.buffers()
     if data is None:
         return keys
@@ -35,17 +38,17 @@ def as_java_sorts(keys: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def ascends(keys: pa.BinaryArray) -> bool:
-    """Whether each key is not less than the one before it, by bytes."""
+    """Return whether each key is not less than the key before it, in byte order."""
     return len(keys) < 2 or bool(pc.all(pc.greater_equal(keys[1:], keys[:-1])).as_py())
 
 
 def ascends_somehow(keys: pa.BinaryArray) -> bool:
-    """Whether the keys ascend in one of the orders."""
+    """Return whether the keys ascend in one of the two orders."""
     return ascends(keys) or (not is_plain(keys) and ascends(as_java_sorts(keys)))
 
 
 def is_less(keys: pa.BinaryArray, others: pa.BinaryArray) -> npt.NDArray[np.bool_]:
-    """Where a key is less than the other one in both orders."""
+    """Return a mask of the places where a key is less than the other key in both orders."""
     found: npt.NDArray[np.bool_] = np.asarray(pc.less(keys, others))
     if found.any() and not (is_plain(keys) and is_plain(others)):
         found = found & np.asarray(pc.less(as_java_sorts(keys), as_java_sorts(others)))

@@ -1,4 +1,4 @@
-"""The payloads of neighbouring data blocks, put side by side so that they can be parsed together."""
+"""The payloads of neighbouring data blocks in one buffer, so that they can be parsed together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hoodie.format.hfile.block import HEADER_BYTES, Block
 from hoodie.format.hfile.checksum import CHECKSUM_BYTES
 from hoodie.format.hfile.search import Int64Array
 
-# So many bytes can be read in front of the payloads and behind them.
+# Number of bytes that can be read before the first payload and after the last payload.
 SLACK_BYTES = 16
 
 UInt8Array = npt.NDArray[np.uint8]
@@ -29,9 +29,10 @@ _FIELDS = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """Payload i, never empty, is `data[starts[i]:ends[i]]`; it belongs to the block at offset `offsets[i]` of the file.
+    """Payload i is `data[starts[i]:ends[i]]`; it belongs to the block at offset `offsets[i]` of the file.
 
-    They ascend. Between them there may be what stands between the blocks of a file.
+    No payload is empty. The payloads ascend in `data`. Between two payloads there may be the bytes that are between
+    them in the file.
     """
 
     data: UInt8Array
@@ -41,7 +42,7 @@ class Payloads:
 
     @classmethod
     def copied(cls, blocks: Sequence[Block], scratch: UInt8Array | None = None) -> Payloads:
-        """Copy the payloads to one place: to `scratch` if it is large enough, else to new memory."""
+        """Copy the payloads to one buffer: to `scratch` if it is large enough, else to new memory."""
         bounds = np.cumsum([SLACK_BYTES, *(len(block.payload) for block in blocks)], dtype=np.int64)
         end = int(bounds[-1])
         data = scratch
@@ -55,10 +56,11 @@ class Payloads:
 
     @classmethod
     def in_place(cls, view: memoryview, offsets: Int64Array, bounds: Int64Array, magic: bytes) -> Payloads | None:
-        """Take uncompressed blocks where they lie: block i is `view[bounds[i]:bounds[i + 1]]`, at `offsets[i]`.
+        """Use uncompressed blocks without a copy: block i is `view[bounds[i]:bounds[i + 1]]`, at offset `offsets[i]`.
 
-        `SLACK_BYTES` of the view follow the last block. Checks what `block.read_block` checks, for all blocks at once.
-        None if anything is wrong, or if there are checksums: reading block by block will tell.
+        `SLACK_BYTES` of the view must follow the last block. The method makes the checks of `block.read_block` for all
+        blocks at once. It returns None if a check fails or if there are checksums. The caller must then read block by
+        block; `block.read_block` raises the error.
         """
         data = np.frombuffer(view, np.uint8)
         starts = bounds[:-1]
@@ -85,7 +87,7 @@ class Payloads:
 
 
 def _are_zero(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> bool:
-    """Whether there is nothing but zeros in short ranges of the data."""
+    """Return whether short ranges of the data contain only zeros."""
     lengths = ends - starts
     places = np.arange(int(lengths.sum()), dtype=np.int64)
     places += np.repeat(starts - np.cumsum(lengths) + lengths, lengths)

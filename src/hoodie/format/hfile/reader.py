@@ -1,4 +1,4 @@
-"""Read an HFile: all entries, or those of given keys and ranges, as Arrow columns (format/metadata.md §1)."""
+"""Read an HFile as Arrow columns: all entries, or the entries of given keys and ranges (docs/format/metadata.md §1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
 from hoodie.format.hfile.source import ByteSource, open_source, read_exactly
 from hoodie.format.hfile.trailer import TRAILER_BYTES, Trailer
 
-# What is read first: trailer and, unless the file is large, index and file info with it.
+# Size of the first read: it contains the trailer and, unless the file is large, the index and the file info.
 _TAIL_BYTES = 128 * 1024
 
 Columns = tuple[pa.BinaryArray, pa.BinaryArray]
@@ -32,22 +32,26 @@ Columns = tuple[pa.BinaryArray, pa.BinaryArray]
 class HFileReader:
     """One HFile. Opening reads trailer, index and file info; data blocks are read and decompressed on use.
 
-    `content` is the whole file (bytes, memoryview, mmap: not copied) or a `ByteSource`, of which only the ranges
-    that a call needs are read. Every method may be called again; nothing but the index is kept. Not thread-safe if
-    the source is not.
+    `content` is the whole file (bytes, memoryview, mmap: not copied) or a `ByteSource`. Of a `ByteSource`, only the
+    ranges that a call needs are read. Every method may be called again; only the index is kept. The reader is not
+    thread-safe if the source is not.
 
-    Memory: the index, about 16 MiB while blocks are parsed (more where one block is larger), and what a call returns.
+    Memory: the index, about 16 MiB while blocks are parsed (more if one block is larger), and the result of a call.
 
-    What damage is found: a block's lengths, magic, codec and gzip checksum, CRC32 and CRC32C where the writer made
-    them; entries whose lengths do not fit each other and their block, and wrong fixed bytes in those that are given
-    back; rows out of order within the blocks that a call reads, and against the index; an index whose blocks overlap
-    or leave the file, or that does not have as many entries as the trailer says; after a whole scan also the number
-    of entries and the last key. What cannot be found: bytes of a value, of the file info, or of a row that stays in
-    order, in files without codec and without checksums; an index key of such a file that is wrong while the call
-    reads no block beside it; the comparator's name and sizes that no reader uses.
+    Damage that is found:
+    - a wrong length, magic, codec or gzip checksum of a block, and a wrong CRC32 or CRC32C if the writer stored one;
+    - entries whose lengths do not fit each other or their block, and wrong fixed bytes of returned entries;
+    - rows that are out of order within the blocks that a call reads, or do not fit the index;
+    - an index whose blocks overlap or are outside the file, or whose number of entries differs from the trailer's;
+    - after a whole scan: a wrong number of entries, and a wrong last key.
+
+    Damage that is not found:
+    - in files without codec and without checksums: wrong bytes of a value, of the file info, or of a row that stays in
+      order, and a wrong index key if the call reads no block next to it;
+    - a wrong comparator name, and wrong sizes that no reader uses.
 
     Raises:
-        CorruptFileError: from the constructor and every method, whatever is wrong with the bytes.
+        CorruptFileError: the constructor or a method found damage of any kind.
     """
 
     def __init__(self, content: Any | ByteSource, *, path: str) -> None:
@@ -77,7 +81,7 @@ class HFileReader:
             limit=start,
             path=path,
         )
-        # Nothing is read by it, but damage in it is found.
+        # No method uses the meta index. Parsing it finds damage in it.
         parse_root_index(meta, trailer.meta_index_count, is_only_level=True, path=path)
         wrong = trailer.check(
             file_info_start=info.start,
@@ -89,7 +93,7 @@ class HFileReader:
             raise CorruptFileError(wrong, path=path, offset=limit)
 
     def __len__(self) -> int:
-        """Number of entries, as the trailer says."""
+        """Return the number of entries that the trailer stores."""
         return self._trailer.entry_count
 
     @property
@@ -103,7 +107,7 @@ class HFileReader:
         return len(self._index.all())
 
     def entries(self) -> Columns:
-        """All keys and their values, ascending by key bytes. Memory: the columns twice."""
+        """Return all keys and their values, ascending by key bytes. Memory: the columns twice."""
         keys, values = _joined(list(self.batches()))
         if ascends(keys):
             return keys, values
@@ -113,10 +117,10 @@ class HFileReader:
         return keys.take(order), values.take(order)
 
     def batches(self) -> Iterator[Columns]:
-        """Keys and values some blocks at a time: bounded memory for files of any size.
+        """Yield keys and values some blocks at a time: bounded memory for files of any size.
 
-        A batch holds at most 8 MiB, or one block. Keys ascend by their bytes, or in a file by Java as Java sorts. The
-        count of entries and the last key are checked at the end.
+        A batch holds at most 8 MiB, or one larger block. Keys ascend by their bytes, or in Java's order in a file that
+        Java wrote. The number of entries and the last key are checked at the end.
         """
         count = 0
         last: bytes | None = None
@@ -134,29 +138,30 @@ class HFileReader:
         self._check_end(count, last)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of one key, or None if it is absent."""
+        """Return the value of one key, or None if it is absent."""
         value: bytes | None = self.get_many(pa.array([key], pa.binary()))[0].as_py()
         return value
 
     def get_many(self, keys: pa.Array) -> pa.BinaryArray:
-        """Values of `keys` (string or binary, not null, in any order), in their order; null where a key is absent.
+        """Return the values of `keys` (string or binary, not null, any order), in their order; null for absent keys.
 
-        Only blocks that can hold one of the keys are read; sorted keys save a sort. Of a key that the file repeats,
-        one of the values. Memory: the keys, twice, and the values that were found, twice. In a file by Java, keys
-        that Java sorts otherwise are looked for among all entries.
+        Only blocks that can hold one of the keys are read. Sorted keys save a sort. For a key that the file repeats,
+        one of its values is returned. Memory: the keys twice, and the found values twice. In a file that Java wrote,
+        keys whose place is different in Java's order are searched among all entries.
         """
         wanted = keys.cast(pa.binary())
         if not self._is_by_java:
             return self._sought(wanted)
         if is_plain(wanted):
-            # Keys on which both orders agree are found by seeking, unless the blocks beside them are in Java's.
+            # Keys with the same place in both orders are found by the index, unless the blocks next to them are in
+            # Java's order.
             with contextlib.suppress(CorruptFileError):
                 return self._sought(wanted)
         all_keys, values = self.entries()
         return values.take(pc.index_in(wanted, value_set=all_keys))
 
     def _sought(self, keys: pa.BinaryArray) -> pa.BinaryArray:
-        """What `get_many` gives, of a file in the order of bytes as far as that shows."""
+        """Look up keys as `get_many` does, in a file in byte order; another order that is found raises an error."""
         wanted, places = _sorted_distinct(keys)
         found = np.full(len(wanted), -1, np.int64)
         pieces: list[pa.BinaryArray] = []
@@ -181,7 +186,7 @@ class HFileReader:
         return values.take(pa.array(found, mask=found < 0))
 
     def get_range(self, start: bytes = b"", stop: bytes | None = None) -> Columns:
-        """Keys in `[start, stop)` and their values, ascending by key bytes; `stop=None` means to the end."""
+        """Return the keys in `[start, stop)` and their values, ascending by key bytes; `stop=None` means to the end."""
         pieces: list[Columns] = []
         level = self._index.find(lambda level: level.between(start, stop))
         for blocks, entries in self._groups(level):
@@ -201,19 +206,19 @@ class HFileReader:
 
     @property
     def _is_by_java(self) -> bool:
-        """Whether the file may be in Java's order: our writer makes no such files."""
+        """Whether the file may be in Java's order. Our writer writes no such files."""
         return CREATED in self._file_info
 
     def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
-        """Entries of neighbouring blocks of `level` together, and which blocks these are."""
-        # Rows and values are cut out as copies before the next group takes the memory of this one.
+        """Yield the numbers of neighbouring blocks of `level`, and the entries of these blocks."""
+        # Callers copy rows and values before the next group reuses the memory of this group.
         for numbers, payloads in self._blocks.groups(level, DATA):
             entries = Entries.parse(payloads, path=self._path)
             self._check_rows(level, numbers, entries)
             yield numbers, entries
 
     def _check_rows(self, level: IndexLevel, numbers: range, entries: Entries) -> None:
-        """The index must tell the first row of each block, and no block may hold a row that belongs to the next."""
+        """Check that the first row of each block fits the index, and that no block holds a row of the next block."""
         here: Int64Array = np.arange(numbers.start, numbers.stop, dtype=np.int64)
         told = level.rows[numbers.start : numbers.stop]
         first = entries.rows(entries.first_of_block[:-1])
@@ -223,7 +228,8 @@ class HFileReader:
         is_wrong[: len(following)] |= is_less(following, last[: len(following)])
         if is_wrong.any():
             offset = int(level.offsets[here[is_wrong][0]])
-            raise CorruptFileError("a block's keys are not those that the index tells", path=self._path, offset=offset)
+            message = "the keys of a block do not fit its key in the index"
+            raise CorruptFileError(message, path=self._path, offset=offset)
 
     def _check_end(self, count: int, last: bytes | None) -> None:
         told = self._file_info.get(LAST_KEY)
@@ -231,7 +237,7 @@ class HFileReader:
         if count != self._trailer.entry_count:
             wrong = f"expected {self._trailer.entry_count} entries, found {count}"
         elif told is not None and last is not None and told[2 : 2 + int.from_bytes(told[:2], "big")] != last:
-            wrong = "the last key is not the one that the file info tells"
+            wrong = "the last key is not the last key that the file info stores"
         if wrong:
             raise CorruptFileError(wrong, path=self._path, offset=self._trailer.load_on_open_offset)
 
@@ -245,7 +251,10 @@ def _joined(pieces: list[Columns]) -> Columns:
 
 
 def _sorted_distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Int64Array | None]:
-    """The distinct keys in the order of their bytes, and where each given key is among them (None: it is there)."""
+    """Return the distinct keys in byte order, and the place of each given key among them.
+
+    The places are None if the given keys already are distinct and in byte order.
+    """
     if len(keys) < 2 or pc.all(pc.greater(keys[1:], keys[:-1])).as_py():
         return keys, None
     order = np.asarray(pc.sort_indices(keys)).astype(np.int64)

@@ -13,9 +13,9 @@ Int64Array = npt.NDArray[np.int64]
 def lower_bounds(
     sorted_keys: pa.BinaryArray, needles: pa.BinaryArray, low: Int64Array | None = None, high: Int64Array | None = None
 ) -> Int64Array:
-    """For each needle the first place in `[low, high]` whose key is not less (all of `sorted_keys` by default).
+    """Find for each needle the first place in `[low, high]` whose key is not less (default: all of `sorted_keys`).
 
-    Python runs once per halving; memory: a few numbers and one key for each needle.
+    The Python loop runs once per halving. Memory: a few numbers and one key for each needle.
     """
     low = np.zeros(len(needles), np.int64) if low is None else low.copy()
     high = np.full(len(needles), len(sorted_keys), np.int64) if high is None else high.copy()
@@ -29,5 +29,5 @@ def lower_bounds(
 
 
 def first_not_less(sorted_keys: pa.BinaryArray, needle: bytes) -> int:
-    """The first place whose key is not less than `needle`; the number of keys if there is none."""
+    """Find the first place whose key is not less than `needle`; return the number of keys if there is none."""
     return int(lower_bounds(sorted_keys, pa.array([needle], pa.binary()))[0])

@@ -1,6 +1,6 @@
-"""Where the bytes of an HFile come from: a buffer in memory, or ranges of something larger (an object).
+"""Sources of the bytes of an HFile: a buffer in memory, or ranges of a larger object in a store.
 
-A reader asks for the trailer, the index and the data blocks that it needs, and for nothing else.
+A reader reads only the trailer, the index and the data blocks that it needs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hoodie.errors import CorruptFileError
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read in ranges, such as one file of a store. Its content must not change."""
+    """Bytes that can be read in ranges, such as one file of a store. The bytes must not change."""
 
     @property
     def size(self) -> int:
@@ -19,12 +19,12 @@ class ByteSource(Protocol):
         ...
 
     def read(self, offset: int, length: int) -> bytes | memoryview:
-        """Bytes `[offset, offset + length)`; the range lies inside the source."""
+        """Return the bytes `[offset, offset + length)`; the range must be inside the source."""
         ...
 
 
 class BufferSource:
-    """A buffer as a source; ranges are views, never copies."""
+    """A source over a buffer; ranges are views, never copies."""
 
     def __init__(self, buffer: Any) -> None:
         self._view = memoryview(buffer).cast("B")
@@ -35,12 +35,12 @@ class BufferSource:
         return len(self._view)
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes `[offset, offset + length)`."""
+        """Return the bytes `[offset, offset + length)`."""
         return self._view[offset : offset + length]
 
 
 def open_source(content: Any) -> ByteSource:
-    """`content` itself if it is a source, else a source over its buffer (bytes, memoryview, mmap, Arrow buffer)."""
+    """Return `content` if it is a source, else a source over its buffer (bytes, memoryview, mmap, Arrow buffer)."""
     try:
         return BufferSource(content)
     except TypeError:
@@ -49,16 +49,16 @@ def open_source(content: Any) -> ByteSource:
 
 
 def read_exactly(source: ByteSource, offset: int, length: int, *, path: str) -> memoryview:
-    """Read a range that the file's own structure asks for.
+    """Read a range whose bounds come from the file's own fields.
 
     Raises:
-        CorruptFileError: the range is not inside the source, or the source gave other than `length` bytes.
+        CorruptFileError: the range is not inside the source, or the source did not return `length` bytes.
     """
     if offset < 0 or length < 0 or offset + length > source.size:
         raise CorruptFileError(
-            f"bytes [{offset}, {offset + length}) lie outside the file's {source.size}", path=path, offset=offset
+            f"bytes [{offset}, {offset + length}) are outside the file of {source.size} bytes", path=path, offset=offset
         )
     found = memoryview(source.read(offset, length)).cast("B")
     if len(found) != length:
-        raise CorruptFileError(f"expected {length} bytes, got {len(found)}", path=path, offset=offset)
+        raise CorruptFileError(f"expected {length} bytes, found {len(found)}", path=path, offset=offset)
     return found

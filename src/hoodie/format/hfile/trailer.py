@@ -1,4 +1,4 @@
-"""HFile trailer: the last 4096 bytes, from which everything else is found (docs/format/metadata.md §1.8)."""
+"""HFile trailer: the last 4096 bytes of a file. It stores the places of the index (docs/format/metadata.md §1.8)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_BLOCK = 0xFFFFFFFFFFFFFFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trailer:
-    """What the trailer says. Offsets count from the start of the file."""
+    """The fields of a trailer. Offsets count from the start of the file."""
 
     load_on_open_offset: int
     data_index_count: int
@@ -50,25 +50,26 @@ class Trailer:
 
     @classmethod
     def parse(cls, tail: memoryview, *, file_bytes: int, path: str) -> Trailer:
-        """Parse the last 4096 bytes (or all, if there are fewer) of a file of `file_bytes`.
+        """Parse the last 4096 bytes of a file of `file_bytes` bytes (all bytes if the file is shorter).
 
         Raises:
-            CorruptFileError: the file is too short, is no HFile of major version 3, or names an unknown codec.
+            CorruptFileError: the file is too short, is not an HFile of major version 3, or has an unknown codec.
         """
         start = file_bytes - TRAILER_BYTES
         if start < 0:
-            raise CorruptFileError(f"{file_bytes} bytes are too few for an HFile", path=path)
+            raise CorruptFileError(f"expected at least {TRAILER_BYTES} HFile bytes, found {file_bytes}", path=path)
         if tail[: len(_MAGIC)] != _MAGIC:
-            raise CorruptFileError("no HFile trailer", path=path, offset=start)
+            found = bytes(tail[: len(_MAGIC)])
+            raise CorruptFileError(f"expected HFile trailer magic {_MAGIC!r}, found {found!r}", path=path, offset=start)
         major = int.from_bytes(tail[-3:], "big")
         if major != _MAJOR_VERSION:
             raise CorruptFileError(
-                f"HFile version {major}, expected {_MAJOR_VERSION}", path=path, offset=file_bytes - 4
+                f"expected HFile version {_MAJOR_VERSION}, found {major}", path=path, offset=file_bytes - 4
             )
         cursor = Cursor(tail[len(_MAGIC) : -_VERSION_BYTES], path=path, origin=start + len(_MAGIC))
         message = cursor.take(cursor.varint())
         if any(cursor.rest()):
-            raise cursor.error("something follows the trailer's fields")
+            raise cursor.error("expected only zeros after the trailer's fields, found other bytes")
         fields = {
             number: value
             for number, value in Cursor(message, path=path, origin=start).message()
@@ -76,7 +77,11 @@ class Trailer:
         }
         trailer = cls._of_fields(fields, path=path, offset=start)
         if trailer.load_on_open_offset > start:
-            raise CorruptFileError("the index would lie behind the trailer", path=path, offset=start)
+            raise CorruptFileError(
+                f"the index offset {trailer.load_on_open_offset} is after the start of the trailer",
+                path=path,
+                offset=start,
+            )
         return trailer
 
     @classmethod
@@ -84,9 +89,14 @@ class Trailer:
         code = fields.get(_CODEC, int(Compression.NONE))
         levels = fields.get(_INDEX_LEVELS, 1)
         if code not in (Compression.GZIP, Compression.NONE):
-            raise CorruptFileError(f"codec {code} is none that Hudi writes (1 gzip, 2 none)", path=path, offset=offset)
+            raise CorruptFileError(f"expected codec 1 (gzip) or 2 (none), found {code}", path=path, offset=offset)
         if _LOAD_ON_OPEN_OFFSET not in fields or not 1 <= levels <= _INDEX_LEVELS_MAX:
-            raise CorruptFileError("the trailer does not say where the index is", path=path, offset=offset)
+            raise CorruptFileError(
+                f"expected an index offset and 1 to {_INDEX_LEVELS_MAX} index levels in the trailer, "
+                f"found offset {fields.get(_LOAD_ON_OPEN_OFFSET)} and {levels} levels",
+                path=path,
+                offset=offset,
+            )
         return cls(
             load_on_open_offset=fields[_LOAD_ON_OPEN_OFFSET],
             data_index_count=fields.get(_DATA_INDEX_COUNT, 0),
@@ -101,11 +111,14 @@ class Trailer:
         )
 
     def check(self, *, file_info_start: int, file_info_end: int, last_block_offset: int | None, file_bytes: int) -> str:
-        """What contradicts the blocks that were found; empty if nothing does. `last_block_offset` None: not known."""
+        """Compare the trailer with the blocks that were read; return the first problem, or an empty string.
+
+        `last_block_offset` is None if it is not known.
+        """
         if self.file_info_offset not in (0, file_info_start):
             return f"the file info is not at byte {self.file_info_offset}"
         if file_info_end != file_bytes - TRAILER_BYTES:
-            return "something stands between the file info and the trailer"
+            return "expected the trailer directly after the file info, found other bytes between them"
         if (self.entry_count == 0) != (self.data_index_count == 0) or self.entry_count < self.data_index_count:
             return f"{self.entry_count} entries cannot be in {self.data_index_count} blocks"
         if last_block_offset is not None and self.last_block_offset not in (None, last_block_offset):
@@ -113,7 +126,7 @@ class Trailer:
         return ""
 
     def to_bytes(self) -> bytes:
-        """Encode all 4096 bytes."""
+        """Encode the trailer as 4096 bytes."""
         empty = self.last_block_offset is None
         message = message_to_bytes(
             (

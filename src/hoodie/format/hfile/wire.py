@@ -1,6 +1,7 @@
-"""Integers and messages inside HFiles: protobuf varints and pair messages, Hadoop variable-length integers.
+"""Integers and messages inside HFiles: protobuf varints and messages, and Hadoop variable-length integers.
 
-docs/format/metadata.md §1.5 (Hadoop VInt), §1.7 and §1.8 (protobuf). The two varints agree below 128 only.
+docs/format/metadata.md §1.5 (Hadoop VInt), §1.7 and §1.8 (protobuf). The two encodings of integers are equal only for
+numbers below 128.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _WIRE_BYTES = 2
 
 
 class Cursor:
-    """A bounded read position in one buffer; running out of bytes is a `CorruptFileError`, never an `IndexError`.
+    """A bounded read position in one buffer; missing bytes raise a `CorruptFileError`, never an `IndexError`.
 
     `origin` is the offset of the buffer's first byte in the file, for error messages.
     """
@@ -30,15 +31,15 @@ class Cursor:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every byte was taken."""
+        """Whether every byte was read."""
         return self.position >= len(self._buf)
 
     def error(self, message: str) -> CorruptFileError:
-        """The error to raise for what stands at the current position."""
+        """Return the error to raise for the bytes at the current position."""
         return CorruptFileError(message, path=self._path, offset=self._origin + self.position)
 
     def take(self, length: int) -> memoryview:
-        """The next `length` bytes, without a copy."""
+        """Read the next `length` bytes, without a copy."""
         end = self.position + length
         if length < 0 or end > len(self._buf):
             raise self.error(f"expected {length} more bytes, found {len(self._buf) - self.position}")
@@ -47,23 +48,23 @@ class Cursor:
         return piece
 
     def rest(self) -> memoryview:
-        """All bytes that were not taken yet."""
+        """Return all bytes that were not read yet; the position does not move."""
         return self._buf[self.position :]
 
     def unsigned(self, length: int) -> int:
-        """A big-endian unsigned integer of `length` bytes."""
+        """Read a big-endian unsigned integer of `length` bytes."""
         return int.from_bytes(self.take(length), "big")
 
     def varint(self) -> int:
-        """A protobuf varint of at most 64 bits."""
+        """Read a protobuf varint of at most 64 bits."""
         try:
             value, self.position = varint_at(self._buf, self.position)
         except ValueError as error:
-            raise self.error(f"no varint: {error}") from error
+            raise self.error(f"expected a varint: {error}") from error
         return value & 0xFFFFFFFFFFFFFFFF
 
     def hadoop_vint(self) -> int:
-        """A Hadoop `WritableUtils` VInt that must not be negative (it counts bytes)."""
+        """Read a Hadoop `WritableUtils` VInt. It must not be negative, because it is a number of bytes."""
         first = int.from_bytes(self.take(1), "big", signed=True)
         if first >= -112:
             value = first
@@ -76,7 +77,7 @@ class Cursor:
         return value
 
     def message(self) -> Iterator[tuple[int, int | memoryview]]:
-        """Field numbers and values of the protobuf message that fills the rest of the buffer."""
+        """Yield the field numbers and values of the protobuf message that fills the rest of the buffer."""
         while not self.exhausted:
             tag = self.varint()
             wire = tag & 7
@@ -85,7 +86,7 @@ class Cursor:
             elif wire == _WIRE_BYTES:
                 yield tag >> 3, self.take(self.varint())
             else:
-                raise self.error(f"protobuf wire type {wire} where only 0 and 2 can be")
+                raise self.error(f"expected protobuf wire type 0 or 2, found {wire}")
 
 
 def hadoop_vint_to_bytes(value: int) -> bytes:

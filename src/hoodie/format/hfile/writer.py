@@ -1,6 +1,6 @@
-"""Write an HFile that every known reader takes: 64 KiB blocks, full keys, one index level.
+"""Write an HFile that every known reader accepts: 64 KiB blocks, full keys, one index level.
 
-docs/format/metadata.md §1, above all §1.13 (what to emit) and §1.14 (why blocks stay at 64 KiB).
+docs/format/metadata.md §1, especially §1.13 (what to emit) and §1.14 (why blocks are limited to 64 KiB).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hoodie.format.hfile.index import IndexEntry
 from hoodie.format.hfile.search import Int64Array
 from hoodie.format.hfile.trailer import Trailer
 
-# Java readers up to 1.2.0 lose entries at the end of larger blocks: do not raise.
+# Java readers up to 1.2.0 lose entries at the end of larger blocks: do not increase.
 BLOCK_BYTES_MAX = 65536
-# Entries are encoded so many bytes at a time, or one by one where they are larger.
+# Blocks are encoded in groups of at most this many bytes. A larger block is a group of its own.
 _GROUP_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -36,14 +36,15 @@ def hfile_to_bytes(
 ) -> bytes:
     """Encode keys (string or binary) and values (binary) as a whole HFile.
 
-    Keys must ascend strictly by their UTF-8 bytes; an entry greater than 64 KiB gets a block of its own. Nulls are
-    not allowed. `file_info` adds pairs. The same input gives the same bytes, on machines of one kind and with one
-    version of the compression library.
+    Keys must ascend strictly by their UTF-8 bytes. Nulls are not allowed. An entry larger than 64 KiB gets a block of
+    its own. `file_info` adds pairs to the file info. The same input gives the same bytes, on machines of one kind and
+    with one version of the compression library.
 
     Memory: the file twice, and without a codec the entries once more.
 
     Raises:
-        InvalidConfigError: keys out of order or repeated, a key over 32767 bytes, lengths that differ, nulls.
+        InvalidConfigError: keys are out of order or repeated, a key has more than 32767 bytes, the numbers of keys and
+            values differ, or there are nulls.
     """
     keys, values = keys.cast(pa.binary()), values.cast(pa.binary())
     _check(keys, values)
@@ -75,13 +76,16 @@ def hfile_to_bytes(
 
 def _check(keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
     if len(keys) != len(values) or keys.null_count or values.null_count:
-        raise InvalidConfigError("an HFile needs as many values as keys, and no nulls")
+        raise InvalidConfigError(
+            f"expected as many values as keys and no nulls, found {len(keys)} keys ({keys.null_count} nulls) "
+            f"and {len(values)} values ({values.null_count} nulls)"
+        )
     if len(keys) > 1 and not pc.all(pc.greater(keys[1:], keys[:-1])).as_py():
         raise InvalidConfigError("keys of an HFile must ascend strictly by their UTF-8 bytes")
 
 
 def _payloads(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array) -> Iterator[tuple[int, memoryview]]:
-    """For each data block its first entry and its payload; whole blocks are encoded together."""
+    """Yield the number of the first entry and the payload of each data block; several blocks are encoded together."""
     blocks = list(_ranges(bounds, BLOCK_BYTES_MAX))
     starts = np.array([0, *(stop for _, stop in blocks)], np.int64)
     for first_block, stop_block in _ranges(bounds[starts], _GROUP_BYTES_MAX):
@@ -92,7 +96,7 @@ def _payloads(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array) 
 
 
 def _ranges(bounds: Int64Array, bytes_max: int) -> Iterator[tuple[int, int]]:
-    """Ranges `[first, stop)` of pieces between `bounds`: as many as fit `bytes_max`, at least one."""
+    """Yield ranges `[first, stop)` of the pieces between `bounds`: as many pieces as fit `bytes_max`, at least one."""
     first, count = 0, len(bounds) - 1
     while first < count:
         fitting = int(np.searchsorted(bounds, bounds[first] + bytes_max, side="right")) - 1
@@ -102,7 +106,7 @@ def _ranges(bounds: Int64Array, bytes_max: int) -> Iterator[tuple[int, int]]:
 
 
 def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec: Compression) -> list[bytes]:
-    """The three blocks that a reader wants at once: data index, meta index (always empty), file info."""
+    """Return the three blocks that a reader reads on open: data index, meta index (always empty), file info."""
     return [
         block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
         block_to_bytes(INDEX, b"", codec=codec),
@@ -111,12 +115,12 @@ def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec:
 
 
 def _bare_key(row: bytes) -> bytes:
-    """A row with its length, as the native writer of the JVM stores the last key."""
+    """Return a row after its length, as the native writer of the JVM stores the last key."""
     return len(row).to_bytes(2, "big") + row
 
 
 def _full_key(row: bytes) -> bytes:
-    """A row with its length and the suffix that HBase's readers need in the index."""
+    """Return a row after its length, with the suffix that HBase's readers require in the index."""
     return _bare_key(row) + KEY_SUFFIX
 
 

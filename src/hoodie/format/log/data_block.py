@@ -1,6 +1,6 @@
 """Content of data blocks: the rows of a log file as Avro, Parquet or HFile (docs/format/table.md §4.3).
 
-Rows are Arrow tables in the types of the block's own SCHEMA header.
+Rows are Arrow tables with the types of the block's own SCHEMA header.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.conform import conform
 
 _FRAME: Final = struct.Struct(">ii")  # version, number of records
-_LENGTH: Final = struct.Struct(">I")  # in front of each record
+_LENGTH: Final = struct.Struct(">I")  # before each record
 _VERSION: Final = 3
-_VERSIONS: Final = range(4)  # of one form; none later is known
+_VERSIONS: Final = range(4)  # these versions have the same form; no later version is known
 _RECORD_KEY: Final = "_hoodie_record_key"
-# In HFile blocks one of these may be blank, and stands in the key of the entry (in the metadata table always: `key`).
+# In HFile blocks, one of these fields may be blank; its value is then the key of the HFile entry. In the metadata table
+# the field `key` always is blank.
 _KEY_FIELDS: Final = (_RECORD_KEY, "key")
-# Which columns of a log repeat is known: dictionaries of the others would be work for nothing.
+# The columns of a log block whose values repeat. Dictionaries of other columns would cost time without a gain.
 _REPEATED: Final = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"]
 
 Int64Array = npt.NDArray[np.int64]
@@ -54,13 +55,13 @@ _BLOCK_TYPES: Final = {
 
 
 def log_schema(table_avro: str, *, table_name: str, columns: Sequence[str] | None = None) -> str:
-    """Return the SCHEMA header of data blocks: the table's Avro schema with the five meta fields in front.
+    """Return the SCHEMA header of data blocks: the five meta fields and then the table's Avro schema.
 
-    `columns` keeps only those data columns (partial updates), in the table's order. Record name and namespace are the
-    schema's own; those of `table_name` stand in for missing ones.
+    With `columns`, only these data columns are kept (partial updates), in the table's order. The record name and the
+    namespace are taken from the schema; if one of them is missing, it is derived from `table_name`.
 
     Raises:
-        SchemaMismatchError: `columns` names one that the table does not have.
+        SchemaMismatchError: `columns` has a column that the table does not have.
     """
     return _log_schema(table_avro, table_name, None if columns is None else tuple(columns))
 
@@ -91,11 +92,11 @@ def data_block(
     is_partial: bool = False,
     extra: Mapping[HeaderKey, str] | None = None,
 ) -> LogBlock:
-    """Make a data block of rows that have the columns of `avro_schema`, meta fields included.
+    """Build a data block of rows that have the columns of `avro_schema`, meta fields included.
 
-    With HFILE the rows are sorted by record key, which may not repeat. `extra` adds headers.
+    With HFILE, the rows are sorted by record key, and record keys must not repeat. `extra` adds headers.
 
-    Memory: the rows encoded, and some ten MiB.
+    Memory: the encoded rows, and some ten MiB.
 
     Raises:
         SchemaMismatchError: the rows do not fit the schema.
@@ -117,15 +118,16 @@ def data_block(
 
 
 def read_data_block(block: LogBlock, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
-    """Read the rows of a data block in the types of its own SCHEMA header, in the block's order.
+    """Read the rows of a data block with the types of its own SCHEMA header, in the block's order.
 
-    Only those of `columns` that the block has, in schema order; None means all. `path` is the log file, for errors.
+    The result has the columns of the block that are in `columns`, in schema order; None means all columns. `path` is
+    the log file, for error messages.
 
-    Memory: what is returned, and up to a few times 4 MiB.
+    Memory: the result, and up to a few times 4 MiB.
 
     Raises:
-        CorruptFileError: the content does not hold what the headers say.
-        UnsupportedError: the block is of an ancient version, or its schema has a type that no table has.
+        CorruptFileError: the content does not fit the headers.
+        UnsupportedError: the block has an unknown version, or its schema has a type that no table has.
     """
     text, schema = _schema_of(block, path)
     wanted = schema if columns is None else pa.schema([field for field in schema if field.name in columns])
@@ -145,20 +147,24 @@ def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
         return text, arrow_schema(text)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
-            f"the SCHEMA header is no Avro schema: {error!r}", path=path, offset=block.offset
+            f"the SCHEMA header is not an Avro schema: {error!r}", path=path, offset=block.offset
         ) from error
 
 
 def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:
-    """Where the records of an Avro data block begin and end."""
+    """Return where the records of an Avro data block begin and end."""
     if len(view) < _FRAME.size:
-        raise CorruptFileError("no room for a data block", path=path, offset=offset)
+        message = f"expected a data block of at least {_FRAME.size} bytes, found {len(view)}"
+        raise CorruptFileError(message, path=path, offset=offset)
     version, count = _FRAME.unpack_from(view, 0)
     if version not in _VERSIONS:
-        raise UnsupportedError(f"{path} at byte {offset}: Avro data of version {version}; compact the table with Hudi")
+        raise UnsupportedError(
+            f"{path} at byte {offset}: expected Avro data of version 0 to {_VERSIONS[-1]}, found version {version}; "
+            f"compact the table with Hudi"
+        )
     if not 0 <= count <= (len(view) - _FRAME.size) // _LENGTH.size:
         raise CorruptFileError(f"{count} records do not fit the block", path=path, offset=offset)
-    # Each length is found behind the record before: the one thing here that cannot be done for all rows at once.
+    # Each length follows the previous record, so this loop runs over single records. All other steps work on all rows.
     position, unpack = _FRAME.size, _LENGTH.unpack_from
     found: list[int] = []
     append = found.append
@@ -168,7 +174,7 @@ def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array
             append(length)
             position += 4 + length
     except struct.error as error:
-        raise CorruptFileError("a record runs past the block", path=path, offset=offset + position) from error
+        raise CorruptFileError("a record extends past the block", path=path, offset=offset + position) from error
     if position != len(view):
         raise CorruptFileError("the records do not end where the block does", path=path, offset=offset + position)
     lengths = np.array(found, np.int64)
@@ -177,7 +183,7 @@ def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array
 
 
 def _content(column: pa.LargeBinaryArray) -> memoryview:
-    """The bytes of all values of a column, one behind the other."""
+    """Return the bytes of all values of a column, one after the other."""
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     data = column.buffers()[2]
     return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
@@ -206,16 +212,16 @@ def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
         return conform(rows, wanted, stored=True)
     except (pa.ArrowException, OSError, ValueError, SchemaMismatchError) as error:
         raise CorruptFileError(
-            f"no Parquet data of its schema: {error}", path=path, offset=block.content_offset
+            f"the content is not Parquet data of the block's schema: {error}", path=path, offset=block.content_offset
         ) from error
 
 
 def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
-    """Unlike in the metadata table, the record key stands in the values too: other readers look for it there."""
+    """Encode rows as an HFile. Unlike in the metadata table, the values hold the record key: other readers need it."""
     rows = rows.sort_by(_RECORD_KEY)
     keys = rows.column(_RECORD_KEY).combine_chunks()
     if len(keys) and (keys.null_count or pc.any(pc.equal(keys[1:], keys[:-1])).as_py()):
-        raise InvalidConfigError("an HFile block needs record keys, and each once")
+        raise InvalidConfigError("expected one record key in each row of an HFile block, found null or repeated keys")
     values = pa.chunked_array(encode_rows(rows, avro_schema), pa.large_binary())
     return hfile_to_bytes(keys, values.combine_chunks(), schema_json=avro_schema)
 
@@ -232,6 +238,7 @@ def _read_hfile(block: LogBlock, text: str, wanted: pa.Schema, path: str) -> pa.
             try:
                 rows = rows.set_column(place, rows.schema.field(place), keys.cast(pa.string()))
             except pa.ArrowException as error:
-                raise CorruptFileError(f"keys are no text: {error}", path=path, offset=block.content_offset) from error
+                message = f"the keys are not UTF-8 text: {error}"
+                raise CorruptFileError(message, path=path, offset=block.content_offset) from error
             break
     return rows.select(wanted.names)

@@ -1,7 +1,7 @@
-"""Content of delete blocks as Arrow columns; version 3 is written too (docs/format/table.md §4.3).
+"""Read delete blocks of versions 1 to 3 as Arrow columns, and write version 3 (docs/format/table.md §4.3).
 
-A delete without an ordering value (on disk: the int 0) removes the key whatever the ordering value of its record; in
-Arrow its ordering is null.
+A delete without an ordering value (on disk: the int 0) removes the record of its key, whatever the record's ordering
+value. In Arrow, the ordering of such a delete is null.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _AS_THEY_ARE: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 class DeleteRecords:
     """The deletes of one block; three columns of one length.
 
-    `ordering` is null where a delete has no ordering value. Its type is that of the ordering field; with several
+    `ordering` is null where a delete has no ordering value. It has the type of the ordering field; with several
     ordering fields it is a struct of `f0`, `f1`, ….
     """
 
@@ -82,12 +82,18 @@ class DeleteRecords:
 
     @classmethod
     def without_ordering(cls, record_keys: pa.Array, partition_path: str) -> DeleteRecords:
-        """Deletes of one partition that win over every record (metadata table, `delete` operations)."""
+        """Build deletes of one partition path that remove records whatever their ordering values.
+
+        The metadata table and `delete` operations write such deletes.
+        """
         keys = record_keys.cast(pa.string())
         return cls(keys, pa.repeat(pa.scalar(partition_path, pa.string()), len(keys)), pa.nulls(len(keys), pa.int32()))
 
     def unmixed(self) -> list[DeleteRecords]:
-        """Those without an ordering value and those with one, as far as there are any; hudi-rs reads no mix of both."""
+        """Split into deletes without and deletes with an ordering value; hudi-rs cannot read a mix of both.
+
+        An empty part is left out.
+        """
         columns = (self.record_keys, self.partition_paths, self.ordering)
         masks = (self.ordering.is_null(), self.ordering.is_valid())
         return [DeleteRecords(*(column.filter(mask) for column in columns)) for mask in masks if pc.any(mask).as_py()]
@@ -97,15 +103,22 @@ class DeleteRecords:
         """Parse the content of a delete block.
 
         Raises:
-            CorruptFileError: the content is cut off or no delete list.
-            UnsupportedError: ordering values of different types, or in version 1 and 2 of a class not known here.
+            CorruptFileError: the content is truncated or is not a delete list.
+            UnsupportedError: the ordering values have different types, or in version 1 and 2 an unknown class.
         """
         if len(content) < _FRAME.size:
-            raise CorruptFileError("no room for a delete block", path=path, offset=offset)
+            raise CorruptFileError(
+                f"expected a delete block of at least {_FRAME.size} bytes, found {len(content)}",
+                path=path,
+                offset=offset,
+            )
         version, length = _FRAME.unpack_from(content, 0)
         if version not in _VERSIONS or not 0 <= length <= len(content) - _FRAME.size:
             raise CorruptFileError(
-                f"delete block of version {version} and {length} bytes is none", path=path, offset=offset
+                f"expected a delete block of version 1, 2 or 3 with up to {len(content) - _FRAME.size} bytes of data, "
+                f"found version {version} and {length} bytes",
+                path=path,
+                offset=offset,
             )
         datum = bytes(content[_FRAME.size : _FRAME.size + length])
         if version < _VERSION:
@@ -115,7 +128,7 @@ class DeleteRecords:
                 datum, path, offset
             )
         if columns[0].null_count:
-            raise CorruptFileError("a delete names no record key", path=path, offset=offset)
+            raise CorruptFileError("a delete has no record key", path=path, offset=offset)
         return cls(*columns)
 
     def to_bytes(self) -> bytes:
@@ -148,7 +161,7 @@ def _add_tagged(
 
 
 def _add_orderings(ordering: pa.Array, out: Pieces) -> None:
-    """Add the ordering union of every delete; the int 0 where there is none."""
+    """Add the ordering union of every delete; a delete without an ordering value gets the int 0."""
     if ordering.null_count == len(ordering):
         out.add_constant(INT_TAG)
         out.add_constant(0)
@@ -161,7 +174,7 @@ def _add_orderings(ordering: pa.Array, out: Pieces) -> None:
 
 
 def _add_structs(ordering: pa.StructArray, out: Pieces) -> None:
-    """Several ordering fields: a list with one union for each field."""
+    """Add the values of several ordering fields: for each delete, a list with one union for each field."""
     valid = ordering.is_valid().to_numpy(zero_copy_only=False)
     out.add_cells(np.where(valid, ARRAY_TAG, INT_TAG).astype(np.uint8)[:, None])
     out.add_constant(_PRESENT, valid)
@@ -174,10 +187,10 @@ def _add_structs(ordering: pa.StructArray, out: Pieces) -> None:
 
 
 def _ordering_of(values: pa.Array) -> tuple[pa.Array, tuple[int, Layout]]:
-    """The values as Avro stores them, and the tag and encoding of their branch."""
+    """Return the values as Avro stores them, and the tag and encoding of their branch."""
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_int64(kind):
-        # Times and dates as the JVM, which takes these for the numbers that they are in Avro.
+        # Timestamps and dates are written as the JVM writes them: as the numbers that Avro stores for them.
         return values.cast(pa.int64()), _TAGGED["LongWrapper"]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return values, _TAGGED["StringWrapper"]
@@ -198,13 +211,13 @@ def _ordering_of(values: pa.Array) -> tuple[pa.Array, tuple[int, Layout]]:
 
 
 def _with_several(datum: bytes, path: str, offset: int) -> Columns:
-    """Parse a list of deletes with several ordering fields, one by one: their type is a list of unions."""
+    """Parse a list of deletes with several ordering fields, one delete at a time: an ordering is a list of unions."""
     try:
         rows = _read_datum(datum)
         keys = pa.array([row["recordKey"] for row in rows], pa.string())
         partitions = pa.array([row["partitionPath"] for row in rows], pa.string())
     except (EOFError, IndexError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
-        raise CorruptFileError(f"no delete list: {error!r}", path=path, offset=offset) from error
+        raise CorruptFileError(f"not a delete list: {error!r}", path=path, offset=offset) from error
     return keys, partitions, _ordering_column([row["orderingVal"] for row in rows], f"{path} at byte {offset}")
 
 
@@ -212,18 +225,19 @@ def _read_datum(datum: bytes) -> list[dict[str, Any]]:
     stream = io.BytesIO(datum)
     found: Any = fastavro.schemaless_reader(stream, _schema(), None, return_record_name=True)
     if stream.tell() != len(datum):
-        raise ValueError(f"{len(datum) - stream.tell()} bytes are left over")
+        raise ValueError(f"{len(datum) - stream.tell()} bytes follow the list")
     rows: list[dict[str, Any]] = found["deleteRecordList"]
     return rows
 
 
 def _ordering_column(branches: list[Any], where: str) -> pa.Array:
-    """Values of the ordering union, read with branch names, as a column of one type."""
+    """Convert values of the ordering union, read with branch names, to a column of one type."""
     kinds = {name for name, value in map(_named, branches) if name and not _is_no_ordering(name, value)}
     if not kinds:
         return pa.nulls(len(branches), pa.int32())
     if len(kinds) > 1:
-        raise UnsupportedError(f"{where}: deletes with ordering values of different types ({', '.join(sorted(kinds))})")
+        found = ", ".join(sorted(kinds))
+        raise UnsupportedError(f"{where}: expected ordering values of one type in a delete block, found {found}")
     kind = kinds.pop()
     named = [_named(branch) for branch in branches]
     values = [None if name is None or _is_no_ordering(name, value) else value for name, value in named]
@@ -248,7 +262,7 @@ def _typed(kind: str, values: list[Any]) -> pa.Array:
 
 
 def _named(branch: Any) -> tuple[str | None, Any]:
-    """Branch name without its namespace, and the wrapped value."""
+    """Return the branch name without its namespace, and the wrapped value."""
     if branch is None:
         return None, None
     name, record = branch

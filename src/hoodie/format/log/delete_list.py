@@ -1,6 +1,7 @@
-"""The list of deletes in a delete block of version 3, read by columns (docs/format/table.md §4.3).
+"""The list of deletes in a delete block of version 3, decoded in columns (docs/format/table.md §4.3).
 
-One pass over the bytes finds where each delete begins, as its length is said nowhere; all else is done for all at once.
+The length of a delete is not stored. One pass over the bytes therefore finds where each delete begins. All other steps
+work on all deletes at once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hoodie.format.varint import zigzag_at
 _TEXT = Layout(Kind.BYTES, pa.string(), "text")
 _NULLABLE_TEXT = Layout(Kind.UNION, pa.string(), "text", (_TEXT,), numbers=(1,), null_number=0)
 INT_TAG = 4
-# First byte of an ordering (twice the union's branch) -> name and encoding of what follows. On disk: do not change.
+# First byte of an ordering (twice the union's branch) -> name and encoding of its value. On disk: do not change.
 ORDERINGS: Mapping[int, tuple[str, Layout]] = {
     2 * number: (name, Layout(kind, arrow, name))
     for number, (name, kind, arrow) in enumerate(
@@ -41,7 +42,8 @@ ORDERINGS: Mapping[int, tuple[str, Layout]] = {
     )
 }
 ARRAY_TAG = 24
-# What follows the first byte: so many bytes, a number (-1), or a length and as many bytes (-2).
+# First byte of an ordering -> size of its value: a number of bytes, or a varint (-1), or a length and that many bytes
+# (-2).
 _NUMBER, _PIECE = -1, -2
 _WIDTHS: Mapping[int, int] = {
     0: 0,
@@ -64,16 +66,17 @@ Columns = tuple[pa.StringArray, pa.StringArray, pa.Array]
 def parse_delete_list(datum: bytes, *, path: str, offset: int) -> Columns | None:
     """Parse a `HoodieDeleteRecordList` into record keys, partition paths and orderings.
 
-    An ordering is null where there is none, or the int 0. None is returned for deletes with several ordering fields.
+    An ordering is null where a delete has no ordering value or the int 0. Returns None for deletes with several
+    ordering fields. `offset` is the offset of the datum in its file, for error messages.
 
     Raises:
-        CorruptFileError: the bytes are no delete list; `offset` is the datum's in its file.
-        UnsupportedError: ordering values of different types.
+        CorruptFileError: the bytes are not a delete list.
+        UnsupportedError: the ordering values have different types.
     """
     try:
         bounds = _bounds(datum)
     except (IndexError, ValueError) as error:
-        raise CorruptFileError(f"no delete list: {error}", path=path, offset=offset) from error
+        raise CorruptFileError(f"not a delete list: {error}", path=path, offset=offset) from error
     if bounds is None:
         return None
     source = Source.of_range(memoryview(datum), 0, len(datum), path=path, origin=offset)
@@ -96,14 +99,14 @@ def _orderings(cursor: Cursor, where: str) -> pa.Array:
         part = cursor.take(rows)
         values = decode(layout, part)
         if tag == INT_TAG:
-            # The int 0 stands for "no ordering value".
+            # The int 0 means "no ordering value".
             counts = np.flatnonzero(values.to_numpy())
             rows, values = rows[counts], values.take(pa.array(counts))
         if len(rows):
             parts.append((name, values, rows))
     if len(parts) > 1:
         names = ", ".join(sorted(name for name, _, _ in parts))
-        raise UnsupportedError(f"{where}: deletes with ordering values of different types ({names})")
+        raise UnsupportedError(f"{where}: expected ordering values of one type in a delete block, found {names}")
     if not parts:
         return pa.nulls(len(tags), pa.int32())
     _, values, rows = parts[0]
@@ -111,7 +114,7 @@ def _orderings(cursor: Cursor, where: str) -> pa.Array:
 
 
 def _bounds(data: bytes) -> tuple[Int64Array, Int64Array] | None:
-    """Where the deletes begin and end; None if one has several ordering fields."""
+    """Return where the deletes begin and end; None if a delete has several ordering fields."""
     starts: list[int] = []
     ends: list[int] = []
     count, position = zigzag_at(data, 0)
@@ -128,7 +131,7 @@ def _bounds(data: bytes) -> tuple[Int64Array, Int64Array] | None:
             ends.append(position)
         count, position = zigzag_at(data, position)
     if position != len(data):
-        raise ValueError(f"{len(data) - position} bytes are left over")
+        raise ValueError(f"{len(data) - position} bytes follow the list")
     return np.array(starts, np.int64), np.array(ends, np.int64)
 
 
@@ -137,7 +140,7 @@ def _behind_text(data: bytes, position: int) -> int:
     if tag == 0:
         return position + 1
     if tag != 2:
-        raise ValueError(f"a text begins with {tag}")
+        raise ValueError(f"expected a text with tag 0 or 2, found tag {tag}")
     length = data[position + 1]
     if length < 0x80 and not length & 1:
         return position + 2 + (length >> 1)
@@ -147,12 +150,12 @@ def _behind_text(data: bytes, position: int) -> int:
 def _behind_ordering(data: bytes, position: int, tag: int) -> int:
     width = _WIDTHS.get(tag)
     if width is None:
-        raise ValueError(f"an ordering begins with {tag}")
+        raise ValueError(f"an ordering has the unknown tag {tag}")
     if width >= 0:
         return position + width
     if width == _PIECE:
         return _behind_piece(data, position)
-    # One that has too many bytes is found when the numbers are read.
+    # A number with too many bytes is found later, when the numbers are decoded.
     while data[position] >= 0x80:
         position += 1
     return position + 1
@@ -161,5 +164,5 @@ def _behind_ordering(data: bytes, position: int, tag: int) -> int:
 def _behind_piece(data: bytes, position: int) -> int:
     length, position = zigzag_at(data, position)
     if not 0 <= length <= len(data) - position:
-        raise ValueError(f"a length of {length} bytes")
+        raise ValueError(f"a length of {length} bytes does not fit the list")
     return position + length

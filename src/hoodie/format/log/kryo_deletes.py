@@ -1,7 +1,7 @@
-"""Deletes as releases before 0.13 stored them: Kryo graphs of `HoodieKey[]` (version 1) or `DeleteRecord[]` (2).
+"""Delete blocks of releases before 0.13: Kryo graphs of `HoodieKey[]` (version 1) or `DeleteRecord[]` (version 2).
 
 docs/format/table.md §4.3. Only these graphs are read, as Kryo 4 writes them: with references, and with classes by name.
-One Python object for each delete: such blocks are old and small.
+The module makes one Python object for each delete, because such blocks are old and small.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _MODEL: Final = "org.apache.hudi.common.model."
 _KEY: Final = f"{_MODEL}HoodieKey"
 _RECORD: Final = f"{_MODEL}DeleteRecord"
 _ITEM_OF_VERSION: Final = {1: _KEY, 2: _RECORD}
-# Class tags: null, a class by its name, strings; the other numbers that Kryo gives out by itself are in `_PRIMITIVES`.
+# Class tags: null, a class by its name, a string. The other numbers that Kryo predefines are in `_PRIMITIVES`.
 _NULL, _BY_NAME, _STRING = 0, 1, 3
-# Reference tags: null, an object that follows, or (from 2 on) one that was there already.
+# Reference tags: 0 is null, 1 is a new object that follows, and n >= 2 is the earlier object with the number n - 2.
 _NEW: Final = 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=10_000)
@@ -32,7 +32,7 @@ _EXACT: Final = Context(prec=10_000)
 
 @dataclass(frozen=True, slots=True)
 class _Delete:
-    """One delete; `kind` is the Java class of its ordering value, None if it has none."""
+    """One delete; `kind` is the Java class of its ordering value, or None if it has no ordering value."""
 
     record_key: str | None
     partition_path: str | None
@@ -41,7 +41,7 @@ class _Delete:
 
     @property
     def has_ordering(self) -> bool:
-        """Whether the ordering decides: the int 0 stands for none, as in later versions."""
+        """Whether the delete has an ordering value; the int 0 means that it has none, as in later versions."""
         return self.kind is not None and (self.kind, self.ordering) != ("Integer", 0)
 
 
@@ -50,11 +50,12 @@ def parse_kryo_deletes(
 ) -> tuple[pa.StringArray, pa.StringArray, pa.Array]:
     """Parse the payload of a delete block of version 1 or 2 into record keys, partition paths and orderings.
 
-    An ordering is null where a delete has none; version 1 never has. `offset` is the payload's in its file, for errors.
+    An ordering is null where a delete has no ordering value; version 1 has no ordering values. `offset` is the offset
+    of the payload in its file, for error messages.
 
     Raises:
-        CorruptFileError: the payload is cut off, or refers to what is not there.
-        UnsupportedError: the graph is another one, or has ordering values of several or of unknown classes.
+        CorruptFileError: the payload is truncated, or a reference has no object.
+        UnsupportedError: the graph has other classes, or its ordering values have several classes or an unknown class.
     """
     graph = _Graph(memoryview(payload), path, offset)
     deletes = graph.deletes(_ITEM_OF_VERSION[version])
@@ -74,7 +75,7 @@ def parse_kryo_deletes(
 
 @dataclass(slots=True)
 class _Graph:
-    """A position in the payload; class names and objects met so far, in the order in which Kryo numbers them."""
+    """A read position in the payload, and the class names and objects read so far, in the order of Kryo's numbers."""
 
     view: memoryview
     path: str
@@ -88,11 +89,11 @@ class _Graph:
         self.new_object("list of deletes")
         count = self.varint() - 1
         if not 0 <= count <= len(self.view):
-            raise self.corrupt(f"a list of {count} deletes does not fit")
+            raise self.corrupt(f"a list of {count} deletes does not fit the payload")
         read = self.key if item == _KEY else self.record
         found = [read() for _ in range(count)]
         if self.position != len(self.view):
-            raise self.corrupt(f"{len(self.view) - self.position} bytes are left over")
+            raise self.corrupt(f"{len(self.view) - self.position} bytes follow the list")
         return found
 
     def record(self) -> _Delete:
@@ -103,18 +104,18 @@ class _Graph:
         return _Delete(key.record_key, key.partition_path, kind, ordering)
 
     def key(self) -> _Delete:
-        """A `HoodieKey`, or a reference to one; its fields come in the order of their names."""
+        """Read a `HoodieKey`, or a reference to a `HoodieKey`; its fields are in the order of their names."""
         self.expect_class(_KEY)
         place, known = self.reference("key")
         if place is not None:
             partition_path = self.text()
             self.objects[place] = known = _Delete(self.text(), partition_path)
         if not isinstance(known, _Delete):
-            raise self.corrupt("a reference to a key leads to something else")
+            raise self.corrupt("expected a reference to a key, found a reference to another object")
         return known
 
     def ordering(self) -> tuple[str | None, Any]:
-        """Class name and value of an ordering."""
+        """Read the class name and the value of an ordering."""
         tag = self.varint()
         if tag == _NULL:
             return None, None
@@ -135,33 +136,33 @@ class _Graph:
         tag = self.varint()
         name = self.class_name() if tag == _BY_NAME else f"Kryo's class {tag}"
         if name != wanted:
-            raise self.unsupported(f"{name} where {wanted} is known")
+            raise self.unsupported(f"{name} instead of {wanted}")
 
     def class_name(self) -> str:
-        """The name behind a class tag; written out where it is met first."""
+        """Read the class name after a class tag; Kryo writes each name in full only once."""
         number = self.varint()
         if number == len(self.names):
             self.names.append(self.string())
         if number >= len(self.names):
-            raise self.corrupt(f"class name {number} is not there yet")
+            raise self.corrupt(f"a reference to class name {number} is before this name")
         return self.names[number] or ""
 
     def new_object(self, what: str) -> None:
         if self.reference(what)[0] is None:
-            raise self.corrupt(f"a {what} is one that was there before")
+            raise self.corrupt(f"expected a new {what}, found a reference to an earlier object")
 
     def reference(self, what: str) -> tuple[int | None, Any]:
-        """The number of an object that follows, or None and the object that is meant."""
+        """Read a reference: return the number of a new object that follows, or None and the earlier object."""
         tag = self.varint()
         if tag == _NEW:
             self.objects.append(None)
             return len(self.objects) - 1, None
         if not 0 <= tag - 2 < len(self.objects):
-            raise self.corrupt(f"a {what} is null, or refers to an object that is not there yet")
+            raise self.corrupt(f"a {what} is null, or refers to an object that was not read yet")
         return None, self.objects[tag - 2]
 
     def text(self) -> str | None:
-        """A field that is a string: null, new, or one that was there before."""
+        """Read a field that is a string: null, a new string, or a reference to an earlier string."""
         if self.position < len(self.view) and self.view[self.position] == _NULL:
             self.position += 1
             return None
@@ -169,11 +170,14 @@ class _Graph:
         if place is not None:
             self.objects[place] = known = self.string()
         if known is not None and not isinstance(known, str):
-            raise self.corrupt("a reference to a text leads to something else")
+            raise self.corrupt("expected a reference to a text, found a reference to another object")
         return known
 
     def string(self) -> str | None:
-        """ASCII whose last byte is marked; or the count of UTF-16 units plus one (0: null), and the units."""
+        """Read a string: ASCII with the high bit of the last byte set, or a count of UTF-16 units and the units.
+
+        The stored count is the number of units plus one; 0 means null.
+        """
         start = self.position
         first = self.byte()
         if first < 0x80:
@@ -191,7 +195,7 @@ class _Graph:
         return None if count == 0 else self.units(count - 1)
 
     def units(self, count: int) -> str:
-        """UTF-16 units, each in one to three bytes as UTF-8 has them."""
+        """Read UTF-16 units, each encoded as one to three bytes of UTF-8."""
         start = self.position
         for _ in range(count):
             first = self.byte()
@@ -200,10 +204,10 @@ class _Graph:
             text = bytes(self.view[start : self.position]).decode("utf-8", "surrogatepass")
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError as error:
-            raise self.corrupt(f"a string is no text: {error}") from error
+            raise self.corrupt(f"a string is not valid text: {error}") from error
 
     def varint(self, bytes_max: int = 5) -> int:
-        """An unsigned number in groups of seven bits; the ninth byte has eight."""
+        """Read an unsigned number in groups of seven bits; a ninth byte has eight bits."""
         try:
             number, self.position = varint_at(self.view, self.position, bytes_max=bytes_max)
         except ValueError as error:
@@ -222,7 +226,7 @@ class _Graph:
 
     def take(self, count: int) -> memoryview:
         if not 0 <= count <= len(self.view) - self.position:
-            raise self.corrupt("the payload is cut off")
+            raise self.corrupt(f"expected {count} more bytes, found {len(self.view) - self.position}")
         self.position += count
         return self.view[self.position - count : self.position]
 
@@ -235,22 +239,22 @@ class _Graph:
         try:
             return date(year, self.byte(), self.byte())
         except ValueError as error:
-            raise self.corrupt(f"no date: {error}") from error
+            raise self.corrupt(f"not a date: {error}") from error
 
     def moment(self) -> datetime:
-        """A `java.sql.Timestamp`, of which Kryo keeps the milliseconds."""
+        """Read a `java.sql.Timestamp`, of which Kryo stores the milliseconds."""
         try:
             return _EPOCH + timedelta(milliseconds=self.varint(9))
         except OverflowError as error:
-            raise self.corrupt(f"no timestamp: {error}") from error
+            raise self.corrupt(f"not a timestamp: {error}") from error
 
     def corrupt(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(f"no delete list: {problem}", path=self.path, offset=self.origin + self.position)
+        return CorruptFileError(f"not a delete list: {problem}", path=self.path, offset=self.origin + self.position)
 
     def unsupported(self, what: str) -> UnsupportedError:
         return UnsupportedError(
             f"{self.path} at byte {self.origin}: a delete block of a release before 0.13 with {what}; "
-            f"compact the table with the Hudi that wrote it"
+            f"compact the table with the Hudi release that wrote it"
         )
 
 

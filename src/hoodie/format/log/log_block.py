@@ -1,6 +1,6 @@
 """Blocks of a log file: framing, headers, torn blocks (docs/format/table.md §4.2, §4.3).
 
-The content of blocks has modules of its own: `data_block` and `delete_block`.
+The modules `data_block` and `delete_block` read and write the content of blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMAT_VERSION_ANCIENT = 0
 _BLOCK_BYTES_MIN = _FIXED.size + 8 + 4 + 8
 _ROLLBACK_COMMAND = "0"
 _HEAD_BYTES = 64 * 1024
-"""What is read of a block at first; a head that is longer is read again, whole."""
+"""Number of bytes of a block that are read first. If its head is longer, the whole block is read."""
 _SEARCH_BYTES = 4 * 1024 * 1024
 
 
@@ -40,7 +40,7 @@ class BlockType(IntEnum):
 
     @property
     def holds_data(self) -> bool:
-        """Whether the content is records."""
+        """Whether the content of the block is records."""
         return self in (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA)
 
 
@@ -62,9 +62,10 @@ class HeaderKey(IntEnum):
 class LogBlock:
     """One block of a log file.
 
-    `content` is a view into the buffer that was parsed (bytes or a memory-mapped file): nothing is decoded, copied or,
-    of a mapped file, read before somebody asks. `offset` is the block's first byte in its file, `content_offset` the
-    first byte of the content. A CORRUPT block has no headers; its content is the bytes that could not be read.
+    `content` is a view of the parsed buffer (bytes or a memory-mapped file). Parsing does not decode or copy it; the
+    content of a mapped file is read on first use. `offset` is the offset of the block's first byte in its file,
+    `content_offset` is the offset of the content's first byte. A CORRUPT block has no headers; its content is the bytes
+    that could not be read.
     """
 
     block_type: BlockType
@@ -75,12 +76,12 @@ class LogBlock:
 
     @property
     def instant_time(self) -> str | None:
-        """The instant that wrote the block (of a command: that ordered it)."""
+        """The instant that wrote the block; for a command block, the instant that issued the command."""
         return self.headers.get(HeaderKey.INSTANT_TIME)
 
     @property
     def is_rollback(self) -> bool:
-        """Whether the block takes back the earlier blocks of `TARGET_INSTANT_TIME`."""
+        """Whether the block rolls back the earlier blocks of the instant `TARGET_INSTANT_TIME`."""
         return (
             self.block_type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK_COMMAND
         )
@@ -102,7 +103,7 @@ _HEADER_KEYS = frozenset(HeaderKey)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPlace:
-    """A block whose content was not read: where it lies in its file, and its headers. Otherwise as `LogBlock`."""
+    """The place and the headers of a block whose content was not read. The fields are as in `LogBlock`."""
 
     block_type: BlockType
     headers: Mapping[HeaderKey, str] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class BlockPlace:
     content_bytes: int
 
     def block(self, content: memoryview | bytes) -> LogBlock:
-        """The block with its content."""
+        """Return the block with its content."""
         return LogBlock(
             block_type=self.block_type,
             headers=self.headers,
@@ -132,14 +133,15 @@ def parse_log_blocks(buf: bytes | memoryview, *, path: str) -> list[LogBlock]:
 
 
 def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
-    """Find the blocks of a log file, in file order, reading lengths and headers only.
+    """Find the blocks of a log file, in file order; only lengths and headers are read.
 
-    A block that is torn (its lengths disagree, or it runs past the end of the file) becomes one CORRUPT block that
-    reaches to the next magic or the end of the file; fewer than six bytes at the end are ignored, as the JVM does.
+    A block is torn if its lengths disagree or if it extends past the end of the file. A torn block becomes one CORRUPT
+    block that extends to the next magic or to the end of the file. Fewer than six bytes at the end are ignored, as in
+    the JVM.
 
     Raises:
-        CorruptFileError: the frame of a block is whole but its headers are not, or its type is unknown.
-        UnsupportedError: blocks of log format version 0 (before Hudi 0.4).
+        CorruptFileError: a block is not torn, but its headers are damaged or its type is unknown.
+        UnsupportedError: a block has log format version 0 (before Hudi 0.4).
     """
     position = 0
     while position + len(_MAGIC) <= source.size:
@@ -158,7 +160,7 @@ def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
 
 
 def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
-    """Offset behind the block at `start`, or None if it is torn."""
+    """Return the offset of the end of the block at `start`, or None if the block is torn."""
     if start + _PREFIX_BYTES > source.size:
         return None
     prefix = source.read(start, _PREFIX_BYTES)
@@ -175,7 +177,7 @@ def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
 
 
 def _find_magic(source: ByteSource, start: int) -> int:
-    """Offset of the next magic at or behind `start`, or the end of the file."""
+    """Return the offset of the next magic at or after `start`, or the end of the file."""
     while start < source.size:
         window = bytes(source.read(start, min(_SEARCH_BYTES, source.size - start)))
         found = window.find(_MAGIC)
@@ -188,7 +190,7 @@ def _find_magic(source: ByteSource, start: int) -> int:
 
 
 def _parse_head(source: ByteSource, start: int, end: int, *, path: str) -> BlockPlace:
-    """Headers and content length of a whole block."""
+    """Read the headers and the content length of a block that is not torn."""
     view = read_exactly(source, start, min(_HEAD_BYTES, end - start), path=path)
     try:
         return _parse_block(view, start, end, path=path)
@@ -197,14 +199,16 @@ def _parse_head(source: ByteSource, start: int, end: int, *, path: str) -> Block
 
 
 class _HeadTooLongError(Exception):
-    """The headers of a block run past the part of it that was read."""
+    """The headers of a block extend past the bytes that were read."""
 
 
 def _parse_block(view: memoryview, start: int, end: int, *, path: str) -> BlockPlace:
     """Parse the head of the block in `[start, end)`, whose first bytes are in `view`."""
     version, type_number, header_count = _FIXED.unpack_from(view, _PREFIX_BYTES)
     if version == _FORMAT_VERSION_ANCIENT:
-        raise UnsupportedError(f"{path} at byte {start}: log format version 0; compact the table with Hudi first")
+        raise UnsupportedError(
+            f"{path} at byte {start}: expected log format version 1, found version 0; compact the table with Hudi first"
+        )
     if version != _FORMAT_VERSION:
         raise CorruptFileError(f"expected log format version 1, found {version}", path=path, offset=start)
     if type_number not in _BLOCK_TYPES:
@@ -228,14 +232,14 @@ def _parse_block(view: memoryview, start: int, end: int, *, path: str) -> BlockP
 def _parse_headers(
     view: memoryview, position: int, count: int, limit: int, *, path: str, start: int
 ) -> tuple[dict[HeaderKey, str], int]:
-    """The headers at `position`, and the position behind them; keys that nobody defined are left out.
+    """Return the headers at `position`, and the position after them; headers with unknown keys are left out.
 
-    Positions count from the block's first byte, which is at `start`; `limit` is the end of what they may take.
+    Positions count from the block's first byte, which is at offset `start`. The headers must end before `limit`.
     """
     headers: dict[HeaderKey, str] = {}
     for _ in range(count):
         if position + 8 > limit:
-            raise CorruptFileError("the headers run past the block", path=path, offset=start + position)
+            raise CorruptFileError("the headers extend past the block", path=path, offset=start + position)
         _check_read(view, position + 8)
         key, length = struct.unpack_from(">ii", view, position)
         position += 8
@@ -247,10 +251,11 @@ def _parse_headers(
             try:
                 headers[HeaderKey(key)] = str(view[position : position + length], "utf-8")
             except UnicodeDecodeError as error:
-                raise CorruptFileError(f"a header is no text: {error}", path=path, offset=start + position) from error
+                message = f"a header is not UTF-8 text: {error}"
+                raise CorruptFileError(message, path=path, offset=start + position) from error
         position += length
     if count < 0 or position + 8 > limit:
-        raise CorruptFileError("the headers leave no room for content", path=path, offset=start + position)
+        raise CorruptFileError("a block has no content length after its headers", path=path, offset=start + position)
     _check_read(view, position + 8)
     return headers, position
 

@@ -130,7 +130,7 @@ def test_a_source_that_gives_too_little_is_told() -> None:
         def read(self, offset: int, length: int) -> bytes:
             return super().read(offset, length)[:-1]
 
-    with pytest.raises(CorruptFileError, match="expected 4192 bytes, got 4191"):
+    with pytest.raises(CorruptFileError, match="expected 4192 bytes, found 4191"):
         HFileReader(Short(bytes(4192)), path="short")
 
 

@@ -83,7 +83,7 @@ def test_another_graph_is_refused() -> None:
 
 
 def test_bytes_behind_the_graph_are_damage() -> None:
-    with pytest.raises(CorruptFileError, match="left over") as caught:
+    with pytest.raises(CorruptFileError, match="follow the list") as caught:
         parse(payload("v1") + b"\0", 1)
     assert caught.value.offset == 508 + len(payload("v1"))
 

@@ -107,7 +107,7 @@ def with_field(offset: int, value: bytes) -> bytes:
         (with_field(22, b"\xff\xff\xff\xff"), "headers"),
         (with_field(22, b"\0\0\0\x09"), "header"),
         (with_field(30, b"\x7f\0\0\0"), "does not fit"),
-        (with_field(34, b"\xff\xff"), "no text"),
+        (with_field(34, b"\xff\xff"), "not UTF-8 text"),
     ],
 )
 def test_a_whole_block_with_wrong_fields_is_corrupt(data: bytes, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Bare Avro binary rows to Arrow tables and back, a column at a time (docs/format/table.md §4.3)."""
+"""Convert bare Avro binary rows to Arrow tables and back, one column at a time (docs/format/table.md §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many rows of Avro bytes read side by side: one position for each row into one buffer."""
+"""Read many rows of Avro bytes in parallel: one position for each row in one buffer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ BoolArray = npt.NDArray[np.bool_]
 UInt8Array = npt.NDArray[np.uint8]
 
 SLACK_BYTES = 16
-"""Bytes behind the rows, so that words can be gathered from any position inside."""
+"""Number of bytes after the rows, so that words can be read from any position inside the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The buffer; `origin` is the offset of its first byte in the file `path`. The last `SLACK_BYTES` are no rows."""
+    """The buffer of the rows. `origin` is the offset of its first byte in the file `path`.
+
+    The last `SLACK_BYTES` are not part of a row.
+    """
 
     data: UInt8Array
     path: str
@@ -29,7 +32,10 @@ class Source:
 
     @classmethod
     def of_range(cls, view: memoryview, start: int, end: int, *, path: str, origin: int) -> Source:
-        """The bytes `[start, end)` of a buffer; copied only where too little follows them. `origin` is the buffer's."""
+        """Build from the bytes `[start, end)` of a buffer that begins at offset `origin` of its file.
+
+        The bytes are copied only if fewer than `SLACK_BYTES` follow them.
+        """
         if end + SLACK_BYTES <= len(view):
             data = np.frombuffer(view[start : end + SLACK_BYTES], np.uint8)
         else:
@@ -38,14 +44,14 @@ class Source:
         return cls(data, path, origin + start)
 
     def words(self, kind: str) -> npt.NDArray[Any]:
-        """The numbers of a numpy type that stand at every offset: gather from it by positions."""
+        """Return a view with the number of a numpy type at every offset; index the view with positions."""
         count = max(0, len(self.data) - np.dtype(kind).itemsize + 1)
         return np.ndarray((count,), kind, self.data.data, strides=(1,))
 
 
 @dataclass(slots=True)
 class Cursor:
-    """One position for each row, never behind the row's `end`. Rows ascend in the buffer and do not overlap."""
+    """One position for each row, never after the row's `end`. Rows ascend in the buffer and do not overlap."""
 
     source: Source
     position: Int64Array
@@ -55,54 +61,54 @@ class Cursor:
         return len(self.position)
 
     def take(self, rows: Int64Array) -> Cursor:
-        """Some of the rows; what they read is not seen here before `put`."""
+        """Return a cursor over some of the rows; its reads do not move this cursor before `put`."""
         return Cursor(self.source, self.position[rows], self.end[rows])
 
     def put(self, rows: Int64Array, part: Cursor) -> None:
-        """Go on where a part that was taken has come to."""
+        """Move the rows to the positions of a part that `take` returned."""
         self.position[rows] = part.position
 
     def fail(self, problem: str, where: BoolArray) -> NoReturn:
-        """Say what is wrong with the first row that `where` names."""
+        """Raise an error with the position of the first row that `where` selects."""
         place = int(self.position[int(np.argmax(where))])
         raise CorruptFileError(problem, path=self.source.path, offset=self.source.origin + place)
 
     def move_to(self, position: Int64Array) -> None:
-        """Set the positions; none may be behind the end of its row."""
+        """Set the positions; no position may be after the end of its row."""
         beyond = position > self.end
         if beyond.any():
-            self.fail("a value runs past its record", beyond)
+            self.fail("a value extends past its record", beyond)
         self.position = position
 
     def skip(self, lengths: Int64Array | int) -> Int64Array:
-        """Move on, and return where the skipped bytes begin."""
+        """Move the positions by `lengths`; return where the skipped bytes begin."""
         start = self.position
         self.move_to(start + lengths)
         return start
 
     def skip_piece(self) -> tuple[Int64Array, Int64Array]:
-        """Move over a length and as many bytes; return where these begin and the lengths."""
+        """Skip a length and that many bytes; return where the bytes begin, and the lengths."""
         lengths = self.read_varints()
         beyond = (lengths < 0) | (lengths > self.end - self.position)
         if beyond.any():
-            self.fail("a length runs past its record", beyond)
+            self.fail("a length extends past its record", beyond)
         start = self.position
         self.position = start + lengths
         return start, lengths
 
     def read_bytes(self) -> UInt8Array:
-        """The byte of each row."""
+        """Read one byte of each row."""
         found: UInt8Array = self.source.data[self.skip(1)]
         return found
 
     def read_numbers(self, kind: str) -> npt.NDArray[Any]:
-        """A little-endian number of each row."""
+        """Read a little-endian number of each row."""
         start = self.skip(np.dtype(kind).itemsize)
         found: npt.NDArray[Any] = self.source.words(kind)[start]
         return found
 
     def read_varints(self) -> Int64Array:
-        """An int or long of each row."""
+        """Read an int or long of each row."""
         first = self.source.data[self.position]
         if not len(first) or first.max() < 0x80:
             self.skip(1)

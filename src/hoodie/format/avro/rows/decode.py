@@ -1,4 +1,4 @@
-"""Bare Avro rows to Arrow, a column at a time: no Python object for a row or a value.
+"""Decode bare Avro rows to Arrow, one column at a time, without a Python object for a row or a value.
 
 Avro 1.11 specification, "Binary encoding".
 """
@@ -32,15 +32,16 @@ def decode_rows(
     path: str,
     offset: int = 0,
 ) -> pa.Table:
-    """Decode rows that lie at `[start, end)` in a buffer, ascending and without overlap, as bare Avro records.
+    """Decode bare Avro records at `[start, end)` in a buffer; they must ascend and must not overlap.
 
-    The types are those of `avro_to_arrow`; only those of `columns` that the schema has are made, in its order, and the
-    others are passed over. `path` and `offset` (of the buffer in its file) are for errors.
+    The types are the types that `avro_to_arrow` returns. Only the fields of the schema that are in `columns` are
+    decoded, in the order of the schema; the other fields are skipped. `path` and `offset` (of the buffer in its file)
+    are for error messages.
 
-    Memory: what is returned, and a few times 4 MiB (more where one row is larger).
+    Memory: the result, and a few times 4 MiB (more if one row is larger).
 
     Raises:
-        CorruptFileError: the bytes are no rows of the schema, whatever is wrong with them.
+        CorruptFileError: the bytes are not rows of the schema, for any reason.
         UnsupportedError: the schema has a type that no table has.
     """
     schema, layout = arrow_schema(avro_schema), row_layout(avro_schema)
@@ -62,7 +63,7 @@ def decode_rows(
             raise CorruptFileError(f"impossible values: {error}", path=path, offset=offset + begin) from error
         left = cursor.position != cursor.end
         if left.any():
-            cursor.fail("a record is longer than its schema says", left)
+            cursor.fail("a record is longer than its schema requires", left)
         tables.append(batch)
         first = stop
     return pa.Table.from_batches(tables, chosen)
@@ -79,7 +80,7 @@ def _fields(layout: Layout, cursor: Cursor, wanted: list[bool]) -> list[pa.Array
 
 
 def decode(layout: Layout, cursor: Cursor) -> pa.Array:
-    """Decode one value of each row; the cursor moves behind them."""
+    """Decode one value of each row; the cursor moves to the end of the values."""
     return _DECODERS[layout.kind](layout, cursor)
 
 
@@ -109,7 +110,7 @@ def _float(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType, length: int | None = None) -> pa.Array:
-    """A column over the memory of fixed-width values without nulls; decimals and times are checked."""
+    """Return a column over the memory of fixed-width values without nulls; decimals and times are checked."""
     array = pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
     if pa.types.is_decimal(kind) or pa.types.is_time(kind):
         array.validate(full=True)
@@ -122,7 +123,10 @@ def _bytes(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _pieces(source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """Pieces of the buffer as a column: a column of the pieces and what lies between, of which each second is taken."""
+    """Return pieces of the buffer as a column.
+
+    A first column has the pieces and the gaps between them as values; the result is every second value.
+    """
     if not len(starts):
         return pa.array([], pa.binary())
     bounds = np.empty(2 * len(starts), np.int32)
@@ -145,7 +149,7 @@ def _enum(layout: Layout, cursor: Cursor) -> pa.Array:
     found = cursor.read_varints()
     unknown = (found < 0) | (found >= len(layout.names))
     if unknown.any():
-        cursor.fail("an enum has no symbol of this number", unknown)
+        cursor.fail("an enum has no symbol with this number", unknown)
     return pa.array(layout.names, pa.string()).take(pa.array(found))
 
 
@@ -153,7 +157,7 @@ def _decimal_bytes(layout: Layout, cursor: Cursor) -> pa.Array:
     starts, lengths = cursor.skip_piece()
     wrong = (lengths < 1) | (lengths > _DECIMAL_BYTES_MAX)
     if wrong.any():
-        cursor.fail("a decimal has no byte, or more than 16", wrong)
+        cursor.fail("a decimal has no bytes, or more than 16 bytes", wrong)
     return _decimal(layout, cursor.source, starts, lengths)
 
 
@@ -172,7 +176,7 @@ def _decimal_fixed(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _decimal(layout: Layout, source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """Big-endian numbers of 1 to 16 bytes as Arrow's little-endian 16 bytes."""
+    """Convert big-endian numbers of 1 to 16 bytes to Arrow's little-endian numbers of 16 bytes."""
     words = source.words("<u8")
     first = words[starts].byteswap().view(np.int64)
     values = np.empty((len(starts), 2), np.int64)
@@ -209,7 +213,7 @@ def _union(layout: Layout, cursor: Cursor) -> pa.Array:
             cursor.put(rows, part)
             known |= is_here
     if not known.all():
-        cursor.fail("a union has no branch of this number", ~known)
+        cursor.fail("a union has no branch with this number", ~known)
     return spread(parts, places, len(tags), layout.arrow)
 
 
@@ -225,7 +229,7 @@ def _map(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _items(layout: Layout, cursor: Cursor) -> tuple[pa.Array, Cursor]:
-    """Offsets of the lists, and a cursor over all their items."""
+    """Return the offsets of the lists, and a cursor over all their items."""
     ends = cursor.end
     counts, places = item_places(layout.children[0], cursor)
     offsets = np.zeros(len(counts) + 1, np.int32)

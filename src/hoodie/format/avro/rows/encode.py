@@ -1,6 +1,6 @@
-"""Arrow columns to bare Avro rows: no Python object for a row or a value.
+"""Encode Arrow columns as bare Avro rows, without a Python object for a row or a value.
 
-Avro 1.11 specification, "Binary encoding"; lists and maps become one block each, as Java writes them.
+Avro 1.11 specification, "Binary encoding". Each list and each map is written as one block, as in Java.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ _GROUP_ROWS = 16 * 1024
 _DECIMAL_BYTES = 16
 
 Present = BoolArray | None
-"""Which rows have a value here at all: the others are null further up. None means every row."""
+"""Mask of the rows that have a value at this level; in the other rows, a parent is null. None means every row."""
 
 
 def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> Iterator[pa.LargeBinaryArray]:
     """Encode rows that have exactly the Arrow schema of an Avro record, some rows at a time and in order.
 
-    `framed` puts each row's length in front of it, as four big-endian bytes. Memory: a few times 16,384 rows.
+    `framed` writes each row's length before the row, as four big-endian bytes. Memory: a few times 16,384 rows.
 
     Raises:
-        SchemaMismatchError: null, or an enum's unknown symbol, where the schema allows none; the column is named.
+        SchemaMismatchError: a value is null where the schema does not allow null, or is not a symbol of its enum; the
+            error names the column.
         UnsupportedError: the schema has a type that no table has.
     """
     layout = row_layout(avro_schema)
@@ -46,18 +47,18 @@ def encode_column(layout: Layout, array: pa.Array, present: Present, out: Pieces
     """Add the value of an array to each row that is present.
 
     Raises:
-        SchemaMismatchError: null, or an enum's unknown symbol, where the layout allows none.
+        SchemaMismatchError: a value is null where the layout does not allow null, or is not a symbol of its enum.
     """
     if layout.kind is Kind.UNION:
         _union(layout, array, present, out)
         return
     if array.null_count and not _is_covered(array, present):
-        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, and its type has no null")
+        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, but its type does not allow null")
     _ENCODERS[layout.kind](layout, array, present, out)
 
 
 def _is_covered(array: pa.Array, present: Present) -> bool:
-    """Whether nulls stand only in rows that are not present."""
+    """Return whether nulls are only in rows that are not present."""
     return present is not None and not (_is_null(array) & present).any()
 
 
@@ -68,7 +69,7 @@ def _is_null(array: pa.Array) -> BoolArray:
 
 def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     if array.null_count and layout.null_number < 0 and not _is_covered(array, present):
-        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, and its type has no null")
+        raise SchemaMismatchError(f"column {layout.path!r} is null in a row, but its type does not allow null")
     child, number = max(zip(layout.children, layout.numbers, strict=True), key=lambda branch: _width(branch[0]))
     if not array.null_count:
         out.add_constant(2 * number, present)
@@ -81,7 +82,7 @@ def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
 
 
 def _width(layout: Layout) -> int:
-    """Which of int and long, float and double is the wider one."""
+    """Return a rank by width: long is above int, and double is above float."""
     return (Kind.INT, Kind.FLOAT, Kind.LONG, Kind.DOUBLE).index(layout.kind) if layout.kind in _NUMBERS else 0
 
 
@@ -103,7 +104,7 @@ def _float(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
 
 
 def _values(array: pa.Array, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The memory of a fixed-width column; what stands at nulls is without meaning."""
+    """Return the memory of a fixed-width column; the values at nulls are undefined."""
     if not len(array):
         return np.zeros(0, kind)
     data = np.frombuffer(array.buffers()[1], np.uint8)
@@ -122,7 +123,7 @@ def _bytes(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
 
 
 def _masked(array: pa.Array, present: Present) -> pa.Array:
-    """The array with null wherever the row is not present."""
+    """Return the array with null in every row that is not present."""
     if present is None or array.null_count == len(array) - np.count_nonzero(present):
         return array
     return pc.if_else(pa.array(present), array, pa.scalar(None, array.type))
@@ -142,12 +143,15 @@ def _enum(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> Non
     array = _masked(array, present)
     numbers = pc.index_in(array, pa.array(layout.names, pa.string()))
     if numbers.null_count != array.null_count:
-        raise SchemaMismatchError(f"column {layout.path!r} has a value that is no symbol of its enum")
+        raise SchemaMismatchError(f"column {layout.path!r} has a value that is not a symbol of its enum")
     out.add_varints(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.int64), present)
 
 
 def _decimal(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
-    """Big-endian unscaled numbers: in bytes 16 of them with their length (Avro takes any sign-extended length)."""
+    """Encode big-endian unscaled numbers.
+
+    A number in the type bytes is written as its length and 16 bytes; Avro accepts any sign-extended length.
+    """
     cells = _values(array, np.dtype("V16")).view(np.uint8).reshape(len(array), _DECIMAL_BYTES)[:, ::-1]
     size = _DECIMAL_BYTES if layout.size_bytes is None else layout.size_bytes
     if layout.size_bytes is None:
@@ -179,12 +183,12 @@ def _map(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None
 
 
 def _map_child(array: pa.MapArray, place: int) -> pa.Array:
-    """All keys or all values, of which the offsets of the map select."""
+    """Return all keys or all values; the offsets of the map select from them."""
     return array.keys if place == 0 else array.items
 
 
 def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Array]:
-    """Where the items of each row begin among all items, and how many they are; none where there is no list."""
+    """Return where the items of each row begin among all items, and their number; it is 0 where there is no list."""
     if not len(array):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
@@ -193,7 +197,7 @@ def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Ar
 
 
 def _items(values: pa.Array, starts: Int64Array, counts: Int64Array) -> pa.Array:
-    """The items of all rows, without those that belong to none."""
+    """Return the items of all rows, without items that belong to no row."""
     total = int(counts.sum())
     if not total:
         return values.slice(0, 0)

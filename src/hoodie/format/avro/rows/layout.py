@@ -1,6 +1,6 @@
-"""How the fields of a row lie in its Avro bytes: a tree made once for each schema text.
+"""The layout of a row's fields in its Avro bytes: a tree that is built once for each schema text.
 
-Avro 1.11 specification, "Schema Declaration" and "Names"; the Arrow types are those of `avro_schema.avro_to_arrow`.
+Avro 1.11 specification, "Schema Declaration" and "Names". The Arrow types are the types that `avro_to_arrow` returns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hoodie.format.avro.schema import avro_to_arrow
 
 
 class Kind(Enum):
-    """How a value is encoded."""
+    """Encoding of a value."""
 
     BOOLEAN = auto()
     INT = auto()
@@ -50,11 +50,12 @@ _FIXED_BYTES: Final = {Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One type: `kind` says how its bytes are, `arrow` what it becomes.
+    """The layout of one type: `kind` is its encoding, `arrow` is its Arrow type.
 
-    `children` are a record's fields, a union's branches that are not null, an array's item, or a map's entry (a record
-    of key and value). `names` are a record's field names or an enum's symbols. Of a union, `numbers` are the branch
-    numbers of `children` and `null_number` that of null, or -1. `size_bytes` is what every value takes, or None.
+    `children` are the fields of a record, the branches of a union except null, the item of an array, or the entry of a
+    map (a record of key and value). `names` are the field names of a record or the symbols of an enum. For a union,
+    `numbers` are the branch numbers of `children`; `null_number` is the branch number of null, or -1. `size_bytes` is
+    the size of every value, or None if the sizes differ.
     """
 
     kind: Kind
@@ -69,7 +70,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def arrow_schema(avro_schema: str) -> pa.Schema:
-    """Return the Arrow schema of an Avro record's JSON text; parsed once for each text.
+    """Return the Arrow schema of an Avro record's JSON text; each text is parsed once.
 
     Raises:
         UnsupportedError: as `avro_to_arrow`.
@@ -79,17 +80,17 @@ def arrow_schema(avro_schema: str) -> pa.Schema:
 
 @lru_cache(maxsize=64)
 def row_layout(avro_schema: str) -> Layout:
-    """Return the layout of an Avro record's JSON text; made once for each text.
+    """Return the layout of an Avro record's JSON text; the layout of each text is built once.
 
     Raises:
-        UnsupportedError: a type has no Arrow form, or takes no bytes.
+        UnsupportedError: a type has no Arrow form, a record has no fields, or list items have no bytes.
     """
     return _Maker().make(json.loads(avro_schema), pa.struct(list(arrow_schema(avro_schema))), "", "")
 
 
 @dataclass(slots=True)
 class _Maker:
-    """Walks Avro JSON and Arrow type side by side; knows the named types met so far."""
+    """Builds layouts from Avro JSON and the matching Arrow types; stores the named types that it has read."""
 
     named: dict[str, tuple[Any, str]] = field(default_factory=dict)
 
@@ -122,9 +123,9 @@ class _Maker:
         return Layout(kind, arrow, path, size_bytes=_FIXED_BYTES.get(kind))
 
     def _visible(self, item: Layout) -> Layout:
-        """Refuse items of no bytes: a few bytes of a file could claim any number of them."""
+        """Refuse items of zero bytes: a few bytes of a file could contain any number of them."""
         if item.size_bytes == 0:
-            raise UnsupportedError(f"column {item.path!r}: list items of no bytes")
+            raise UnsupportedError(f"column {item.path!r}: list items of at least one byte expected, found zero bytes")
         return item
 
     def _union(self, branches: list[Any], arrow: pa.DataType, namespace: str, path: str) -> Layout:
@@ -144,7 +145,7 @@ class _Maker:
             fixed = Kind.DECIMAL_FIXED if pa.types.is_decimal(arrow) else Kind.FIXED
             return Layout(fixed, arrow, path, size_bytes=avro["size"])
         if not avro["fields"]:
-            raise UnsupportedError(f"column {path!r}: a record without fields")
+            raise UnsupportedError(f"column {path!r}: a record with at least one field expected, found no fields")
         children = tuple(
             self.make(child["type"], arrow.field(place).type, space, f"{path}.{child['name']}".lstrip("."))
             for place, child in enumerate(avro["fields"])

@@ -1,7 +1,7 @@
-"""Rows of bytes put together from columns of pieces.
+"""Build rows of bytes from columns of pieces.
 
-Small pieces (numbers, lengths, tags) are collected as matrices of bytes, of which a mask says what counts; text and
-bytes stay Arrow columns. One join at the end writes every byte once.
+Small pieces (numbers, lengths, tags) are collected as matrices of bytes with a mask of the used bytes. Texts and bytes
+stay Arrow columns. One join at the end writes every byte once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pieces:
     _cells: list[tuple[UInt8Array, BoolArray | None]] = field(default_factory=list)
 
     def add_cells(self, cells: UInt8Array, is_used: BoolArray | None = None) -> None:
-        """Add bytes to each row: a matrix, and which of its bytes count (None: all)."""
+        """Add bytes to each row: a matrix, and a mask of the used bytes (None: all bytes)."""
         self._cells.append((cells, is_used))
 
     def add_constant(self, byte: int, present: BoolArray | None = None) -> None:
@@ -45,7 +45,7 @@ class Pieces:
         self._parts.append(column.cast(_LARGE))
 
     def join(self, *, framed: bool = False) -> pa.LargeBinaryArray:
-        """Return the rows; `framed` puts each row's length in front of it, as four big-endian bytes."""
+        """Return the rows; `framed` writes each row's length before the row, as four big-endian bytes."""
         self._close_cells()
         if framed:
             lengths = sum((byte_lengths(part) for part in self._parts), np.zeros(self.count, np.int64))
@@ -60,14 +60,14 @@ class Pieces:
         return pc.binary_join_element_wise(*self._parts, separator, null_handling="replace", null_replacement="")
 
     def content(self) -> bytes:
-        """Return the rows as they are joined, one behind the other."""
+        """Return the joined rows, one after the other."""
         rows = self.join()
         offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
         data = rows.buffers()[2]
         return b"" if data is None or not len(rows) else bytes(memoryview(data)[offsets[0] : offsets[-1]])
 
     def _close_cells(self) -> None:
-        """Make the matrices since the last text into one column."""
+        """Convert the matrices since the last text to one column."""
         if not self._cells:
             return
         cells = np.hstack([cells for cells, _ in self._cells])
@@ -86,7 +86,7 @@ class Pieces:
 
 
 def byte_lengths(column: pa.Array) -> Int64Array:
-    """Lengths of binary or string values; of null 0."""
+    """Return the lengths of binary or string values; the length of null is 0."""
     lengths = pc.binary_length(column)
     if lengths.null_count:
         lengths = pc.fill_null(lengths, 0)

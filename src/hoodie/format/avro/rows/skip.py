@@ -1,4 +1,4 @@
-"""Pass over Avro values: those that nobody wants, and the items of arrays and maps, to find where each begins."""
+"""Skip Avro values: columns that are not read, and items of arrays and maps, to find where each item begins."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hoodie.format.avro.rows.layout import Kind, Layout
 
 
 def skip_value(layout: Layout, cursor: Cursor) -> None:
-    """Move the cursor behind one value of each row.
+    """Move the cursor to the end of one value of each row.
 
-    What is passed over is checked as far as its length depends on it.
+    Skipped bytes are checked only if the length of the value depends on them.
 
     Raises:
         CorruptFileError: a length, a count or a union's branch is impossible.
@@ -46,14 +46,14 @@ def _skip_union(layout: Layout, cursor: Cursor) -> None:
             cursor.put(rows, part)
             known |= is_here
     if not known.all():
-        cursor.fail("a union has no branch of this number", ~known)
+        cursor.fail("a union has no branch with this number", ~known)
 
 
 def item_places(item: Layout, cursor: Cursor) -> tuple[Int64Array, Int64Array]:
-    """Return how many items each row's list has, and where each item begins, row by row.
+    """Return the number of items in each row's list, and where each item begins, row by row.
 
-    The cursor moves behind the lists. Items are passed over in rounds, the n-th of all lists at once; items of one size
-    need no rounds.
+    The cursor moves to the end of the lists. Items are skipped in rounds: round n skips the n-th item of all lists at
+    once. Items of one size need no rounds.
     """
     counts = np.zeros(len(cursor), np.int64)
     left = np.zeros(len(cursor), np.int64)
@@ -76,13 +76,13 @@ def item_places(item: Layout, cursor: Cursor) -> tuple[Int64Array, Int64Array]:
             rounds.append(_places_of_one_size(part, left[active], item.size_bytes))
             left[active] = 0
         cursor.put(active, part)
-    # Rows ascend in the buffer, and items in their row.
+    # Rows ascend in the buffer, and items ascend in their row.
     places = np.sort(np.concatenate(rounds)) if rounds else np.zeros(0, np.int64)
     return counts, places
 
 
 def _open_block(cursor: Cursor, rows: Int64Array) -> Int64Array:
-    """Read the counts of a block; a negative one is followed by the block's bytes."""
+    """Read the item count of each row's block; after a negative count, skip the size of the block in bytes."""
     part = cursor.take(rows)
     counts = part.read_varints()
     sized = np.flatnonzero(counts < 0)
@@ -91,7 +91,7 @@ def _open_block(cursor: Cursor, rows: Int64Array) -> Int64Array:
         inner.read_varints()
         part.put(sized, inner)
         counts = np.abs(counts)
-    # Every item takes a byte at least: a count beyond that is damage, and would ask for memory without end.
+    # Every item has at least one byte. A greater count is damage, and would allocate unlimited memory.
     wrong = (counts < 0) | (counts > part.end - part.position)
     if wrong.any():
         part.fail("a list has more items than its record has bytes", wrong)
@@ -100,7 +100,7 @@ def _open_block(cursor: Cursor, rows: Int64Array) -> Int64Array:
 
 
 def _places_of_one_size(part: Cursor, counts: Int64Array, size_bytes: int) -> Int64Array:
-    """Where items of one size begin; the part moves behind them."""
+    """Return where items of one size begin; the part moves to the end of the items."""
     start = part.skip(counts * size_bytes)
     first = np.repeat(np.cumsum(counts) - counts, counts)
     places: Int64Array = np.repeat(start, counts) + (np.arange(len(first)) - first) * size_bytes

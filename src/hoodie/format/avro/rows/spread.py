@@ -1,4 +1,4 @@
-"""Columns with nulls from the values that are there."""
+"""Build columns with nulls from the values that are present."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hoodie.format.schema.blanks import blanks
 
 
 def spread(parts: list[pa.Array], places: list[Int64Array], length: int, kind: pa.DataType) -> pa.Array:
-    """Return a column of `length` rows with the parts' values at their places, else null."""
+    """Return a column of `length` rows with the parts' values at their places, and null at other places."""
     if not parts:
         return blanks(kind, length, is_null=True)
     index = np.zeros(length, np.int32)
