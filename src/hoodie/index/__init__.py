@@ -1,6 +1,6 @@
 """Indexes: which file group holds a record key.
 
-Each index is one module or package with its kind; the registry lists the kinds.
+Each index is one module or package that defines its kind; the registry lists the kinds.
 """
 
 from hoodie.index.api import Index, LookUpCost, Route, Tagged, Tagger, TagRequest

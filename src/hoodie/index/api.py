@@ -1,4 +1,4 @@
-"""What an index does for a write: it tells for every staged row which file group holds its key."""
+"""The protocols of an index: it finds the file group of each staged row's key, and records where keys are written."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from hoodie.view.table_view import TableView
 
 
 class Route(IntEnum):
-    """What a staged row does to the file group in which its key was found."""
+    """The effect of a staged row on the file group in which its key was found."""
 
     UPDATE = 0
-    """It is merged with the stored row there."""
+    """The row is merged with the stored row of the file group."""
     MOVE = 1
-    """It deletes the stored row there, and is inserted in its own partition."""
+    """The row deletes the stored row of the file group, and is inserted into its own partition."""
     DROP = 2
-    """It loses against the stored row of another partition, and goes nowhere."""
+    """The row loses against the stored row of another partition, and is not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """The staged rows of one write. `keys`, in `key_groups`, are there if the index asked for them."""
+    """The staged rows of one write. `keys` and `key_groups` are set if the index returned a `KeyStage`."""
 
     schema: pa.Schema
     merger: RecordMerger
@@ -43,22 +43,22 @@ class TagRequest:
     key_groups: KeyGroups | None
     stage_folder: str
     engine_for: Callable[[int], Engine]
-    """The engine for work on so many bytes."""
+    """Returns the engine for work on a number of bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """Where an index found rows; those in no hit are inserts. `notes` tell a person how the look-up went."""
+    """The file groups in which an index found rows. Rows without a hit are inserts. `look_up` is the look-up's cost."""
 
     hits: tuple[StagedHits, ...] = ()
     slices: tuple[FileSlice, ...] = ()
-    """Latest file slices of all partitions that rows or hits name."""
+    """Latest file slices of all partitions of the rows and hits."""
     look_up: LookUpCost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookUpCost:
-    """What a look-up in the record index took: keys looked for, keys found, buckets that were sought in or scanned."""
+    """The cost of a look-up in the record index: keys, found keys, searched buckets (index file groups), bytes."""
 
     keys: int = 0
     found: int = 0
@@ -67,7 +67,7 @@ class LookUpCost:
     bytes_read: int = 0
 
     def __add__(self, other: LookUpCost) -> LookUpCost:
-        """The cost of both."""
+        """Return the sum of both costs."""
         return LookUpCost(
             keys=self.keys + other.keys,
             found=self.found + other.found,
@@ -84,17 +84,17 @@ class LookUpCost:
 
 
 class Tagger(Protocol):
-    """The index that serves one write, with what it knew of the table when the write began."""
+    """The index that serves one write, with the state of the table when the write began."""
 
     def tag(self, request: TagRequest) -> Tagged:
         """Find the file groups that hold keys of the staged rows.
 
-        Raises: CommitConflictError if the index was exchanged between the staging of the rows and the begin.
+        Raises: CommitConflictError if the index was exchanged between staging the rows and `Index.begin`.
         """
         ...
 
     def placement(self, default: Placement) -> Placement:
-        """What chooses the file groups of inserts: `default`, unless the index dictates them."""
+        """Return the placement that chooses the file groups of inserts: `default`, unless the index determines them."""
         ...
 
 
@@ -103,7 +103,7 @@ class Index(Protocol):
 
     @property
     def name(self) -> str:
-        """Name as in `index=`."""
+        """Name of the index, as in `index=`."""
         ...
 
     @property
@@ -113,49 +113,49 @@ class Index(Protocol):
 
     @property
     def indexes_logs(self) -> bool:
-        """Whether it finds keys of which log files hold the only record, so that inserts may go to logs."""
+        """Whether the index finds keys that only log files hold. If so, inserts may be written to log files."""
         ...
 
     @property
     def needs_exchange(self) -> bool:
-        """Whether rows of one key must meet before they are staged, as partitions alone do not bring them together."""
+        """Whether rows must be exchanged by key before they are staged, so that one task has all rows of a key."""
         ...
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage | None:
-        """What the index wants staged of the keys, if it looks at those instead of rows."""
+        """Return what to stage of the keys, if the index reads staged keys; None if it reads the staged rows."""
         ...
 
     def begin(self, facts: TableFacts) -> Tagger:
-        """Begin to serve a write; `facts` are those of the table as the write found it."""
+        """Begin to serve a write; `facts` are facts of the table when the write began."""
         ...
 
 
 class IndexUpdate(Protocol):
-    """What one write tells an index of the rows that it wrote, from the begin of the write to its commit.
+    """The update of an index by one write: the locations of the rows that it wrote, from its begin to its commit.
 
-    The methods that take `now` run under the table's lock, with the table as it is then.
+    The methods with the argument `now` run under the table's lock; `now` is the view loaded under it.
     """
 
     @property
     def stats(self) -> Sequence[WriteStat]:
-        """Log files of the metadata table that were written for the commit; they count when it completes."""
+        """Log files of the metadata table that were written for the commit; readers see them when it completes."""
         ...
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
-        """Bring the update up to date with an index that was built, rebuilt or dropped since the write began.
+        """Adapt the update to an index that was built, rebuilt or dropped since the write began.
 
         Raises: CommitConflictError if that is not possible.
         """
         ...
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
-        """Whether `other`, a completed write, changed the location of a key of this write; true if nothing can tell."""
+        """Return whether the completed write `other` changed the location of a key of this write; true if unknown."""
         ...
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """Whether a location that `other` stored would count in place of one of this write, which completes later."""
+        """Return whether a location stored by `other` would replace one of this write, which completes later."""
         ...
 
     def discard(self) -> None:
-        """Delete what was written for a commit that does not happen."""
+        """Delete the files that were written for a commit that is abandoned."""
         ...

@@ -8,9 +8,10 @@ from hoodie.view.table_view import TableView
 
 
 def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
-    """The metadata partitions that a table gets with its first commit, for the sake of its index.
+    """Return the metadata partitions to add with the first commit of a table, because its index needs them.
 
-    A table that has instants gets none: its rows would be missing in them. An index build adds them.
+    Nothing is added to a table that has instants: entries of its existing rows would be missing. An index build adds
+    the partition to such a table.
 
     Raises: as `index_kind`.
     """

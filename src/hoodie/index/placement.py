@@ -1,4 +1,4 @@
-"""Which file groups the inserts of a write go to: the contract between the write and the index."""
+"""The placement of inserts in file groups: the contract between the write and the index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hoodie.files.slices import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """Inserts whose key hash lies in `[start, end)`: rows of one key stay together, whatever batch brought them."""
+    """Inserts whose key hash is in `[start, end)`. Rows of one key are in one range, whatever batch they are in."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class HashRange:
 
 @dataclass(frozen=True, slots=True)
 class InsertShare:
-    """A part of a partition's inserts, about `rows`, and the file group that it goes to, which may be a new one."""
+    """A part of a partition's inserts, about `rows`, and the file group that it is written to, which may be new."""
 
     file_id: str
     hash_range: HashRange
@@ -30,9 +30,9 @@ class Placement(Protocol):
     """Chooses the file groups of inserts."""
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterable[InsertShare]:
-        """Share out about `rows` inserts of one partition (more than 0); the shares cover all key hashes once.
+        """Divide about `rows` inserts of one partition (more than 0) into shares that cover each key hash once.
 
-        `slices` are the latest slices of the partition's file groups that may take inserts. A share goes to one of
-        these file groups, or opens a new one; no two shares go to one file group.
+        `slices` are the latest slices of the partition's file groups that accept inserts. A share is written to one of
+        these file groups or to a new file group. Each file group gets at most one share.
         """
         ...

@@ -1,4 +1,4 @@
-"""The indexes by name: those of this release, and those that a later one brings."""
+"""The indexes by name: the indexes of this release, and the indexes planned for a later release."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hoodie.index.simple import SIMPLE
 
 INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD)
 COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4", "bucket": "0.4", "hbase": "0.4"}
-"""Indexes of JVM Hudi that this release refuses, each with the release that brings it."""
+"""Indexes of JVM Hudi that this release refuses, each with the release that will have it."""
 
 _BY_NAME: Final = {name: kind for kind in INDEXES for name in kind.names}
 
 
 def index_kind(name: str) -> IndexKind:
-    """Find an index by a name of ours or by a value of `hoodie.index.type`, in upper or lower case.
+    """Find an index by its name in `index=` or by a value of `hoodie.index.type`, in upper or lower case.
 
-    Raises: UnsupportedError for one that a later release brings; InvalidConfigError for an unknown name.
+    Raises: UnsupportedError for an index of a later release; InvalidConfigError for an unknown name.
 
     >>> index_kind("RECORD_INDEX").name
     'record'
@@ -35,5 +35,5 @@ def index_kind(name: str) -> IndexKind:
         )
     if known not in _BY_NAME:
         names = ", ".join((*(kind.name for kind in INDEXES), *COMING))
-        raise InvalidConfigError(f"index={name!r} is no index; known are {names}")
+        raise InvalidConfigError(f"index={name!r} is no index; expected one of {names}")
     return _BY_NAME[known]

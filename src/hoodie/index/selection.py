@@ -1,4 +1,4 @@
-"""Which index a table has, and which one serves a write."""
+"""Determine the index of a table, and the index that serves a write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hoodie.view.table_view import TableView
 
 
 def stored_index(config: TableConfig) -> IndexKind | None:
-    """The index whose type the table's properties store; None if they store none, or one that this release lacks."""
+    """Return the index of the stored type; None if the table stores no type, or this release lacks the index."""
     try:
         return index_kind(config.raw[options.INDEX_TYPE_KEY])
     except (KeyError, InvalidConfigError, UnsupportedError):
@@ -27,7 +27,7 @@ def stored_index(config: TableConfig) -> IndexKind | None:
 
 
 def table_index(config: TableConfig) -> IndexKind:
-    """The index by which the table finds records: as stored, else the record index if it has one, else `simple`.
+    """Return the index of the table: the stored index, else the record index if the table has one, else `simple`.
 
     Raises: as `index_kind`.
     """
@@ -38,7 +38,7 @@ def table_index(config: TableConfig) -> IndexKind:
 
 
 def index_of_view(view: TableView) -> IndexKind:
-    """As `table_index`; for a table that stores no type, the kind of record index that it has is looked up.
+    """Return the index as `table_index`; if the table stores no type, read which kind of record index it has.
 
     Raises: as `index_kind`.
     """
@@ -49,9 +49,9 @@ def index_of_view(view: TableView) -> IndexKind:
 
 
 def partition_tells(config: TableConfig) -> bool:
-    """Whether every row lies in the partition that its columns name, so that reads may leave partitions out.
+    """Return whether every row is in the partition that its columns determine, so that reads can skip partitions.
 
-    Not where rows stay in their first partition when their columns change.
+    False if rows stay in their first partition when their columns change.
     """
     if stored_index(config) is PARTITIONED_RECORD:
         return True
@@ -62,10 +62,10 @@ def partition_tells(config: TableConfig) -> bool:
 
 
 def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
-    """The index that serves a write; `properties` are the effective options.
+    """Return the index that serves a write; `properties` are the effective options.
 
-    Raises: as `index_kind`; InvalidConfigError if a write asks for a record index that the table does not have, or for
-    an index other than the table's, with which keys would not stay unique.
+    Raises: as `index_kind`; InvalidConfigError if the options require a record index that the table does not have, or
+    an index other than the table's index, with which keys would not stay unique.
     """
     stored = index_of_view(view)
     asked = properties.get(options.INDEX_TYPE_KEY)
@@ -74,12 +74,12 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
         return kind.make(view, properties)
     if options.INDEX_TYPE_KEY in view.config.raw or stored.is_global:
         raise InvalidConfigError(
-            f"{options.INDEX_TYPE_KEY}={asked}: the table finds records by the index "
-            f"{stored.name!r}, and so must every write to it, or keys would not stay unique; leave the option out"
+            f"{options.INDEX_TYPE_KEY}={asked}: the table has the index {stored.name!r}; every write must "
+            "use it, or keys would not stay unique; remove the option"
         )
     if not kind.exists_in(view):
         raise InvalidConfigError(
             f"{options.INDEX_TYPE_KEY}={asked}: the table has no record index of that "
-            'kind; build it with t.index.build("record"), or leave the option out'
+            'kind; build it with t.index.build("record"), or remove the option'
         )
     return kind.make(view, properties)

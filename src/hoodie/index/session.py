@@ -1,4 +1,4 @@
-"""The indexes of a table at work for one write: what they know when it begins, and what they learn of it."""
+"""The use of a table's indexes by one write, from its begin to its commit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True)
 class IndexSession:
-    """All that a write asks of the indexes of its table, and tells them.
+    """The calls of one write to the indexes of its table.
 
-    One index serves the write: it tags and places the rows. The record index learns the locations of all rows that are
-    written, if the table maintains one, even if another index serves the write.
+    One index serves the write: it tags and places the rows. If the table has a record index, the locations of all
+    written rows are recorded in it, even if another index serves the write.
     """
 
     index: Index
@@ -30,9 +30,9 @@ class IndexSession:
 
     @classmethod
     def begin(cls, index: Index, view: TableView, instant_time: str, engine_for: EngineFor) -> IndexSession:
-        """Begin with the table as the write found it; `index` serves the write, `engine_for` does the work.
+        """Begin with the table when the write began; `index` serves the write, `engine_for` does the work.
 
-        Reads nothing: what is needed of the indexes is read when it is first asked for.
+        Reads nothing: each fact of an index is read at its first use.
         """
         facts = TableFacts(view)
         return cls(index, facts, RecordIndexUpdate(facts, instant_time, engine_for))
@@ -50,16 +50,16 @@ class IndexSession:
         return self._tagger.placement(default)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
-        """Where the writing tasks stage the locations of keys; None if no index records them."""
+        """Return where the writing tasks stage the locations of keys; None if no index records them."""
         return self.update.entry_stage(folder)
 
     def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Stage the deletion of every key in file groups that the write takes out of the table."""
+        """Stage the deletion of every key in file groups that the write removes from the table."""
         return self.update.stage_deletes(slices, folder)
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Record the staged locations, which count when the write completes.
+        """Record the staged locations. Readers see them when the write completes.
 
-        Raises: PartitionPathError for a data partition that a partitioned index cannot name.
+        Raises: PartitionPathError for a partition path that file ids of a partitioned index cannot contain.
         """
         return self.update.note_locations(entries)

@@ -1,7 +1,7 @@
-"""The simple index: look for the keys in the data files themselves, in the key column of base files and of logs.
+"""The simple index: searches the keys in the data files, in the key column of base files and log files.
 
-Non-global: a row is looked for in its own partition. Global: in every partition; a row whose key lies in another one
-moves there or stays, as `hoodie.simple.index.update.partition.path` says.
+The non-global index searches a key in the partition of its row. The global index searches it in every partition. If the
+key of a row is in another partition, `hoodie.simple.index.update.partition.path` decides whether the record moves.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _KEY_BATCH_ROWS = 1024 * 1024
 class SimpleIndex:
     """Tags by reading the key columns of the base files that may hold the keys, and of all logs.
 
-    In a partition, a key that a log deletes still belongs to its file group, where late events of it meet the delete,
-    as the JVM has it. In a whole table records are looked for as merging gives them: one that was deleted is a new one,
-    wherever it comes back.
+    Non-global: a key that a log file deletes still belongs to its file group, as in the JVM, so that late versions of
+    the record are merged with the delete. Global: the merged records are searched, so a deleted record is inserted
+    again as a new record, in any partition.
 
-    Cost: the key column of every base file in the touched partitions (global: in the table), less the files whose key
-    range lies outside. Memory of a task: the incoming keys it looks for, and one million stored ones.
+    Cost: the key column of every base file in the touched partitions (global: in the table), except files whose key
+    range contains none of the keys. Memory of a task: the incoming keys that it searches, and one million stored keys.
     """
 
     is_global: bool = False
@@ -61,16 +61,16 @@ class SimpleIndex:
 
     @property
     def indexes_logs(self) -> bool:
-        """No: inserts go to base files, as with the JVM, which looks into those alone."""
+        """False: inserts are written to base files. The JVM's simple index reads only base files."""
         return False
 
     @property
     def needs_exchange(self) -> bool:
-        """Where it is global."""
+        """True if the index is global."""
         return self.is_global
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Nothing: it reads keys from the staged rows."""
+        """Return None: the index reads the keys from the staged rows."""
 
     def begin(self, facts: TableFacts) -> SimpleTagger:
         """See `Index.begin`; nothing is read yet."""
@@ -85,7 +85,7 @@ class SimpleTagger:
     view: TableView
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`. One task for a few base files of one partition."""
+        """See `Tagger.tag`. Each task searches a few file slices of one partition."""
         touched = None if self.index.is_global else {run.partition_path for run in request.runs}
         slices = tuple(self.view.slices(touched))
         if not request.runs or not slices:
@@ -95,7 +95,7 @@ class SimpleTagger:
         return Tagged(hits=tuple(hit for hits in engine.run(probe, tasks) for hit in hits), slices=slices)
 
     def placement(self, default: Placement) -> Placement:
-        """The default: a key may lie in any file group."""
+        """Return `default`: a key may be in any file group."""
         return default
 
     def _tasks(self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice]) -> Iterator[_ProbeTask]:
@@ -130,7 +130,7 @@ class _ProbeTask:
 
 
 def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
-    """Look for the staged keys in a few file slices of one partition; runs in a worker."""
+    """Search the staged keys in a few file slices of one partition. Runs on a worker."""
     store = open_store(task.store)
     incoming = _Incoming.load(store, task)
     found = []
@@ -143,7 +143,7 @@ def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """The staged rows a task looks for: their keys, and what decides whether a row may move."""
+    """The staged rows that a task searches: their keys, and the columns that decide whether a record moves."""
 
     rows: pa.Table
     ordinals: Rows
@@ -163,7 +163,7 @@ class _Incoming:
         return cls(rows, np.concatenate(ordinals), keys.dictionary, np.asarray(keys.indices))
 
     def find(self, store: Store, file_slice: FileSlice, task: _ProbeTask) -> tuple[Rows, npt.NDArray[np.int8]]:
-        """Ordinals of the rows whose key the file slice holds, ascending, and the route of each."""
+        """Return the ordinals, ascending, of the rows whose key is in the file slice, and the route of each row."""
         decide_moves = task.index.is_global and task.index.update_partition_path
         stored_row = np.full(len(self.unique_keys), -1)
         kept: list[pa.Table] = []
@@ -186,7 +186,7 @@ class _Incoming:
     def _stored(
         self, store: Store, file_slice: FileSlice, task: _ProbeTask, *, decide_moves: bool
     ) -> Iterator[pa.Table]:
-        """Keys that the file slice may hold; the merged records, with their ordering values, where these decide."""
+        """Yield the stored keys, with ordering values if these decide moves; a global index reads merged records."""
         columns = (RECORD_KEY, *(task.read.merger.ordering_columns if decide_moves else ()))
         if task.index.is_global and file_slice.log_files:
             yield from read_file_slice(store, file_slice, replace(task.read, columns=columns))
@@ -198,7 +198,7 @@ class _Incoming:
             yield pa.table({RECORD_KEY: logged_keys(store, file_slice, task.read)})
 
     def _routes(self, hits: Rows, stored: pa.Table | None, task: _ProbeTask) -> npt.NDArray[np.int8]:
-        """Route of each hit of a global look-up."""
+        """Return the route of each hit of a global look-up."""
         newer = self.rows.take(pa.array(hits))
         elsewhere = np.asarray(pc.not_equal(newer[PARTITION_PATH], task.partition_path).combine_chunks())
         routes = np.full(len(hits), np.int8(Route.UPDATE))
@@ -212,7 +212,7 @@ class _Incoming:
         return routes
 
     def _outside(self, store: Store, file: BaseFile) -> bool:
-        """Whether the file's key range, as its footer tells, misses all the incoming keys."""
+        """Return whether no incoming key is in the key range that the file's footer stores."""
         if len(self.unique_keys) == 0:
             return True
         with open_parquet(store, file.path) as parquet:

@@ -1,4 +1,4 @@
-"""Facts of a table as a write found it, each read once."""
+"""Facts of a table when a write began; each fact is read once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Facts of the table when a write began. Several parts of the write may ask for the same fact."""
+    """Facts of the table when a write began. Several parts of the write may read the same fact."""
 
     view: TableView
     _facts: dict[Callable[[TableView], Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, function: Callable[[TableView], _Fact]) -> _Fact:
-        """The result of a function of the view, from the first call with this function."""
+        """Return the result of a function of the view; each function is called once."""
         if function not in self._facts:
             self._facts[function] = function(self.view)
         found: _Fact = self._facts[function]

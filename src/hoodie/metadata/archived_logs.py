@@ -1,7 +1,7 @@
-"""Completion times of archived instants, which decide to which file slice their log files belong.
+"""Completion times of archived instants. They decide to which file slice a log file belongs.
 
-docs/format/table.md §5.1. The JVM archives instants whose log files are still there. Our archiving does not, so tables
-that only this library wrote cost nothing here.
+docs/format/table.md §5.1. The JVM archives instants whose log files still exist. Archiving in this library does not, so
+the archive is not read for tables that only this library wrote.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import Timeline, TimelineArchive
 
 _known: dict[StoreSpec, Mapping[str, str]] = {}
-"""Completion times that earlier calls read, by table. Archived instants do not change. Bounded by the log files."""
+"""Completion times that earlier calls read, by table. They do not change. At most one for each log file."""
 
 
 def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str], kind: PartitionKind) -> Timeline:
-    """Add completion times of archived instants to the metadata table's timeline, as far as they are needed.
+    """Add the completion times of archived instants that are needed to the metadata table's timeline.
 
-    `names` are the files of the partition `kind`. The completion time is needed of a log file that is older than the
-    active timeline and than a base file of its file group: its instant may have completed before or after the base file
-    was begun. It is needed of every such log file if the kind's log files are written before their delta commit: a
-    JVM writer that rolls back a dead write of ours leaves them, and archives the instants around them. The archive is
-    read only if there is such a log file whose instant this process has not looked up before.
+    `names` are the files of the partition `kind`. A log file needs its completion time if it is older than the active
+    timeline and older than a base file of its file group: its instant may have completed before or after the compaction
+    of the base file was requested. If the kind's log files are written before their delta commit, every log file that
+    is older than the active timeline needs its completion time: a JVM writer that rolls back a dead write of this
+    library leaves these log files, and archives the instants before and after. The archive is read only if this process
+    has not looked up the instant of such a log file before.
 
     Raises:
         CorruptFileError: the archive does not parse.
@@ -45,7 +46,7 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str],
 
 
 def _in_doubt(timeline: Timeline, names: Collection[str], kind: PartitionKind) -> set[str]:
-    """Instants of the log files whose completion time is needed."""
+    """Return the instants of the log files that need their completion time."""
     start = timeline.start or ""
     newest: dict[str, str] = {}
     logs: list[LogFileName] = []

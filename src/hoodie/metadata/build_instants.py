@@ -1,8 +1,9 @@
-"""Instants of the metadata table that fill a partition as a whole, and have none of their own on the data timeline.
+"""Instants of the metadata table that fill a whole partition. The data timeline has no instant of the same time.
 
 docs/format/metadata.md §3.4, §3.9. A table's first partitions are filled at counters, `0000…`. An index that is built
-beside writers gets the time of its indexing instant with the operation code of the indexer: greater than the time of
-every instant that was there before, so that its files do not count as files of archived instants before it completes.
+while writers run is filled at the time of its indexing instant followed by the operation code of the indexer. This time
+is greater than the time of every earlier instant, so that the files do not count as files of archived instants before
+the build completes.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _INDEXER: Final = "004"
 
 
 def build_time(indexing_time: str) -> str:
-    """The instant at which an index is filled that an indexing instant of the data timeline builds."""
+    """Return the metadata table's instant for an index build; `indexing_time` is its instant on the data timeline."""
     return f"{indexing_time}{_INDEXER}"
 
 
 def fills_a_partition(instant_time: str) -> bool:
-    """Whether the instant fills a partition: its entries are those of many instants of the data table.
+    """Return whether the instant fills a partition: it holds the entries of many instants of the data table.
 
     >>> fills_a_partition("00000000000000001"), fills_a_partition("20261121123616628004")
     (True, True)

@@ -1,7 +1,7 @@
-"""Builds of a partition beside writers: the files of a build become the partition, in one instant.
+"""Builds of a partition while writers run: the files of a build become the partition, in one instant.
 
-docs/format/metadata.md §3.4. The files are written before, under the build's instant, and no reader sees them. A
-service of the data table (`services/indexing/`) does that; this module has the steps on the metadata table.
+docs/format/metadata.md §3.4. A service of the data table (`services/indexing/`) first writes the files under the
+build's instant; readers do not see them. This module has the steps on the metadata table.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
 
 
 def check_no_service_pending(folder: MetadataFolder) -> None:
-    """Refuse to exchange a partition while a service of the metadata table is pending, which works on its file groups.
+    """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
 
     Raises: CommitConflictError.
     """
     for instant in folder.timeline().pending():
         if instant.action in _SERVICES:
             raise CommitConflictError(
-                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the buckets "
-                "that are to be replaced; the next write to the table finishes it: then run the build again, it goes on"
+                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the file groups "
+                "that the build replaces; write to the table to finish it, then run the build again"
             )
 
 
 def commit_build(
     folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable
 ) -> None:
-    """Make the files of a build the partition; files of other instants are deleted. May be repeated after a crash.
+    """Make the files of a build the partition; files of other instants are deleted. Safe to repeat after a crash.
 
-    `stats` are those of the build's files.
+    `stats` are the write statistics of the build's files.
     """
     for path, instant_time in _files(folder, kind):
         # Files that running writers prepared for the replaced file groups are deleted too.
         if instant_time != built_at:
             folder.store.delete(path)
-    # Not earlier: the JVM compacts every folder that has this file.
+    # The file is created here and not earlier: the JVM compacts every folder that has this file.
     if folder.store.head(f"{partition_folder(kind.name)}/{PARTITION_METADATA_NAME}") is None:
         create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
     if kind.definition is not None:
@@ -62,13 +62,13 @@ def commit_build(
 
 
 def has_build(folder: MetadataFolder, built_at: str) -> bool:
-    """Whether the instant of a build is completed."""
+    """Return whether the instant of a build is completed."""
     found = folder.timeline().get(built_at, Action.DELTA_COMMIT)
     return found is not None and found.is_completed
 
 
 def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is_in_use: bool) -> None:
-    """Delete the instant and the files of a build; the whole folder unless an older partition `is_in_use`."""
+    """Delete the instant and the files of a build; delete the whole folder unless an older partition `is_in_use`."""
     folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
     if not is_in_use:
         folder.store.delete_folder(partition_folder(kind.name))
@@ -79,7 +79,7 @@ def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is
 
 
 def _files(folder: MetadataFolder, kind: PartitionKind) -> Iterator[tuple[str, str]]:
-    """Path and instant of each base and log file of a partition."""
+    """Yield the path and the instant of each base and log file of a partition."""
     for info in list(folder.store.list(partition_folder(kind.name))):
         parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
         if parsed is not None:

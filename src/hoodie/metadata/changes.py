@@ -1,4 +1,4 @@
-"""All that one instant of the data table changes in the metadata table, whatever partitions that has."""
+"""The changes that one instant of the data table makes in the metadata table, for all metadata partitions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hoodie.metadata.delta_commit import FileGroupDelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChanges:
-    """The changes of one instant. Each partition kind makes its rows of them (`PartitionKind.rows_of`).
+    """The changes of one instant. Each partition kind makes its rows from them (`PartitionKind.rows_of`).
 
-    Partition paths are those of the data table; `""` if it has no partitions. A dropped partition loses all its files.
+    Partition paths are paths of the data table; `""` if it has no partitions. A dropped partition loses all its files.
     A file that is both added and deleted counts as added.
     """
 
@@ -31,12 +31,12 @@ class MetadataChanges:
 
     @property
     def metadata_partitions(self) -> frozenset[str]:
-        """Names of the metadata partitions for which there are log files or rows already."""
+        """Names of the metadata partitions for which log files or rows already exist."""
         written = (stat.partition_path or "" for stat in self.written_logs)
         return frozenset({*written, *(delta.partition for delta in self.deltas)})
 
     def deltas_of(self, partition: str) -> tuple[FileGroupDelta, ...]:
-        """The rows that the caller has made for one metadata partition."""
+        """Return the rows that the caller has made for one metadata partition."""
         return tuple(delta for delta in self.deltas if delta.partition == partition)
 
     def check_partitions(self, present: Collection[str]) -> None:

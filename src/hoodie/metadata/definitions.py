@@ -1,7 +1,7 @@
 """Index definitions: the description of the metadata table's indexes in `.hoodie/.index_defs/index.json`.
 
-docs/format/metadata.md §3.11. An index is used if `hoodie.table.metadata.partitions` names it. Its definition adds
-what kind of index it is and which columns it has.
+docs/format/metadata.md §3.11. An index is used if `hoodie.table.metadata.partitions` contains it. Its definition stores
+the kind of the index and its columns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_definition(store: Store, partition: str, definition: Mapping[str, Any]
 
 
 def drop_definitions(store: Store, names: Collection[str]) -> None:
-    """Remove the definitions of these indexes; missing ones are fine."""
+    """Remove the definitions of these indexes; names without a definition are skipped."""
     content = _read(store)
     definitions = _definitions(content, store)
     kept = {name: definition for name, definition in definitions.items() if name not in names}
@@ -52,16 +52,22 @@ def _read(store: Store) -> dict[str, Any]:
     except FileNotFoundError:
         return {_DEFINITIONS: {}}
     except ValueError as error:
-        raise CorruptFileError(f"no index definitions: {error!r}", path=store.uri(INDEX_DEFINITIONS)) from error
+        raise CorruptFileError(
+            f"index definitions do not parse as JSON: {error!r}", path=store.uri(INDEX_DEFINITIONS)
+        ) from error
     if not isinstance(content, dict):
-        raise CorruptFileError("no index definitions: an object expected", path=store.uri(INDEX_DEFINITIONS))
+        raise CorruptFileError(
+            "index definitions do not parse: expected a JSON object", path=store.uri(INDEX_DEFINITIONS)
+        )
     return content
 
 
 def _definitions(content: dict[str, Any], store: Store) -> dict[str, Any]:
     definitions = content.get(_DEFINITIONS)
     if not isinstance(definitions, dict):
-        raise CorruptFileError(f"no index definitions: no {_DEFINITIONS!r}", path=store.uri(INDEX_DEFINITIONS))
+        raise CorruptFileError(
+            f"index definitions do not parse: no object {_DEFINITIONS!r}", path=store.uri(INDEX_DEFINITIONS)
+        )
     return definitions
 
 

@@ -30,7 +30,7 @@ class FileGroupDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has neither rows nor deletes: such a file group gets no log file."""
+        """Whether the delta has neither rows nor deletes: such a file group gets no log file."""
         return not len(self.keys) and not len(self.deleted_keys)
 
 
@@ -44,9 +44,9 @@ def write_delta_commit(
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
-    """Write requested, inflight, one log file for each file group that has rows or deletes, and completed.
+    """Write a delta commit: requested, inflight, one log file for each file group with rows or deletes, completed.
 
-    `written` are the statistics of log files of this instant that `write_log` wrote before.
+    `written` are the write statistics of log files that `write_log` wrote for this instant before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -70,7 +70,7 @@ def write_log(
     """Write the log file of one file group, before or within its delta commit.
 
     Readers do not see the file until a delta commit of that instant completes. `version` orders several log files of
-    one file group. `overwrite`: a task that is tried again writes the same bytes again.
+    one file group. `overwrite` replaces an existing file: a task that is retried writes the same bytes again.
     """
     name = log_name(delta.file_id, requested_time, version)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)

@@ -16,7 +16,7 @@ from hoodie.format.metadata_table.metadata_record import metadata_schema
 def log_to_bytes(instant_time: str, keys: pa.Array, values: pa.Array, deleted_keys: pa.Array, partition: str) -> bytes:
     """Encode the rows and deletes of one file group in one delta commit: an HFile block, then a delete block.
 
-    `keys` ascend strictly by their UTF-8 bytes. Either may be empty; a block without content is left out.
+    `keys` ascend strictly by their UTF-8 bytes. `keys` and `deleted_keys` may be empty; an empty block is omitted.
     """
     headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: metadata_schema()}
     blocks: list[LogBlock] = []
@@ -30,7 +30,7 @@ def log_to_bytes(instant_time: str, keys: pa.Array, values: pa.Array, deleted_ke
 
 
 def initial_log_to_bytes(instant_time: str) -> bytes:
-    """Encode the log file that makes a new file group exist: one delete block without deletes, 80 bytes."""
+    """Encode the log file that creates a new file group: one delete block without deletes, 80 bytes."""
     nothing = DeleteRecords.without_ordering(pa.array([], pa.string()), "")
     return LogBlock(
         block_type=BlockType.DELETE, headers={HeaderKey.INSTANT_TIME: instant_time}, content=nothing.to_bytes()

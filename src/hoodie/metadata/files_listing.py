@@ -27,12 +27,12 @@ class FilesListing:
         self._base: HFileReader | None = None
 
     def read(self, visible: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """Read the listing of all partitions of the data table, or of exactly these: unknown ones are empty.
+        """Read the listing of all partitions of the data table, or of exactly `partitions`; unknown ones are empty.
 
-        `visible` are the visible instants of the metadata table.
+        `visible` holds the visible instants of the metadata table.
 
         Raises:
-            CorruptFileError: a file does not parse, or the partition `files` is gone.
+            CorruptFileError: a file does not parse, or the partition `files` does not exist.
         """
         content = self._content(visible)
         if partitions is None:
@@ -54,9 +54,9 @@ class FilesListing:
         return contents[0]
 
     def _rows(self, content: SliceContent, keys: Collection[str]) -> dict[str, FileList]:
-        """Merged rows of these keys. Rows of the base file are decoded once, log blocks each time (there are few)."""
+        """Return the merged rows of these keys. Base file rows are decoded once; the few log blocks at every call."""
         if content.base is not self._base:
-            # Another file, even if of the same name: a metadata table that was built anew begins with the same names.
+            # Compare objects and not names: the first files of a metadata table that was built anew have the old names.
             self._base_rows, self._base = {}, content.base
         missing = set(keys) - self._base_rows.keys()
         for key, record in base_rows(content, missing):

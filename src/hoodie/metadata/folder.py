@@ -32,7 +32,7 @@ from hoodie.timeline import (
     load_timeline,
 )
 
-# One writer at a time holds the table's lock, so the names of an instant's files never meet those of another attempt.
+# One writer at a time holds the table's lock, so the file names of two attempts at an instant never collide.
 WRITE_TOKEN = METADATA_INIT_WRITE_TOKEN
 _HOODIE_NAME = METADATA_HOODIE_FOLDER.rpartition("/")[2]
 
@@ -47,7 +47,7 @@ class MetadataFolder:
 
     @property
     def layout(self) -> Layout:
-        """Timeline layout, that of the data table's version."""
+        """Timeline layout of the data table's version."""
         return metadata_layout(self.config)
 
     def timeline(self) -> Timeline:
@@ -55,7 +55,7 @@ class MetadataFolder:
         return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
 
     def archive(self) -> TimelineArchive:
-        """The archived timeline of the metadata table."""
+        """Return the archived timeline of the metadata table."""
         return TimelineArchive(self.store, METADATA_HISTORY)
 
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
@@ -83,21 +83,22 @@ class MetadataFolder:
         delete_instant_files(self.store, self.layout, requested_time, action, *states, folder=METADATA_HOODIE_FOLDER)
 
     def partitions(self) -> list[str]:
-        """Names of the partitions that have a folder, whether or not readers use them."""
+        """Return the names of the partitions that have a folder, whether or not readers use them."""
         names = (path.rpartition("/")[2] for path in self.store.folders(METADATA_FOLDER))
         return [name for name in names if name != _HOODIE_NAME]
 
     def files_of(self, requested_time: str) -> Iterator[tuple[str, FileInfo]]:
-        """Partition and file of every base and log file that carries the instant in its name."""
+        """Yield the partition and the file of every base and log file with the instant in its name."""
         for partition in self.partitions():
             for info in self.store.list(partition_folder(partition)):
                 if instant_of_data_file(info.path) == requested_time:
                     yield partition, info
 
     def undo(self, requested_time: str, action: Action, *, keep: Collection[str] = ()) -> None:
-        """Delete what an earlier attempt at the instant left: first the completed file, so that readers stop to see it.
+        """Delete the files of an earlier attempt at the instant. The completed file is deleted first.
 
-        `keep` are paths, partition and name, of files of this attempt.
+        The order hides the instant from readers before its files are deleted. `keep` holds the paths (partition and
+        name) of files of the current attempt; they are not deleted.
         """
         self.forget(requested_time, action, State.COMPLETED)
         for partition, info in list(self.files_of(requested_time)):
@@ -107,19 +108,19 @@ class MetadataFolder:
 
 
 def base_name(file_id: str, requested_time: str) -> str:
-    """Name of the base file that an instant adds to a file group."""
+    """Return the name of the base file that an instant adds to a file group."""
     return BaseFileName(file_id, WRITE_TOKEN, requested_time, BaseFileFormat.HFILE.extension).name
 
 
 def log_name(file_id: str, requested_time: str, version: int = 1) -> str:
-    """Name of the log file that a delta commit adds to a file group; `version` orders several of them."""
+    """Return the name of the log file that a delta commit adds to a file group; `version` orders several log files."""
     return LogFileName(file_id, requested_time, version, WRITE_TOKEN).name
 
 
 def commit_metadata(
     operation: WriteOperation, stats: Iterable[WriteStat], *, compacted: bool = False
 ) -> CommitMetadata:
-    """Content of a completed instant of the metadata table."""
+    """Return the content of a completed instant of the metadata table."""
     return CommitMetadata(
         partition_to_write_stats=by_partition(stats),
         compacted=compacted,
@@ -129,6 +130,6 @@ def commit_metadata(
 
 
 def time_after(clock: InstantClock, *timelines: Timeline) -> str:
-    """A time later than everything on all of `timelines`."""
+    """Return a time that is later than every instant of `timelines`."""
     times = [clock.next_time(timeline) for timeline in timelines]
     return times[-1]

@@ -1,4 +1,4 @@
-"""The data table as the holder of its lock found it: what changes of the metadata table depend on."""
+"""The state of the data table that a change of the metadata table needs, read under the table's lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LockedTable:
 
     config: TableConfig
     timeline: Timeline
-    """The whole active timeline, pending instants too."""
+    """The whole active timeline, with pending instants."""
     clock: InstantClock
     engine_for: EngineFor = local_engine
-    """Which engine does work on so many bytes, such as a compaction of the metadata table."""
+    """Returns the engine for work on a number of bytes, such as a compaction of the metadata table."""

@@ -28,7 +28,7 @@ _INITIAL_PREFIX = "0" * 14
 
 
 def create_metadata_table(store: Store, config: TableConfig) -> None:
-    """Create the metadata table without partitions. Whatever lies in its folder is deleted first.
+    """Create the metadata table without partitions. All files in its folder are deleted first.
 
     Raises:
         UnsupportedError: table version 6, whose metadata table this release does not write.
@@ -40,9 +40,9 @@ def create_metadata_table(store: Store, config: TableConfig) -> None:
 
 
 def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableContent, table: LockedTable) -> None:
-    """Create a partition with its file groups and its first rows, in an instant of its own.
+    """Create a partition with its file groups and its first rows, in a separate instant.
 
-    The partition has no folder yet. Its index definition, if it has one, is stored last.
+    The partition has no folder yet. If its kind has an index definition, it is stored last.
     """
     timeline = folder.timeline()
     requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
@@ -60,7 +60,7 @@ def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableCo
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
     """Return the instant that fills a new partition: the next value of the counter, or a time after all instants.
 
-    The counter must not be used once instants were archived: the active timeline would begin at zero again, and files
+    The counter must not be used after instants were archived: the active timeline would begin at zero again, and files
     of archived instants would count as files of instants that never completed.
     """
     start = metadata_timeline.start
@@ -70,7 +70,7 @@ def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timel
 
 
 def next_initial_time(metadata_timeline: Timeline) -> str:
-    """The instant that fills a new partition: a counter of 17 digits, the first one that is free."""
+    """Return the instant that fills a new partition: the first unused counter of 17 digits."""
     counter = _FIRST_INITIAL_TIME
     while metadata_timeline.get(text := f"{counter:0{_INSTANT_DIGITS}d}") is not None:
         counter += 1
@@ -80,7 +80,7 @@ def next_initial_time(metadata_timeline: Timeline) -> str:
 def create_file_groups(
     folder: MetadataFolder, partition: str, file_ids: Collection[str], requested_time: str, *, now: datetime
 ) -> None:
-    """Create a partition's folder with one file for each file group: their number is stored nowhere else."""
+    """Create a partition's folder with one log file for each file group; only these files store their number."""
     create_partition_file(folder.store, partition, requested_time, now=now)
     content = initial_log_to_bytes(requested_time)
     for file_id in file_ids:
@@ -88,13 +88,13 @@ def create_file_groups(
 
 
 def create_partition_file(store: Store, partition: str, requested_time: str, *, now: datetime) -> None:
-    """Create the file by which a folder is a partition."""
+    """Create the partition metadata file, which marks a folder as a partition."""
     metadata = PartitionMetadata(commit_time=requested_time, partition_depth=1)
     store.create(f"{partition_folder(partition)}/{PARTITION_METADATA_NAME}", metadata.to_bytes(now))
 
 
 def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -> None:
-    """Delete partitions and their index definitions; all of the metadata table if a required one is among them."""
+    """Delete partitions and their index definitions; delete the whole metadata table if one of them is required."""
     for name in sorted(names):
         store.delete_folder(partition_folder(name))
     if any(kind.name in names for kind in kinds.required):

@@ -1,4 +1,4 @@
-"""Where the metadata table is, and the names in it (docs/format/metadata.md §3.1 to §3.3)."""
+"""Paths and names of the metadata table (docs/format/metadata.md §3.1 to §3.3)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/hi
 
 
 def partition_folder(partition: str) -> str:
-    """Folder of a partition of the metadata table, relative to the data table's base path."""
+    """Return the folder of a partition of the metadata table, relative to the data table's base path."""
     return f"{METADATA_FOLDER}/{partition}"
 
 
 def metadata_layout(config: TableConfig) -> Layout:
-    """Timeline layout of the metadata table that belongs to a data table."""
+    """Return the timeline layout of a data table's metadata table."""
     return layout_for(config.version, METADATA_TIMELINE_PATH, zone=config.timezone)
 
 
 def file_id_of(prefix: str, index: int) -> str:
-    """Return the file id of a file group of a metadata partition; `index` is its place in the sorted list."""
+    """Return the file id of a file group of a metadata partition; `index` is its position in the sorted list."""
     return f"{prefix}{index:04d}-0"

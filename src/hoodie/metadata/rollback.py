@@ -13,9 +13,9 @@ from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, clock: InstantClock) -> None:
     """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
 
-    A target that is not on the timeline may have log files that tasks wrote before its delta commit: these are deleted,
-    without a rollback instant. May be called again after an interruption, with the same or (the JVM does so) a later
-    rollback instant.
+    If the target is not on the timeline, log files that tasks wrote before its delta commit are deleted, without a
+    rollback instant. Safe to repeat after an interruption, with the same rollback instant or with a later one, as the
+    JVM does.
 
     Raises:
         UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
@@ -32,7 +32,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
     if target is not None:
         _check_not_compacted(timeline, target)
     plan = _begin(folder, target_time, rollback_time, begun)
-    # From here on readers do not see the target.
+    # After this step readers do not see the target.
     folder.forget(target_time, Action.DELTA_COMMIT, State.COMPLETED)
     for _, info in list(folder.files_of(target_time)):
         folder.store.delete(info.path)
@@ -57,12 +57,12 @@ def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
 
 
 def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
-    """Only an instant older than the last compaction can be archived, so the archive is seldom read."""
+    """Refuse an archived target. Only an instant older than the last compaction needs a read of the archive."""
     compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
     last = compactions.latest()
     if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
         raise UnsupportedError(
-            f"instant {target_time} is part of the metadata table's archived timeline and cannot be taken out again: "
+            f"instant {target_time} is on the metadata table's archived timeline and cannot be rolled back: "
             "drop the metadata table and build it anew"
         )
 
@@ -75,7 +75,7 @@ def _check_not_compacted(timeline: Timeline, target: Instant) -> None:
     if last is not None and target.completion_time < last.requested_time:
         raise UnsupportedError(
             f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
-            "cannot be taken out again: drop the metadata table and build it anew"
+            "cannot be rolled back: drop the metadata table and build it anew"
         )
 
 

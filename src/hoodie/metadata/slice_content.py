@@ -19,9 +19,9 @@ from hoodie.format.hfile import HFileReader
 
 
 class RowBlock:
-    """Rows that a log block adds (`values` set) or keys that it deletes (`values` None).
+    """Rows that a log block adds (`values` set), or keys that it deletes (`values` None).
 
-    A large block is given as its `reader`. Its rows are parsed when all of them are asked for; `find` can seek in it.
+    A large block is passed as its `reader`. Its rows are parsed when `keys` or `values` is read; `find` can seek in it.
     """
 
     __slots__ = ("_entries", "_reader", "instant_time", "replaces", "schema_json")
@@ -36,7 +36,7 @@ class RowBlock:
         *,
         reader: HFileReader | None = None,
     ) -> None:
-        """`replaces` are the instants whose blocks this one replaces (after a log compaction); usually none."""
+        """Create a block. `replaces`: the instants whose blocks it replaces (after a log compaction); usually none."""
         self._entries = None if keys is None else (keys, values)
         self._reader = reader
         self.schema_json = schema_json
@@ -64,7 +64,7 @@ class RowBlock:
         return sum(column.nbytes for column in self._entries if column is not None)
 
     def find(self, keys: pa.BinaryArray, *, seek: bool) -> tuple[npt.NDArray[np.int64], pa.BinaryArray | None]:
-        """Find keys: the positions in `keys` of those that the block has, and their values (None: it deletes them).
+        """Return the positions in `keys` of the keys that the block has, and their values (None: it deletes them).
 
         `seek` decompresses only the HFile blocks that may hold one of the keys, and keeps nothing.
         """
@@ -93,7 +93,7 @@ class LogContent:
 
 @dataclass(frozen=True, slots=True)
 class SliceContent:
-    """A file slice, parsed: base file (None if there is none yet) and row blocks, oldest first."""
+    """A parsed file slice: its base file (None if it has none) and its row blocks, oldest first."""
 
     file_slice: FileSlice
     base: HFileReader | None
@@ -107,6 +107,6 @@ class SliceContent:
 
 
 def assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
-    """Put a slice's content together from its parsed files; `logs` oldest first."""
+    """Combine the parsed files of a slice into its content; `logs` oldest first."""
     blocks = merge_order(block for log in logs for block in log.blocks)
     return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))

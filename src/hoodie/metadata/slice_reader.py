@@ -1,6 +1,6 @@
 """Reads file slices of the metadata table: a base HFile, and the HFile and delete blocks of its log files.
 
-docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never change, so parsed files are kept.
+docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never change, so parsed files are cached.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 _SMALL_BLOCK_ROWS = 4096
-"""Rows up to which a block is parsed whole and kept. Seeking in such a block costs more than parsing it once."""
+"""A block of up to this many rows is parsed whole and kept. Seeking in such a block costs more than parsing it once."""
 
 
 class SliceReader:
@@ -74,7 +74,7 @@ class SliceReader:
         return assembled(file_slice, base, logs)
 
     def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
-        """Drop parsed files of older slices, so that a long-lived reader does not grow."""
+        """Drop parsed files of older slices, so that the memory of a reader stays bounded."""
         paths = {log.path for found in slices for log in found.log_files}
         paths |= {found.base_file.path for found in slices if found.base_file is not None}
         kept = {infos[path] for path in paths}
@@ -87,7 +87,7 @@ class SliceReader:
 def slices_of(store: Store, kind: PartitionKind, timeline: Timeline) -> list[FileSlice]:
     """List the newest file slice of every file group of a partition, sorted by file id.
 
-    Files of instants that `timeline` does not have as completed are left out.
+    Files of instants that are not completed in `timeline` are left out.
     """
     folder = partition_folder(kind.name)
     sizes = {info.name: info.size_bytes for info in store.list(folder)}
@@ -108,7 +108,7 @@ def read_log(store: Store, path: str) -> LogContent:
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:
-    """Parse a block's content; None for blocks without rows (torn ones, commands)."""
+    """Parse a block's content; None for blocks without rows (corrupt blocks and commands)."""
     replaces = replaced_instants(block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES))
     instant_time = block.instant_time or ""
     if block.block_type is BlockType.HFILE_DATA:
@@ -122,4 +122,4 @@ def _row_block(block: LogBlock, path: str) -> RowBlock | None:
         return RowBlock(deletes.record_keys.cast(pa.binary()), None, "", instant_time, replaces)
     if block.block_type in (BlockType.CORRUPT, BlockType.COMMAND):
         return None
-    raise UnsupportedError(f"{path}: a {block.block_type.name} block in the metadata table")
+    raise UnsupportedError(f"{path}: this release cannot read a {block.block_type.name} block in the metadata table")

@@ -1,7 +1,7 @@
-"""The metadata table: listings for readers, one delta commit for every commit of the data table.
+"""The metadata table: listings for readers, and one delta commit for every commit of the data table.
 
-docs/format/metadata.md §3. Everything in it can be rebuilt from the data files. This class is the only way to change
-it: its partitions, the rows of commits, rollbacks.
+docs/format/metadata.md §3. All of its content can be rebuilt from the data files. Only this class changes it: it adds
+and drops partitions, writes the rows of commits, and rolls commits back.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from hoodie.timeline import Action, InstantClock, Timeline
 
 
 class MetadataTable:
-    """The metadata table of one data table of version 8 or 9. Thread-safe; changes need the table's lock besides.
+    """The metadata table of one data table of version 8 or 9. Thread-safe; changes also need the table's lock.
 
-    Files are parsed once per object: a listing costs one listing of the metadata timeline, one of the partition's
-    folder, and what is new since the last call.
+    Files are parsed once per object. A listing costs one listing of the metadata timeline, one listing of the
+    partition's folder, and reads of the files that are new since the last call.
     """
 
     def __init__(self, store: Store, config: TableConfig, *, kinds: KindRegistry = KINDS) -> None:
-        """Nothing is read yet, and the metadata table need not exist. `config` is that of the data table."""
+        """Create a handle; nothing is read, and the metadata table need not exist. `config` is of the data table."""
         self._folder = MetadataFolder(store, config)
         self._kinds = kinds
         self._listing = FilesListing(store)
@@ -47,7 +47,7 @@ class MetadataTable:
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
-        """Open the metadata table; None if the table has none that readers use, or is of version 6.
+        """Open the metadata table; None if readers do not use a metadata table, or if the table version is 6.
 
         Nothing is read yet.
         """
@@ -59,10 +59,10 @@ class MetadataTable:
     def create(
         cls, store: Store, table: LockedTable, list_files: ListFiles, *, kinds: KindRegistry = KINDS
     ) -> MetadataTable:
-        """Create the metadata table with the partitions that every one has. Its folder is deleted first.
+        """Create the metadata table with the required partitions. Its folder is deleted first.
 
         `list_files` lists the committed files of the data table. Readers ignore the result until the caller has added
-        the partitions to `hoodie.table.metadata.partitions`. If this process dies before, call it again.
+        the partitions to `hoodie.table.metadata.partitions`. If the process stops before that, call it again.
 
         Raises:
             UnsupportedError: table version 6, whose metadata table this release does not write.
@@ -74,13 +74,13 @@ class MetadataTable:
         return created
 
     def listing(self, data_timeline: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """Partition path (`""` if the table has none) -> file name -> size in bytes, committed files only.
+        """Return the committed files: partition path (`""` if the table has none) -> file name -> size in bytes.
 
-        `data_timeline` is the whole active timeline of the data table, pending instants too. With `partitions` exactly
-        these are returned, unknown ones empty.
+        `data_timeline` is the whole active timeline of the data table, with pending instants. With `partitions`,
+        exactly these partitions are returned; unknown partitions are empty.
 
         Raises:
-            CorruptFileError: a file of the metadata table does not parse, or its partition `files` is gone.
+            CorruptFileError: a file of the metadata table does not parse, or its partition `files` does not exist.
         """
         with self._lock:
             return self._listing.read(visible_instants(self._folder.timeline(), data_timeline), partitions)
@@ -88,11 +88,11 @@ class MetadataTable:
     def commit(self, instant_time: str, changes: MetadataChanges, table: LockedTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.
 
-        Every partition of the table makes its rows from `changes`. Table services that are due run first. Files of an
-        earlier attempt at the same instant are deleted, but for `changes.written_logs`.
+        Every metadata partition makes its rows from `changes`. Table services that are due run first. Files of an
+        earlier attempt at the same instant are deleted, except `changes.written_logs`.
 
         Raises:
-            UnsupportedError: the metadata table has partitions that would go stale.
+            UnsupportedError: the metadata table has partitions that this release cannot maintain.
             CommitConflictError: another process writes the same instant, or removed the metadata table or a partition
                 that has log files in `changes`.
         """
@@ -141,22 +141,22 @@ class MetadataTable:
         roll_back(self._folder, target_instant, rollback_time=rollback_instant, clock=clock)
 
     def take_back(self, instant_time: str) -> None:
-        """Delete the delta commit of a data instant that is still pending, under the table's lock: no reader saw it.
+        """Delete the delta commit of a data instant that is still pending, under the table's lock; no reader saw it.
 
-        Safe to repeat. Nothing happens if the instant has no delta commit.
+        Safe to repeat. Does nothing if the instant has no delta commit.
         """
         if self._folder.timeline().get(instant_time, Action.DELTA_COMMIT) is not None:
             self._folder.undo(instant_time, Action.DELTA_COMMIT)
 
     def discard(self, instant_time: str) -> None:
-        """Delete log files of an instant that has no delta commit: no reader saw them."""
+        """Delete the log files of an instant that has no delta commit; no reader saw them."""
         discard(self._folder, instant_time)
 
     def add_partition(self, kind: PartitionKind, table: LockedTable, list_files: ListFiles) -> None:
         """Add a partition with its first rows, under the table's lock. Its folder is deleted first.
 
         `list_files` lists the committed files of the data table. Readers ignore the result until the caller has added
-        the partition to `hoodie.table.metadata.partitions`. If this process dies before, call it again.
+        the partition to `hoodie.table.metadata.partitions`. If the process stops before that, call it again.
         """
         self.clear_partition(kind)
         self._fill(kind, table, list_files)
@@ -166,10 +166,10 @@ class MetadataTable:
         self._folder.store.delete_folder(partition_folder(kind.name))
 
     def drop_partitions(self, names: Collection[str]) -> None:
-        """Delete partitions and their index definitions; all of the metadata table if a required one is among them.
+        """Delete partitions and their index definitions; delete the whole metadata table if one of them is required.
 
-        Take the names out of `hoodie.table.metadata.partitions` first: readers go by that property. Other files of
-        the metadata table stay, its timeline too.
+        Remove the names from `hoodie.table.metadata.partitions` first: readers use that property. All other files of
+        the metadata table stay, including its timeline.
 
         Raises:
             CorruptFileError: the index definitions do not parse.
@@ -177,7 +177,7 @@ class MetadataTable:
         drop_partitions(self._folder.store, names, self._kinds)
 
     def check_no_service_pending(self) -> None:
-        """Refuse to exchange a partition while a service of the metadata table is pending: it works on its file groups.
+        """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
 
         Raises: CommitConflictError.
         """
@@ -186,17 +186,17 @@ class MetadataTable:
     def commit_build(self, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable) -> None:
         """Make the files of a build the partition, under the table's lock; files of other instants are deleted.
 
-        `built_at` is the instant of the build in this table, `stats` are those of its files. Safe to repeat after a
-        crash. While the partition is exchanged `hoodie.table.metadata.partitions` must not name it.
+        `built_at` is the instant of the build in the metadata table. `stats` are the write statistics of its files.
+        Safe to repeat after a crash. `hoodie.table.metadata.partitions` must not contain the partition meanwhile.
         """
         commit_build(self._folder, kind, built_at, stats, table)
 
     def has_build(self, built_at: str) -> bool:
-        """Whether the instant of a build is completed."""
+        """Return whether the instant of a build is completed."""
         return has_build(self._folder, built_at)
 
     def undo_build(self, kind: PartitionKind, built_at: str, table: LockedTable) -> None:
-        """Delete the instant and the files of a build, under the table's lock; files of a partition in use stay."""
+        """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
         undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
 
     def _fill(self, kind: PartitionKind, table: LockedTable, list_files: ListFiles) -> None:

@@ -1,4 +1,4 @@
-"""Which instants of the metadata table readers see (docs/format/metadata.md §3.5)."""
+"""Selects the instants of the metadata table that readers see (docs/format/metadata.md §3.5)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hoodie.timeline import Timeline
 def visible_instants(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
     """Return the instants of the metadata table that readers see: completed, and not pending on the data timeline.
 
-    The delta commit of a data instant completes before that instant does. Until then readers must not see its rows.
-    `data_timeline` is the whole active timeline of the data table. An instant that it does not have was archived, or
-    belongs to the metadata table alone (a compaction): it is visible.
+    The delta commit of a data instant completes before the data instant. Until the data instant completes, readers must
+    not see its rows. `data_timeline` is the whole active timeline of the data table. An instant that is not on it was
+    archived, or exists only in the metadata table (a compaction): it is visible.
     """
 
     def is_visible(requested_time: str) -> bool:

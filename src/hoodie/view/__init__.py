@@ -1,5 +1,6 @@
 """The data table as of an instant: properties, timeline, schema, file slices and pending plans.
 
-A view is loaded once a step and handed down. It never changes; `TableView.refreshed` gives the next one. The views of
-one table share a `TableState`, so that a further view parses only what is new.
+Each step of an operation loads one view and passes it to the functions that it calls. A view never changes;
+`TableView.refreshed` returns a newer view. The views of one table share a `TableState`, so that a further view parses
+only new instants.
 """

@@ -1,4 +1,4 @@
-"""File groups in the plan of a pending table service, which other writes and plans have to take into account.
+"""File groups in the plans of pending table services; other writes and plans must check for them.
 
 docs/format/table.md §9.2, §9.3.
 """
@@ -15,7 +15,7 @@ FileGroup = tuple[str, str]
 
 
 def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
-    """File groups that a pending clustering will replace: an update of such a group would be lost."""
+    """Return the file groups that a pending clustering will replace: an update of such a file group would be lost."""
     groups: set[FileGroup] = set()
     for instant in view.timeline.pending().instants:
         if instant.action is not Action.CLUSTERING:
@@ -28,7 +28,7 @@ def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
 
 
 def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
-    """File groups in a pending compaction or log compaction: no other plan may name them.
+    """Return the file groups in pending compactions and log compactions: no other plan may contain them.
 
     Raises: CorruptFileError if a plan does not parse.
     """
@@ -41,9 +41,9 @@ def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
 
 
 def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
-    """The plan of a pending compaction or log compaction.
+    """Return the plan of a pending compaction or log compaction.
 
-    None if its scheduler died before it stored the plan, or if the instant was removed meanwhile.
+    None if its scheduler stopped before it stored the plan, or if the instant was deleted meanwhile.
 
     Raises: CorruptFileError if it does not parse.
     """

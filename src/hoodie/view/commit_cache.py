@@ -13,7 +13,7 @@ import pyarrow as pa
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 
 _COMMITS_KEPT = 64
-"""Commits whose whole metadata is kept; it has a write stat for every file that the commit wrote."""
+"""Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
 
 _NO_SCHEMA_CHANGE = frozenset(
     {
@@ -30,7 +30,7 @@ _NO_SCHEMA_CHANGE = frozenset(
 class CommitFacts:
     """The small part of a commit's metadata that every view needs.
 
-    `schema` is the Avro text as stored. `changes_schema`: whether the operation is one that can set the table's schema
+    `schema` is the Avro text as stored. `changes_schema`: whether the operation can set the table's schema
     (docs/format/table.md §3.7). `replaced` are the file ids that the commit replaced, by partition path.
     """
 
@@ -40,7 +40,7 @@ class CommitFacts:
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> CommitFacts:
-        """The facts of a commit; equal schema texts are one object."""
+        """Return the facts of a commit; equal schema texts share one string object."""
         text = metadata.schema
         return cls(
             None if text is None else sys.intern(text),
@@ -50,10 +50,11 @@ class CommitFacts:
 
 
 class CommitCache:
-    """Metadata of the commits used last, and the facts of all commits that were read. Threads can share it.
+    """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
-    Memory: the metadata of 64 commits; the facts of every commit that was read. `clean_bounds` are requested times by
-    clean instant. `file_schemas` are the stored schemas of files whose commits are archived, by instant.
+    Memory: the metadata of 64 commits, and the facts of every commit that was read. `clean_bounds` maps the requested
+    time of a clean to the requested time of the oldest whole snapshot. `file_schemas` maps an instant whose commit is
+    archived to the schema stored in its files.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class CommitCache:
         self.file_schemas: dict[str, pa.Schema] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
-        """Remember a completed commit."""
+        """Store the metadata and the facts of a completed commit."""
         with self._lock:
             self._recent[instant_time] = metadata
             self._recent.move_to_end(instant_time)
@@ -77,7 +78,7 @@ class CommitCache:
         return len(self._recent)
 
     def get(self, instant_time: str) -> CommitMetadata | None:
-        """The metadata of a commit, if it is among those used last."""
+        """Return the metadata of a commit; None if it is not in the cache."""
         with self._lock:
             found = self._recent.get(instant_time)
             if found is not None:
@@ -85,5 +86,5 @@ class CommitCache:
             return found
 
     def facts(self, instant_time: str) -> CommitFacts | None:
-        """The facts of a commit that was read before."""
+        """Return the facts of a commit; None if the commit was not read before."""
         return self._facts.get(instant_time)

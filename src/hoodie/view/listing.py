@@ -1,4 +1,7 @@
-"""Lists the data files of a table from its folders: for tables without a metadata table, and to build or check one."""
+"""Lists the data files of a table from its folders.
+
+Used for tables without a metadata table, and to build or check a metadata table.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ _EXTENSIONS = frozenset(kind.extension for kind in BaseFileFormat)
 
 
 def list_from_storage(store: Store, config: TableConfig, timeline: Timeline) -> dict[str, dict[str, int]]:
-    """Partition path -> file name -> size in bytes of the committed base and log files.
+    """List the committed base and log files from storage: partition path -> file name -> size in bytes.
 
     A folder is a partition if it holds `.hoodie_partition_metadata`; partitions do not nest. Files of instants that are
-    neither completed in `timeline` nor archived are left out. Log files of table version 6 are all listed: their names
-    have the base instant only, and readers check their blocks. Takes one or two listings for every folder of the table.
+    neither completed in `timeline` nor archived are left out. All log files of table version 6 are listed: their names
+    have the base instant only, and readers check their blocks. Each folder of the table costs one or two listings.
     """
     found: dict[str, dict[str, int]] = {}
     folders = [""]
@@ -39,7 +42,7 @@ def _is_partition_metadata(name: str) -> bool:
 
 
 def _committed_files(config: TableConfig, timeline: Timeline) -> Callable[[FileInfo], bool]:
-    """A function that says whether a file belongs into the listing; it looks up each instant once."""
+    """Return a function that checks whether a file is committed; it looks up each instant once."""
     known: dict[str, bool] = {}
 
     def is_of_committed(instant_time: str) -> bool:

@@ -1,4 +1,4 @@
-"""How a table makes keys, merges records and writes log blocks, by its properties."""
+"""Derive the key generator, the merge rule and the log block format of a table from its properties."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hoodie.records.merging.mergers import registered_merger
 
 
 def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
-    """The key generator of a table.
+    """Return the key generator of a table.
 
-    `properties` of a write supply `hoodie.keygen.timebased.*` if the table stores none: the JVM stores them with the
-    timestamp generator, but not with the custom one.
+    If the table does not store `hoodie.keygen.timebased.*`, these options are taken from `properties`, the options of a
+    write. The JVM stores them for the timestamp key generator, but not for the custom key generator.
 
-    Raises: UnsupportedError for a key generator that only the JVM has.
+    Raises: UnsupportedError for a key generator that exists only in JVM Hudi.
     """
     prefix = keys.TIMEBASED_PREFIX
     given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
@@ -42,7 +42,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
 
 
 def table_merger(config: TableConfig) -> RecordMerger:
-    """The table's merge rule; a custom rule uses the function that this program registered.
+    """Return the table's merge rule; a custom rule uses the function that this program registered.
 
     Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
     merger is not registered.
@@ -51,8 +51,8 @@ def table_merger(config: TableConfig) -> RecordMerger:
     nested = [name for name in config.ordering_fields if "." in name]
     if nested and mode is not MergeMode.COMMIT_TIME_ORDERING:
         raise UnsupportedError(
-            f"table {config.name!r} orders versions of a record by {nested[0]!r}, inside a struct, which this release "
-            "does not do; write it with JVM Hudi"
+            f"the ordering field {nested[0]!r} of table {config.name!r} is inside a struct, which this release does "
+            "not support; write to the table with JVM Hudi"
         )
     if mode is not MergeMode.CUSTOM:
         ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
@@ -60,16 +60,17 @@ def table_merger(config: TableConfig) -> RecordMerger:
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(
-            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which "
-            "only the JVM has; write it with JVM Hudi, or create a table with a Python merger"
+            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which exists "
+            "only in JVM Hudi; write to the table with JVM Hudi, or create a table with a Python merger"
         )
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
 
 
 def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | None = None) -> SliceRead:
-    """How file slices of a table are read, all columns of `schema` (meta columns among them).
+    """Return the options to read file slices of a table with all columns of `schema`, which includes the meta columns.
 
-    `merger`: the table's, if the caller has it. On copy-on-write tables nothing is merged, whatever the rule is.
+    `merger` is the table's merger, if the caller already has it. On copy-on-write tables nothing is merged, whatever
+    the merge rule is.
 
     Raises: as `table_merger`, on merge-on-read tables.
     """
@@ -89,9 +90,10 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
 
 
 def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:
-    """Format of data blocks: as in the properties, by default Parquet.
+    """Return the format of data blocks: the format that the properties set, else Parquet.
 
-    The default is Avro if the ordering field is a text: from Parquet blocks JVM Hudi 1.2.0 takes the wrong versions.
+    If an ordering field is a string, the default is Avro: when JVM Hudi 1.2.0 merges Parquet blocks with such a field,
+    it keeps the wrong versions.
     """
     by_text = any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields)
     if by_text and LOG_BLOCK_FORMAT.key not in properties:

@@ -1,4 +1,4 @@
-"""What the views of one table share: its store, its clock, and what was read and parsed before."""
+"""The state that the views of one table share: its store, its clock, and a cache of parsed files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hoodie.view.commit_cache import CommitCache
 
 @dataclass(slots=True)
 class TableState:
-    """What the views of one table share in this process. Threads can share it too."""
+    """The state that the views of one table share in this process. Thread-safe."""
 
     store: Store
     commits: CommitCache = field(default_factory=CommitCache)
@@ -30,21 +30,21 @@ class TableState:
         self._properties = TablePropertiesReader(self.store)
 
     def read_config(self) -> TableConfig:
-        """Read the properties; equal bytes are not parsed again.
+        """Read the properties; bytes that equal the last read are not parsed again.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
         return self._properties.read()
 
     def last_config(self) -> TableConfig:
-        """The properties as the last view has them; they are read if there was none.
+        """Return the properties that were read last; read them if they were never read.
 
         Raises: as `read_config`.
         """
         return self._properties.last_read()
 
     def load_timeline(self, layout: Layout) -> Timeline:
-        """List the active timeline; instants whose files are known are not parsed again."""
+        """List the active timeline; files that were parsed before are not parsed again."""
         reader = self._timeline
         if reader is None or reader.layout != layout:
             reader = self._timeline = TimelineReader(self.store, layout)

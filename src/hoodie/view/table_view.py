@@ -1,7 +1,7 @@
 """The table as of an instant: properties, timeline, schema, file slices.
 
-A view is loaded with one read of the properties and one listing of the timeline, and never changes. The views of one
-table share what they read of completed instants, which do not change either.
+Loading a view takes one read of the properties and one listing of the timeline. A view never changes. The views of one
+table share a cache of completed instants, which never change either.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class TableSchema:
 class TableView:
     """One state of a table.
 
-    `timeline` holds the instants of this state. In a view of the past `completed_later` are the instants that completed
-    afterwards, which `timeline` leaves out.
+    `timeline` holds the instants of this state. In a view of the past, `completed_later` holds the instants that
+    completed afterwards; `timeline` does not contain them.
     """
 
     state: TableState
@@ -52,9 +52,9 @@ class TableView:
 
     @classmethod
     def load(cls, state: TableState) -> TableView:
-        """The table as it is now: one read of the properties and one listing of the timeline.
+        """Load the table as it is now: one read of the properties and one listing of the timeline.
 
-        Only what changed since the last view of the same `state` is parsed.
+        Only properties and instants that changed since the last view of the same `state` are parsed.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
@@ -63,7 +63,7 @@ class TableView:
         return cls(state, config, layout, state.load_timeline(layout))
 
     def refreshed(self) -> TableView:
-        """The same table as it is now, also if this view is one of the past. Costs and raises: as `load`."""
+        """Load the same table as it is now, also from a view of the past. Cost and errors as `load`."""
         return TableView.load(self.state)
 
     @property
@@ -73,16 +73,16 @@ class TableView:
 
     @property
     def clock(self) -> InstantClock:
-        """The table's clock; one for all views, so that its times only grow."""
+        """The table's clock. All views share it, so that every new time is later than the times before."""
         clock = self.state.clock
         if clock is None:
-            # Two threads must not make two clocks: each would give the same times.
+            # Two threads must not make two clocks: both clocks would return the same times.
             with self.state.lock:
                 clock = self.state.clock = self.state.clock or InstantClock(self.layout.zone)
         return clock
 
     def as_completed_by(self, completion_time: str) -> TableView:
-        """The table as it was at that time: without the instants that completed later, whenever they were requested."""
+        """Return the table as of a completion time: instants that completed later are left out."""
 
         def is_later(instant: Instant) -> bool:
             return instant.is_completed and (instant.completion_time or instant.requested_time) > completion_time
@@ -92,7 +92,7 @@ class TableView:
         return replace(self, timeline=timeline, completed_later=later)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed write instant; recent ones are kept and not read again."""
+        """Return the metadata of a completed write instant; the cache keeps the metadata that was used last."""
         known = self.state.commits.get(instant.requested_time)
         if known is None:
             content = read_instant(self.store, self.layout, instant)
@@ -101,21 +101,21 @@ class TableView:
         return known
 
     def commit_facts(self, instant: Instant) -> CommitFacts:
-        """The schema, and the replaced file ids, of a completed write instant; read once."""
+        """Return the schema and the replaced file ids of a completed write instant; they are read once."""
         return self.state.commits.facts(instant.requested_time) or CommitFacts.of(self.commit_metadata(instant))
 
     def _path_of(self, instant: Instant) -> str:
-        """Where the instant's file lies, for errors."""
+        """Return the path of the instant's file, for error messages."""
         name = self.layout.names(instant, instant.state)[0]
         return self.store.uri(f"{self.layout.instant_folder()}/{name}")
 
     def completed_writes(self) -> list[Instant]:
-        """Completed instants that wrote data, in the order in which they completed."""
+        """Return the completed instants that wrote data, in the order in which they completed."""
         instants = self.timeline.writes().completed().instants
         return sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
 
     def has_archived_instants(self) -> bool:
-        """Whether older instants were moved out of the active timeline."""
+        """Return whether older instants were moved out of the active timeline."""
         if self.config.version.has_completion_time_in_name:
             folder = f"{self.layout.instant_folder()}/{self.config.history_path}"
         else:
@@ -123,9 +123,10 @@ class TableView:
         return any(info.name != KEEP_FOLDER for info in self.store.list(folder))
 
     def schema(self, *, as_of: str | None = None) -> TableSchema:
-        """The schema of the newest commit that has one (requested at `as_of` or before), else that of the creation.
+        """Return the schema of the newest commit that has a schema, else the schema that the table was created with.
 
-        Before the oldest commit that the active timeline still has, it is that commit's: the nearest one known.
+        With `as_of`, only commits requested at `as_of` or before count. If `as_of` is before the oldest commit on the
+        active timeline, the schema of that commit is returned: older schemas are not known.
 
         Raises: InvalidConfigError if neither exists.
         """
@@ -144,12 +145,12 @@ class TableView:
         if text:
             return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
         raise InvalidConfigError(
-            f"{self.store.uri('')} has no schema yet: no commit and no hoodie.table.create.schema; write to it "
+            f"{self.store.uri('')} has no schema: it has neither a commit nor hoodie.table.create.schema; write to it "
             "with the engine that created it, or create it with hoodie.create(path, schema)"
         )
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
-        """Files by partition path, from the metadata table if the table has one that can be read, else from storage."""
+        """Return the files by partition path: from the metadata table if it can be read, else from storage."""
         if self.config.version.has_known_metadata_table and self.config.has_metadata_table:
             with self.state.lock:
                 if self.state.metadata_table is None:
@@ -160,13 +161,13 @@ class TableView:
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 
     def whole_timeline(self) -> Timeline:
-        """All instants, those completed later too: they determine which files exist."""
+        """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:
             return self.timeline
         return replace(self.timeline, instants=Timeline.of((*self.timeline, *self.completed_later)).instants)
 
     def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
-        """Latest committed file slices, of all or some partitions, now or as of a requested time (inclusive).
+        """Return the latest committed file slices of all or some partitions, now or as of a requested time (inclusive).
 
         Raises: UnsupportedError if the cleaner removed files that `as_of` needs.
         """
@@ -181,7 +182,7 @@ class TableView:
         return latest_slices(listing, self.timeline, self._replaced(as_of), as_of=as_of, version=version)
 
     def slice_read(self) -> SliceRead:
-        """How its newest file slices are read, all columns.
+        """Return the options to read the newest file slices with all columns.
 
         Raises: as `rules.table_merger`, on merge-on-read tables; as `schema`.
         """
@@ -189,7 +190,7 @@ class TableView:
         return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
-        """File ids that completed replace commits replaced, by partition path."""
+        """Return the file ids that completed replace commits replaced, by partition path."""
         gone: dict[str, set[str]] = {}
         for instant in self.timeline.completed().instants:
             if instant.action is Action.REPLACE_COMMIT and (as_of is None or instant.requested_time <= as_of):
@@ -202,15 +203,15 @@ class TableView:
         earliest = max((self._clean_bound(found) for found in cleans if found.is_completed), default="")
         if as_of < earliest:
             raise UnsupportedError(
-                f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only what instants from "
-                f"{earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more"
+                f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only the files that instants "
+                f"from {earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more"
             )
 
     def _clean_bound(self, clean: Instant) -> str:
-        """Requested time of the oldest snapshot that the clean left whole; read once.
+        """Return the requested time of the oldest snapshot of which the clean deleted no file; it is read once.
 
-        A clean that keeps a number of versions of each file names no instant to retain. Before the last commit that it
-        saw, any file can have lost the version of that time.
+        A clean that keeps a number of file versions stores no instant to retain. It may have deleted any file slice
+        that only snapshots before its last completed commit need, so that commit is the bound.
         """
         known = self.state.commits.clean_bounds.get(clean.requested_time)
         if known is None:

@@ -1,4 +1,4 @@
-"""Which instants of the metadata table readers see."""
+"""The instants of the metadata table that readers see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record-level index (RFC-08): every key's location, in file groups of HFiles, committed with the data."""
+"""The record index (RFC-08): the location of every key, in file groups of HFiles, committed with the data."""
 
 from hoodie.index.record.entries import (
     EntryStage,

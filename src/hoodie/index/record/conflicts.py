@@ -20,10 +20,10 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedWrite:
-    """What a write that is about to commit wrote to the record index: `stats` of its log files.
+    """The log files that a write wrote to the record index before its commit: `stats` are their write statistics.
 
-    `now` is the table as it is under the lock. `was_switched`: the index was built since the write began, so that
-    entries of others are in the build's files.
+    `now` is the view loaded under the table's lock. `was_switched`: the index was built since the write began, so the
+    entries of other writes are in the files of the build.
     """
 
     now: TableView
@@ -32,18 +32,18 @@ class IndexedWrite:
     was_switched: bool = False
 
     def shares_keys_with(self, other: Instant) -> bool:
-        """Whether the other write, which completed, wrote an entry of a key that this one wrote an entry of.
+        """Return whether the completed write `other` and this write wrote an entry of the same key.
 
-        Reads the log files of both in the index file groups that both touched. Also true if this cannot be told any
-        more.
+        Reads the log files of both writes in the index file groups that both changed. Also true if a log file of the
+        other write does not exist any more.
         """
         return bool(self.stats) and (self.was_switched or any(self._meets(*pair) for pair in self._pairs(other)))
 
     def would_lose_to(self, other: Instant) -> bool:
-        """Whether an entry of the other write, which completed before this one, would count nevertheless.
+        """Return whether an entry of `other`, which completed before this write, would replace an entry of this write.
 
-        Entries of a file group count in the order in which their writes were requested, but for those that a compaction
-        put into its base file. True as well where that cannot be told any more.
+        Entries of a file group count in the order of the requested times of their writes. Entries in the base file are
+        older than all log files. Also true if the log files of the other write do not exist any more.
         """
         if not self.stats or self.was_switched:
             return bool(self.stats)
@@ -55,7 +55,7 @@ class IndexedWrite:
         return any(starts.get(own.file_id, "") <= completed and self._meets(own, theirs) for own, theirs in pairs)
 
     def _pairs(self, other: Instant) -> list[tuple[WriteStat, WriteStat | None]]:
-        """Log files of this and the other write in the same file group; None if the other's are not known any more."""
+        """Return pairs of log files in one file group, of this and the other write; None for unknown log files."""
         folder = MetadataFolder(self.now.store, self.now.config)
         instant = folder.timeline().get(other.requested_time, Action.DELTA_COMMIT)
         if instant is None:
@@ -65,7 +65,7 @@ class IndexedWrite:
         return [(own, theirs) for own in self.stats for theirs in told if own.file_id == theirs.file_id]
 
     def _slice_starts(self) -> Mapping[str, str]:
-        """When the newest slice of each file group began, by file id."""
+        """Return the base instant of the newest slice of each file group, by file id."""
         state = record_index(self.now)
         states = (partitioned_index(self.now) or {}).values() if state is None else [state]
         slices = [file_group.file_slice for found in states for file_group in found.file_groups]

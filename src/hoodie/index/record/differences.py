@@ -1,6 +1,6 @@
-"""What the record index must learn of file groups that changed: their keys before and after are compared.
+"""Find the record index entries of file groups that changed, by comparing their keys before and after.
 
-For indexes that did not follow the writers: while one is built, and for writes that began before it was there.
+Used if the writing tasks staged no entries: while an index is built, and for writes that began before it existed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BATCH_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileGroupChange:
-    """A file group's newest slice before and after; None: the file group was not there, or is gone."""
+    """A file group's newest slice before and after a change; None if the file group does not exist then."""
 
     partition_path: str
     file_id: str
@@ -45,7 +45,7 @@ class FileGroupChange:
 
 
 def changes_between(old: Iterable[FileSlice], new: Iterable[FileSlice]) -> list[FileGroupChange]:
-    """The file groups that differ between two states of a table, whatever happened in between."""
+    """Return the file groups that differ between two states of a table."""
     before, after = _by_group(old), _by_group(new)
     return [
         FileGroupChange(*group, before.get(group), after.get(group))
@@ -55,7 +55,7 @@ def changes_between(old: Iterable[FileSlice], new: Iterable[FileSlice]) -> list[
 
 
 def changes_of(metadata: CommitMetadata, current: Iterable[FileSlice]) -> list[FileGroupChange]:
-    """What a commit that is about to complete changes. `current` are the newest slices of all that it touches."""
+    """Return the file groups that a commit will change. `current`: the newest slices of the partitions it touches."""
     before = _by_group(current)
     changes = [
         FileGroupChange(path, file_id, before.get((path, file_id)), None)
@@ -75,10 +75,10 @@ def stage_changes(
     stage: EntryStage,
     read: SliceRead,
 ) -> list[StagedEntries]:
-    """Stage what the index must learn: keys that came to a file group, keys that left it. One task for a few files.
+    """Stage the entries of changed file groups: a put for each added key, a delete for each removed key.
 
-    `read` says how slices with log files are merged. Memory of a task: what `read_file_slice` takes, and both slices'
-    keys if the file group was there and is not gone.
+    One task reads a few files. `read` has the options to merge slices with log files. Memory of a task: the memory of
+    `read_file_slice`, and the keys of both slices if the file group exists before and after the change.
     """
     total_bytes = sum(change.size_bytes for change in changes)
     engine = engine_for(total_bytes)
@@ -136,7 +136,7 @@ def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
 
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:
-    """The file group's newest slice with the file of a write statistic."""
+    """Return the file group's newest slice after adding the file of a write statistic."""
     path, name = stat.partition_path or "", (stat.path or "").rpartition("/")[2]
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:

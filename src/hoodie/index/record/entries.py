@@ -1,7 +1,7 @@
-"""Entries of the record index that a write makes: staged by the tasks that write files, then written to log files.
+"""Entries that a write adds to the record index: the tasks that write data files stage them; log files store them.
 
-The log files are written before the table's lock is taken. They count when the write has completed.
-Of one key that a write deletes and inserts, as when a record moves, the insert counts.
+The log files are written before the write acquires the table's lock. Readers see them when the write has completed.
+If a write deletes and inserts a key, as when a record moves, the insert counts.
 """
 
 from __future__ import annotations
@@ -30,31 +30,32 @@ from hoodie.storage import Store, StoreSpec, open_store
 
 _FLUSH_BYTES = 8 * 1024 * 1024
 DELETED = -1
-"""Code of an entry that says that its key lies nowhere."""
+"""Code of an entry that deletes its key."""
 _SCHEMA = pa.schema([pa.field(RECORD_KEY, pa.string(), False), pa.field("location", pa.int32(), False)])
 
 ENTRY_BYTES = 64
-"""About what a staged entry takes, to tell how much work there is."""
+"""Approximate bytes of a staged entry, to estimate the amount of work."""
 
 Codes = npt.NDArray[np.int32]
 Batches = tuple[tuple[str, int, int], ...]
-"""Staged record batches: path, number, and where the codes of their file begin."""
+"""Staged record batches: path, number of the batch in the file, and the offset of the file's codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryStage:
-    """Where a write stages its entries, and for which file groups. Picklable."""
+    """The folder in which a write stages its entries, and the groups of index file groups. Picklable."""
 
     folder: str
     groups: KeyGroups | None
-    """None: a partitioned record index, whose entries are grouped by their data partitions."""
+    """None for a partitioned record index: its entries are grouped by data partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedEntries:
-    """Entries of one task: for each record batch of `path` its group. Their codes are places in `locations`.
+    """Staged entries of one task. `groups` has the group of each record batch in the file `path`.
 
-    `locations` are partition paths and file ids. Of a partitioned index the groups are places in `partitions`.
+    The codes of the entries are positions in `locations`, which are pairs of partition path and file id. For a
+    partitioned index, the groups are positions in `partitions`.
     """
 
     path: str
@@ -65,12 +66,12 @@ class StagedEntries:
 
 
 class EntryWriter:
-    """Stages the entries of one task. Memory: 8 MiB of keys, twice. No file is made for no entries."""
+    """Stages the entries of one task. Memory: twice 8 MiB of keys. Without entries, no file is written."""
 
     def __init__(self, store: Store, stage: EntryStage, context: TaskContext) -> None:
         self._store = store
         self._stage = stage
-        # Several jobs of one write stage entries, and threads of this process number their tasks as a cluster does.
+        # The uuid makes the name unique: several jobs of one write stage entries, with the same task numbers.
         attempt = f"{context.partition}-{context.stage}-{context.attempt}-{uuid.uuid4().hex}"
         self._path = f"{stage.folder}/entries-{attempt}.arrow"
         self._sink: pa.NativeFile | None = None
@@ -83,16 +84,16 @@ class EntryWriter:
         self._rows = 0
 
     def put(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, file_id: str) -> None:
-        """These keys lie in this file group now."""
+        """Stage the location of keys that are now in a file group."""
         code = self._locations.setdefault((partition_path, file_id), len(self._locations))
         self._add(keys, partition_path, code)
 
     def delete(self, keys: pa.ChunkedArray | pa.Array, partition_path: str) -> None:
-        """These keys of this data partition lie nowhere any more, unless they are put elsewhere."""
+        """Stage the deletion of keys of a data partition. If `put` stages a key for another file group, that counts."""
         self._add(keys, partition_path, DELETED)
 
     def close(self) -> StagedEntries | None:
-        """Finish; None if there were no entries."""
+        """Finish the file and return its description; None if there were no entries."""
         self._flush()
         if self._writer is None or self._sink is None:
             return None
@@ -136,25 +137,25 @@ class EntryWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenEntries:
-    """What the index got: a statistic for each log file, and keys that one write inserted more than once."""
+    """The written log files: a write stat for each, and the number of duplicate inserts of a key in one write."""
 
     stats: tuple[WriteStat, ...] = ()
     duplicates: int = 0
 
     @classmethod
     def together(cls, parts: Sequence[WrittenEntries]) -> WrittenEntries:
-        """What several tasks wrote."""
+        """Combine the results of several tasks."""
         stats = tuple(stat for part in parts for stat in part.stats)
         return cls(stats=stats, duplicates=sum(part.duplicates for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
 class _LogTask:
-    """The entries of one group of file groups: record batches by path, and where the codes of a file begin."""
+    """The staged entries of one group of index file groups; `file_ids` are those of all file groups, by number."""
 
     file_ids: tuple[str, ...]
     numbers: tuple[int, ...]
-    """The file groups of the group."""
+    """Numbers of the file groups in the group."""
     batches: Batches
 
 
@@ -167,9 +168,9 @@ def write_entries(
     instant_ms: int,
     file_ids: Sequence[str],
 ) -> WrittenEntries:
-    """Write one log file for each file group that has entries; `file_ids` are those of all file groups, by number.
+    """Write one log file for each file group that has entries; `file_ids` has all file groups, by number.
 
-    One task for each group of file groups; memory of a task: its entries, twice. Safe to repeat: the files have the
+    One task runs for each group of file groups. Memory of a task: twice its entries. Safe to repeat: the files have the
     same names and bytes.
     """
     batches, locations = gathered(staged)
@@ -190,11 +191,11 @@ def write_partitioned_entries(
     instant_ms: int,
     file_ids: Mapping[str, Sequence[str]],
 ) -> WrittenEntries:
-    """As `write_entries`, for a partitioned index: `file_ids` are the file groups of each data partition, by number.
+    """Write log files as `write_entries`, for a partitioned index: `file_ids` has the file groups by data partition.
 
-    A data partition without any gets its first one.
+    A data partition without index file groups gets its first one.
 
-    Raises: PartitionPathError for a data partition that cannot have file groups.
+    Raises: PartitionPathError for a partition path that file ids cannot contain.
     """
     batches, locations = gathered(staged)
     tasks: list[_LogTask] = []
@@ -218,7 +219,7 @@ def _write_groups(
 
 @dataclass(frozen=True, slots=True)
 class _WriteGroup:
-    """Callable for `Engine.run`: writes the log files of a group. What tasks share is here, serialised once."""
+    """Callable for `Engine.run`: writes the log files of a group. Tasks share its fields, which are serialised once."""
 
     store: StoreSpec
     instant_time: str
@@ -242,7 +243,7 @@ class _WriteGroup:
 
 
 def gathered(staged: Sequence[StagedEntries]) -> tuple[dict[Any, Batches], tuple[tuple[str, str], ...]]:
-    """Where the entries of each group are, by its number or data partition; and the locations that their codes name."""
+    """Return the staged batches by group number or data partition, and the locations to which the codes refer."""
     batches: dict[Any, list[tuple[str, int, int]]] = {}
     locations: list[tuple[str, str]] = []
     for entries in staged:
@@ -256,7 +257,7 @@ def gathered(staged: Sequence[StagedEntries]) -> tuple[dict[Any, Batches], tuple
 def read_entries(
     store: Store, batches: Batches, wanted: Callable[[pa.StringArray], npt.NDArray[np.bool_]] | None = None
 ) -> tuple[pa.StringArray, Codes]:
-    """Keys, and for each the place of its location, or `DELETED`; of `wanted` keys only, if that is given."""
+    """Return keys, and for each key the position of its location, or `DELETED`; `wanted` selects the keys."""
     keys: list[pa.StringArray] = [pa.array([], pa.string())]
     codes: list[Codes] = [np.zeros(0, np.int32)]
     with StageReader(store) as reader:
@@ -271,7 +272,7 @@ def read_entries(
 
 
 def delta_of(file_id: str, keys: pa.StringArray, codes: Codes, locations: Sequence[RecordLocation]) -> FileGroupDelta:
-    """The delta of an index file group, of entries as `one_entry_per_key` gives them."""
+    """Return the delta of an index file group, from entries that `one_entry_per_key` returned."""
     is_live = codes != DELETED
     return FileGroupDelta(
         partition=RECORD_INDEX,
@@ -283,21 +284,21 @@ def delta_of(file_id: str, keys: pa.StringArray, codes: Codes, locations: Sequen
 
 
 def values_of(locations: Sequence[RecordLocation], codes: Codes) -> pa.BinaryArray:
-    """Values of the codes; only locations that occur are encoded."""
+    """Return the encoded value of each code; only locations that occur are encoded."""
     used, places = np.unique(codes, return_inverse=True)
     return location_values([locations[code] for code in used.tolist()], places)
 
 
 def one_entry_per_key(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArray, Codes, int]:
-    """One entry for each key, ascending by UTF-8 bytes; an insert beats a deletion, and the last insert the others.
+    """Keep one entry for each key, ascending by UTF-8 bytes: an insert before a deletion, the last of several inserts.
 
-    The third value is how many inserts lost.
+    The third result is the number of inserts that were removed.
     """
     encoded = keys.dictionary_encode()
     place = np.asarray(encoded.indices)
     last = np.full(len(encoded.dictionary), DELETED, np.int32)
     puts = codes != DELETED
-    # Ascending codes, so that the same one wins whatever the order of the tasks' results.
+    # The greatest code wins, so that the result does not depend on the order of the tasks' results.
     np.maximum.at(last, place[puts], codes[puts])
     order = np.asarray(pc.sort_indices(encoded.dictionary))
     inserted = int(puts.sum()) - int((last != DELETED).sum())

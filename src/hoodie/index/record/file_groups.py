@@ -1,7 +1,7 @@
-"""The file groups of the record index: which file slice holds which keys, and how a worker reads one.
+"""The file groups of the record index: the keys of each file group, and how a worker reads one.
 
-docs/format/metadata.md §5.1. A file group is a file group of the partition `record_index`. The number of file groups is
-not stored: it is the number of file groups that are found.
+docs/format/metadata.md §5.1. An index file group is a file group of the metadata partition `record_index`. The number
+of index file groups is not stored: it is the number of file groups that are listed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from hoodie.timeline import Timeline
 _GLOBAL_FILE_ID = re.compile(rf"{FILE_ID_PREFIX}\d{{4,}}-0")
 
 WHOLE_BYTES_MAX = 8 * 1024 * 1024
-"""Size up to which a base file is read whole: one request costs an object store more than these bytes."""
+"""Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
 CACHE_BYTES_MAX = 256 * 1024 * 1024
-"""Bytes of parsed files that a worker keeps between tasks."""
+"""Maximum bytes of parsed files that a worker keeps between tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFileGroup:
-    """One file group of the record index, with the file slice that its reader sees. Picklable.
+    """One file group of the record index, with its visible file slice. Picklable.
 
-    `files` are the files of the slice as they were listed: a file of the same name but another time is another file.
+    `files` are the listed files of the slice. A file with the same name but another modification time is a different
+    file.
     """
 
     number: int
@@ -50,21 +51,21 @@ class IndexFileGroup:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all its files."""
+        """Bytes of all files of the slice."""
         return self.file_slice.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexState:
-    """The record index at one moment: its file groups, by number. Picklable."""
+    """The record index in one state: its file groups, by number. Picklable."""
 
     file_groups: tuple[IndexFileGroup, ...]
 
     @classmethod
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
-        """The newest slices among these files, by path. `timeline` holds the visible instants of the metadata table.
+        """Return the newest slices of files, given by path. `timeline`: the visible instants of the metadata table.
 
-        Raises: UnsupportedError if each data partition has file groups of its own; CorruptFileError if a file group is
+        Raises: UnsupportedError if each data partition has separate file groups; CorruptFileError if a file group is
         missing.
         """
         folder = partition_folder(RECORD_INDEX)
@@ -74,14 +75,16 @@ class RecordIndexState:
         for number, file_slice in enumerate(found):
             if not _GLOBAL_FILE_ID.fullmatch(file_slice.file_id):
                 raise UnsupportedError(
-                    f"{folder}: a bucket {file_slice.file_id} of one data partition: this release has the global "
-                    "record index only; use JVM Hudi"
+                    f"{folder}: expected a file group of a global record index, found {file_slice.file_id} of a "
+                    "partitioned record index, which this operation does not support; use JVM Hudi"
                 )
             if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
                 missing = file_id_of(FILE_ID_PREFIX, number)
-                raise CorruptFileError(f"bucket {missing} is missing: drop the record index and build it", path=folder)
+                raise CorruptFileError(
+                    f"file group {missing} is missing: drop the record index and build it", path=folder
+                )
         if not found:
-            raise CorruptFileError("all buckets are missing: drop the record index and build it", path=folder)
+            raise CorruptFileError("all file groups are missing: drop the record index and build it", path=folder)
         return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
@@ -90,17 +93,17 @@ class RecordIndexState:
         return tuple(file_group.file_slice.file_id for file_group in self.file_groups)
 
     def numbers_of(self, keys: pa.StringArray) -> npt.NDArray[np.int32]:
-        """The file group of each key."""
+        """Return the number of the file group of each key."""
         return file_group_index(keys, len(self.file_groups))
 
 
 def list_index_files(store: Store) -> dict[str, FileInfo]:
-    """All files of the partition by path: of every slice, visible or not."""
+    """List all files of the partition `record_index` by path: of every slice, visible or not."""
     return {info.path: info for info in store.list(partition_folder(RECORD_INDEX))}
 
 
 def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
-    """The file group of a slice, whose files are among `infos`, by path."""
+    """Return the index file group of a slice. `infos` has the files of the slice, by path."""
     paths = [log.path for log in file_slice.log_files]
     if file_slice.base_file is not None:
         paths.insert(0, file_slice.base_file.path)
@@ -108,9 +111,9 @@ def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, Fil
 
 
 def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
-    """Parse a file group's files; what this process parsed before is not read again.
+    """Parse a file group's files; files in the cache of this process are not read again.
 
-    Memory: the files, of which `CACHE_BYTES_MAX` stay for the next task.
+    Memory: the files. Up to `CACHE_BYTES_MAX` of them stay in the cache for the next task.
 
     Raises:
         CorruptFileError: a file does not parse.
@@ -124,7 +127,7 @@ def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
 
 
 def _open_base(store: Store, info: FileInfo) -> HFileReader:
-    """A small base file is held whole; of a large one each look-up reads the blocks that it needs."""
+    """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs."""
     if info.size_bytes <= WHOLE_BYTES_MAX:
         return read_base(store, info.path)
     return HFileReader(_StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
@@ -147,7 +150,7 @@ class _StoredFile:
 
 
 class _ParsedFiles:
-    """Parsed files of this process, the ones used last. Threads share it."""
+    """A cache of the parsed files that this process used last. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,7 +158,7 @@ class _ParsedFiles:
         self._bytes = 0
 
     def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
-        """The parsed file."""
+        """Return the parsed file, from the cache or by `parse`."""
         key = (store.spec, info)
         with self._lock:
             if key in self._files:
@@ -173,7 +176,7 @@ class _ParsedFiles:
 
 
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
-    """The file as it is on storage unless it is large, and of log files the columns that were parsed of it so far."""
+    """Return the bytes that a file takes in memory: at most 8 MiB of a base file; a log file and its parsed columns."""
     if isinstance(parsed, HFileReader):
         return min(info.size_bytes, WHOLE_BYTES_MAX)
     return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)

@@ -1,4 +1,4 @@
-"""Looks keys up in one file group of the record index (docs/format/metadata.md §5; RFC-08)."""
+"""Look up keys in one index file group (docs/format/metadata.md §5; RFC-08)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from hoodie.metadata.slice_content import SliceContent
 
 
 class LookUp(StrEnum):
-    """How a file group's files are searched."""
+    """The way to search the files of an index file group."""
 
     SEEK = "seek"
-    """Decompress only the blocks that may hold a wanted key."""
+    """Decompress only the blocks that may have a searched key."""
     SCAN = "scan"
-    """Read them whole, once."""
+    """Read the whole files once."""
 
 
 SCAN_SHARE = 0.5
-"""Share of a file group's keys from which on it is cheaper to scan it.
+"""Share of a file group's keys from which on a scan is cheaper than seeking.
 
-RFC-08 says about 30%; measured here are 40% of 100,000 keys and 61% of a million (docs/record-index/measured.md).
+RFC-08 gives about 30%; measured with this library: 40% of 100,000 keys, 61% of a million
+(docs/record-index/measured.md).
 """
 
 
 def way_of(wanted: int, content: SliceContent) -> LookUp:
-    """The cheaper way to look so many distinct keys up in a file group."""
+    """Return the cheaper way to look up `wanted` distinct keys in a file group."""
     stored = sum(len(block) for block in content.blocks) + (0 if content.base is None else len(content.base))
     return LookUp.SCAN if wanted >= SCAN_SHARE * stored else LookUp.SEEK
 
 
 def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookUp.SEEK) -> LocationColumn:
-    """Locations of keys that belong to the file group, in their order; keys it does not hold have none.
+    """Find the locations of keys that belong to the file group, in their order; keys without an entry have none.
 
-    Memory: the keys, the decompressed blocks that are touched, and one location for each distinct value.
+    Memory: the keys, the blocks that are decompressed, and one location for each distinct value.
 
     Raises:
         CorruptFileError: a file of the file group does not parse.
@@ -63,7 +64,7 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
 
 
 class _Found:
-    """Locations as they turn up, newest block first; what a newer block decided stays."""
+    """Collects locations, newest block first. An older block does not change the result of a newer block."""
 
     def __init__(self, count: int) -> None:
         self.locations: list[RecordLocation] = []
@@ -73,7 +74,7 @@ class _Found:
     def set_locations(
         self, rows: npt.NDArray[np.int64], values: pa.BinaryArray | None, *, schema_json: str, path: str
     ) -> None:
-        """Give rows their location; without values they are deleted."""
+        """Set the locations of rows; without values, the rows are deleted."""
         self.is_open[rows] = False
         if values is None or not len(rows):
             return

@@ -1,7 +1,7 @@
-"""The files of the record index that belong to one view of a table: now, in the past, and between two moments.
+"""Selects the files of the record index for one view of a table: now, in the past, and between two times.
 
-The base file of a file group mixes the entries of all commits that were compacted into it. A view that does not count
-one of those commits needs an older file slice. After the cleaner removed it, the past state cannot be read.
+The base file of a file group has the entries of all commits that were compacted into it. A view that does not contain
+one of those commits needs an older file slice. After the cleaner deleted that slice, the past state cannot be read.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from hoodie.timeline import Action, Instant, Timeline
 
 @dataclass(frozen=True, slots=True)
 class IndexHistory:
-    """The record index under one view of its table. `later` are requested times of instants that do not count."""
+    """The record index in one view of its table. `later`: requested times of instants that are not in the view."""
 
     folder: MetadataFolder
     data_timeline: Timeline
     later: frozenset[str] = frozenset()
 
     def state(self, *, as_of: str | None = None) -> RecordIndexState:
-        """The file groups as of a requested time (inclusive), or with all instants of the view.
+        """Return the file groups as of a requested time (inclusive), or with all instants of the view.
 
-        Raises: UnsupportedError if compaction and cleaning removed the files of that state; as `RecordIndexState.of`.
+        Raises: UnsupportedError if compaction and cleaning deleted files of that state; as `RecordIndexState.of`.
         """
         timeline = self.folder.timeline()
         done = self.data_timeline.completed()
@@ -50,12 +50,12 @@ class IndexHistory:
         seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
         if not unseen and as_of is None and not self.later:
             return RecordIndexState.of(infos, seen)
-        # A base file holds what had completed when its compaction was requested.
+        # A base file has the entries of all instants that had completed when its compaction was requested.
         bound = min((instant.completion_time or instant.requested_time for instant in unseen), default=None)
         sure = never_archived_from(timeline)
         doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
         if doubtful:
-            # Archived delta commits may be among those that do not count: when they completed is not looked up.
+            # Archived delta commits may be among the unseen instants; their completion times are not looked up.
             bound = min(doubtful) if bound is None else min(bound, *doubtful)
         if bound is None:
             return RecordIndexState.of(infos, seen)
@@ -70,9 +70,9 @@ class IndexHistory:
         return found
 
     def changes(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, RowBlock]]:
-        """Row blocks that these completed instants of the data table added, in the order in which they completed.
+        """Yield the row blocks that these completed data instants added, in the order in which they completed.
 
-        Raises: UnsupportedError if entries of one of them may be missing, or were added by an index build.
+        Raises: UnsupportedError if entries of one of the instants may be missing, or were added by an index build.
         """
         timeline = self.folder.timeline()
         infos = list_index_files(self.folder.store)
@@ -90,7 +90,7 @@ class IndexHistory:
                     yield instant, block
 
     def _is_unseen(self, instant: Instant, as_of: str | None, newest: str) -> bool:
-        """Whether the view, whose newest completion is `newest`, does not count a completed delta commit."""
+        """Return whether the view does not contain a completed delta commit; `newest` is its newest completion time."""
         time = instant.requested_time
         if instant.action is not Action.DELTA_COMMIT or fills_a_partition(time):
             return False
@@ -99,13 +99,13 @@ class IndexHistory:
         known = self.data_timeline.get(time)
         if known is not None:
             return not known.is_completed
-        # Archived, or begun after the view was loaded: commits complete one after the other, under the table's lock.
+        # The instant was archived, or began after the view was loaded. Commits complete in sequence, under the lock.
         return (instant.completion_time or time) > newest
 
     def _files_until(
         self, infos: Mapping[str, FileInfo], timeline: Timeline, bound: str, as_of: str | None
     ) -> dict[str, FileInfo]:
-        """The files without base files of a later time than `bound`, and without log files after `as_of`."""
+        """Return the files, except base files with a later time than `bound`, and log files after `as_of`."""
         started = self._start_times(infos, timeline)
         kept: dict[str, FileInfo] = {}
         for path, info in infos.items():
@@ -115,13 +115,13 @@ class IndexHistory:
             if log is not None and as_of is not None and log.instant_time > as_of:
                 continue
             if log is not None and log.instant_time > bound and self.data_timeline.get(log.instant_time) is None:
-                # A log compaction, which mixes the entries of commits too.
+                # A log compaction, which also has the entries of several commits.
                 continue
             kept[path] = info
         return kept
 
     def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
-        """Completion times of the instants that filled the index; an unknown one counts as later than all others."""
+        """Return completion times of the instants that filled the index; an unknown time counts as the latest."""
         parsed = [parse_data_file(path) for path in infos]
         times = {found.instant_time for found in parsed if found is not None}
         initial = {time for time in times if fills_a_partition(time)}
@@ -136,7 +136,7 @@ class IndexHistory:
         infos: Mapping[str, FileInfo],
         timeline: Timeline,
     ) -> None:
-        """Refuse slices that may lack files: each must have its base file, or begin where the index began."""
+        """Refuse slices that may lack files: each must have its base file, or a log file of an index build."""
         was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
         of_all = {found.file_id for path in infos if (found := parse_data_file(path))}
         is_whole = all(_begins(file_group.file_slice) for file_group in state.file_groups)
@@ -146,12 +146,12 @@ class IndexHistory:
 
     def _folded(self) -> UnsupportedError:
         return UnsupportedError(
-            f"{self.folder.store.uri('')}: the record index no longer tells its state of that time, as it was built, "
-            "or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
+            f"{self.folder.store.uri('')}: the state of the record index at that time cannot be read, as the index was "
+            "built, or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
         )
 
     def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
-        """Refuse instants that completed before the oldest slice of some file group began."""
+        """Refuse instants that completed before the start of the oldest slice of any file group."""
         started = self._start_times(infos, timeline)
         oldest: dict[str, str] = {}
         for info in infos.values():
@@ -167,8 +167,8 @@ class IndexHistory:
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
         if completed < floor or is_being_cleaned:
             raise UnsupportedError(
-                f"{self.folder.store.uri('')}: the record index no longer tells what {first} changed in it: it was "
-                f"built, or compacted and cleaned, at {floor}; ask for changes since then"
+                f"{self.folder.store.uri('')}: the entries that {first} changed in the record index cannot be read: "
+                f"the index was built, or compacted and cleaned, at {floor}; ask for changes since then"
             )
 
 

@@ -1,4 +1,4 @@
-"""The global record index: keys are looked up in the metadata table, a task for each group of index file groups."""
+"""The global record index: keys are looked up in the metadata table, one task for each group of index file groups."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableView
 
 _KEYS_TOGETHER = 4096
-"""Keys that are few enough for one task."""
+"""Number of keys up to which one task looks up all keys."""
 _TASKS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Tags by looking keys up in the record index of the metadata table.
+    """Index that looks keys up in the record index of the metadata table.
 
-    Cost: the batch's keys, and of each index file group that has one the blocks that may hold them (seek) or all
-    (scan). Memory of a task: its group's keys, what it decodes of one index file group, and
+    Cost: the batch's keys, and from each index file group of the keys either the blocks that may have them (seek) or
+    all blocks (scan). Memory of a task: the keys of its group, the decoded part of one index file group, and
     `file_groups.CACHE_BYTES_MAX` of parsed files.
 
-    `initial_buckets`: how many index file groups the table will have if it has none yet.
+    `initial_buckets`: the number of index file groups that the table will have if it has no record index yet.
     """
 
     update_partition_path: bool = False
     look_up: LookUp | None = None
-    """Force a way; None decides for each index file group by the share of its keys that is asked for."""
+    """Forces seek or scan. If None, the share of searched keys decides for each index file group."""
     initial_buckets: int = 10
 
     @property
@@ -52,21 +52,21 @@ class RecordIndex:
 
     @property
     def is_global(self) -> bool:
-        """Keys are unique in the table."""
+        """True: keys are unique in the table."""
         return True
 
     @property
     def indexes_logs(self) -> bool:
-        """Yes: an entry names the file group, not the file."""
+        """True: an entry contains the file group, not the file."""
         return True
 
     @property
     def needs_exchange(self) -> bool:
-        """No: rows of one key meet in the task of their index file group."""
+        """False: the task of an index file group has all rows of its keys."""
         return False
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
-        """The keys by index file group, with the columns that decide which of two rows of a key counts."""
+        """Return how to stage keys: by index file group, with the columns that decide which row of a key counts."""
         state = record_index(view)
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
@@ -78,7 +78,7 @@ class RecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class RecordTagger:
-    """The record index as it serves one write. `state`: its index file groups as the write found them."""
+    """The record index that serves one write. `state`: its index file groups when the write began."""
 
     index: RecordIndex
     view: TableView
@@ -102,7 +102,7 @@ class RecordTagger:
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
         slices = tuple(self.view.slices(partitions))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
-        # An entry may name a file group that is gone, as after a clustering that failed half-way: not found, then.
+        # An entry may contain a file group that does not exist, as after a failed clustering: its key is not found.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
         cost = sum((part.cost for part in parts), LookUpCost())
         if self.index.update_partition_path and request.merger.ordering_columns:
@@ -110,11 +110,11 @@ class RecordTagger:
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
 
     def placement(self, default: Placement) -> Placement:
-        """The default: a key may lie in any file group."""
+        """Return `default`: a key may be in any file group."""
         return default
 
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[TagTask]:
-        """One task for each group that has keys; for few keys, one for several groups: each opens the same files."""
+        """Yield one task for each group that has keys. If there are few keys, one task has several groups."""
         groups = KeyGroups(len(state.file_groups))
         if request.key_groups != groups:
             raise CommitConflictError(
@@ -147,7 +147,7 @@ def _exists_in(view: TableView) -> bool:
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> Index:
-    """The record index; the data files are searched in its place if another writer dropped it."""
+    """Return the record index, or the global simple index if another writer dropped the record index."""
     moves = RECORD.moves_records(properties)
     if view.timeline.instants and not _exists_in(view):
         return SimpleIndex(is_global=True, update_partition_path=moves)
@@ -159,7 +159,7 @@ def _make(view: TableView, properties: Mapping[str, str]) -> Index:
 
 
 def look_up_of(properties: Mapping[str, str]) -> LookUp | None:
-    """The way to look keys up that the options of a write force; None if they leave it open."""
+    """Return the way to look up keys that the options of a write force; None if they force no way."""
     way = options.RECORD_INDEX_LOOK_UP.get(properties)
     return None if way == "auto" else LookUp(way)
 

@@ -1,4 +1,4 @@
-"""Entries of a write whose record index was built, built anew or dropped while it ran: made when it commits."""
+"""Make the index entries of a write at its commit, if the record index was exchanged while the write ran."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from hoodie.view.table_view import TableView
 
 
 def index_was_exchanged(began: TableView, now: TableView) -> bool:
-    """Whether the record index may be another one than when a write began; the names of its file groups do not tell.
+    """Return whether the record index may have been exchanged since a write began.
 
-    A build that did not end yet counts as well: it may have died after it had switched the index on.
+    The file ids do not show this. A pending build counts too: it may have stopped after it had switched the index on.
     """
     if (RECORD_INDEX in began.config.metadata_partitions) != (RECORD_INDEX in now.config.metadata_partitions):
         return True
     if not _builds(now.timeline) - _builds(began.timeline.completed()):
         return False
-    # One with file groups for each data partition is none that is built.
+    # This release does not build partitioned record indexes, so such an index was not exchanged.
     return RECORD_INDEX not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
 
 
 def index_was_switched(began: TableView, now: TableView) -> bool:
-    """Whether the index that the table has now was not the one that it had when a write began."""
+    """Return whether the index that the table has now was switched on since a write began."""
     if RECORD_INDEX not in now.config.metadata_partitions:
         return False
     if RECORD_INDEX not in began.config.metadata_partitions:
@@ -45,7 +45,7 @@ def index_was_switched(began: TableView, now: TableView) -> bool:
 
 
 def index_was_taken_away(began: TableView, now: TableView) -> bool:
-    """Whether the index that the table had when a write began is gone, with its files."""
+    """Return whether the index that the table had when a write began was deleted, with its files."""
     if RECORD_INDEX not in began.config.metadata_partitions:
         return False
     is_gone = RECORD_INDEX not in now.config.metadata_partitions
@@ -59,9 +59,10 @@ def _builds(timeline: Timeline) -> set[str]:
 def late_entries(
     now: TableView, instant_time: str, metadata: CommitMetadata, state: RecordIndexState
 ) -> tuple[WriteStat, ...]:
-    """Write the entries of a write that is about to commit, under the table's lock, to the index as it is now.
+    """Write the entries of a write to the current index at its commit, under the table's lock.
 
-    They are told from the files it wrote and those before. Memory: as `stage_changes`, on threads of this process.
+    The entries are found by comparing the file groups before and after the write. Memory: as `stage_changes`, on
+    threads of this process.
     """
     store = now.store
     touched = {stat.partition_path or "" for stat in metadata.write_stats()}

@@ -1,4 +1,4 @@
-"""Look record keys up in the record index, one task for each file group that may hold some: for reads."""
+"""Look up record keys in the record index for a read, with one task for each file group that may have keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hoodie.storage import Store, StoreSpec, open_store
 
 @dataclass(frozen=True, slots=True)
 class FoundLocations:
-    """Locations of keys: for each key the place of its own in `locations`, -1 where the index has none."""
+    """Locations of keys. `codes` has for each key its position in `locations`; -1 if the index has no location."""
 
     locations: tuple[RecordLocation, ...]
     codes: npt.NDArray[np.int64]
@@ -27,18 +27,18 @@ class FoundLocations:
 
     @property
     def groups(self) -> frozenset[tuple[str, str]]:
-        """Partition paths and file ids that hold some of the keys."""
+        """Partition paths and file ids of the file groups that hold the keys."""
         return frozenset((found.partition_path, found.file_id) for found in self.locations)
 
 
 def look_up(
     engine: Engine, store: Store, state: RecordIndexState, keys: pa.StringArray, *, way: LookUp | None = None
 ) -> FoundLocations:
-    """Find the locations of keys, in their order; they may repeat. `way` forces seek or scan.
+    """Find the locations of keys, in the order of the keys, which may repeat. `way` forces seek or scan.
 
-    Reads the files of the file groups to which the keys belong. Memory: the keys, and on each worker what
-    `hoodie.index.record.find.find` takes of one file group. Locations are as stored: the caller checks that they
-    still exist.
+    Reads the files of the index file groups to which the keys belong. Memory: the keys, and on each worker the memory
+    of `hoodie.index.record.find.find` for one index file group. Locations are returned as stored: the caller checks
+    that their file groups still exist.
 
     Raises:
         CorruptFileError: a file of a file group does not parse.
@@ -49,7 +49,7 @@ def look_up(
     rows = [np.flatnonzero(numbers == file_group.number) for file_group in state.file_groups]
     asked = [(file_group, mine) for file_group, mine in zip(state.file_groups, rows, strict=True) if len(mine)]
     tasks = [_Task(store.spec, file_group, distinct.take(pa.array(mine)), way) for file_group, mine in asked]
-    # Threads share the store at hand, other workers open their own.
+    # Threads of this process share `store`; workers of other engines open a store.
     function = partial(_look_up_file_group, store=store) if isinstance(engine, LocalEngine) else _look_up_file_group
     results = engine.run(function, tasks)
     codes = np.full(len(distinct), -1, np.int64)
@@ -63,7 +63,7 @@ def look_up(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Distinct keys of one file group. Picklable."""
+    """The look-up of distinct keys in one index file group. Picklable."""
 
     store: StoreSpec
     file_group: IndexFileGroup

@@ -1,6 +1,6 @@
-"""Decide which records may move to another partition: only those that are not older than the stored record.
+"""Decide which rows may move their record to another partition: rows that are not older than the stored record.
 
-The record index stores no ordering values, so they are read from the file slices that hold the candidates.
+The record index stores no ordering values, so they are read from the file slices with the stored records.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _MoveTask:
 def drop_older_moves(
     view: TableView, request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]
 ) -> list[StagedHits]:
-    """The hits, with route DROP for rows that would move but are older than the stored record."""
+    """Return the hits, with route DROP for rows that would move but are older than the stored record."""
     current = {(found.partition_path, found.file_id): found for found in slices}
     moving: dict[tuple[str, str], list[StagedHits]] = {}
     decided: list[StagedHits] = []
@@ -61,14 +61,14 @@ def drop_older_moves(
 
 @dataclass(frozen=True, slots=True)
 class _DecideMoves:
-    """Callable for `Engine.run`. It holds what the tasks share, so that this is serialised once."""
+    """Callable for `Engine.run`. Its fields are the arguments that all tasks share; they are serialised once."""
 
     store: StoreSpec
     read: SliceRead
     runs: tuple[StagedRun, ...]
 
     def __call__(self, task: _MoveTask, context: TaskContext) -> list[StagedHits]:
-        """Rewrite the hits of one file group. Memory: its candidates, and what `read_file_slice` takes."""
+        """Rewrite the hits of one file group. Memory: its candidates, and the memory of `read_file_slice`."""
         store = open_store(self.store)
         with StageReader(store) as reader:
             batches = [reader.read(hit) for hit in task.hits]
@@ -83,7 +83,7 @@ class _DecideMoves:
         return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
 
     def _staged(self, store: Store, ordinals: npt.NDArray[np.int64]) -> pa.Table:
-        """Key and ordering values of staged rows, in the order of the ordinals (ascending)."""
+        """Return the keys and ordering values of staged rows, in the order of the ordinals (ascending)."""
         columns = list(self.read.columns)
         parts: list[pa.Table] = []
         with StageReader(store, columns) as reader:
@@ -95,7 +95,7 @@ class _DecideMoves:
         return pa.concat_tables(parts)
 
     def _is_older(self, store: Store, file_slice: FileSlice, candidates: pa.Table) -> npt.NDArray[np.bool_]:
-        """Whether the stored record wins against each candidate. Candidates without a stored record are not older."""
+        """Return for each candidate whether the stored record wins. Without a stored record, it is not older."""
         older = np.zeros(candidates.num_rows, np.bool_)
         keys = candidates[RECORD_KEY].combine_chunks()
         for stored in read_file_slice(store, file_slice, self.read):

@@ -1,7 +1,7 @@
-"""The file groups of the partitioned record index (Hudi 1.1+): each data partition has its own.
+"""The file groups of the partitioned record index (Hudi 1.1+): each data partition has separate file groups.
 
-docs/format/metadata.md §5.3. The file id of a file group names its data partition. A data partition gets its first file
-group with the first commit that writes to it. Keys are unique in a partition only.
+docs/format/metadata.md §5.3. The file id of an index file group contains its data partition. A data partition gets its
+first index file group with the first commit that writes to it. Keys are unique in a partition only.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{[]^_-") | {chr(code) for code in r
 
 
 def partitioned_file_id(partition_path: str, number: int) -> str:
-    """File id of an index file group of a data partition.
+    """Return the file id of an index file group of a data partition.
 
     Raises:
-        PartitionPathError: the path has a dot, which file ids in names of log files must not have: the JVM fails on it.
+        PartitionPathError: the path has a dot. The JVM fails on names of log files whose file id has a dot.
 
     >>> partitioned_file_id("city=sf", 0)
     'record-index-city%3Dsf-0000-0'
     """
     if "." in partition_path:
         raise PartitionPathError(
-            f"partition path {partition_path!r} has a dot, which a partitioned record index cannot name; use "
-            "index='record', whose buckets are common to all partitions"
+            f"partition path {partition_path!r} has a dot, which file ids of a partitioned record index cannot "
+            "contain; use index='record', whose file groups cover the whole table"
         )
     escaped = "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in partition_path)
     return f"{FILE_ID_PREFIX}{escaped}-{number:04d}-0"
 
 
 def partition_path_of(file_id: str) -> str | None:
-    """The data partition that an index file group belongs to; None for file ids of another form.
+    """Return the data partition of an index file group; None for file ids of another form.
 
     >>> partition_path_of("record-index-city%3Da%5Fb-0000-0")
     'city=a_b'
@@ -56,7 +56,7 @@ def partition_path_of(file_id: str) -> str | None:
 
 
 def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mapping[str, RecordIndexState]:
-    """The file groups of each data partition that has some, as readers see them now."""
+    """Return the visible index file groups of each data partition that has index file groups."""
     infos = list_index_files(folder.store)
     timeline = visible_instants(folder.timeline(), data_timeline)
     timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())

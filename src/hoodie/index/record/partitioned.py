@@ -1,4 +1,4 @@
-"""The partitioned record index: a key is looked up in the index file groups of the row's own data partition."""
+"""The partitioned record index: a key is looked up in the index file groups of the row's data partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True)
 class PartitionedRecordIndex:
-    """Tags by looking keys up in the index file groups of their data partition; keys are unique in a partition.
+    """Index that looks keys up in the index file groups of their data partition; keys are unique in a partition.
 
     Cost and memory: as `RecordIndex`, with one task for each data partition that the batch touches.
     """
@@ -46,21 +46,21 @@ class PartitionedRecordIndex:
 
     @property
     def is_global(self) -> bool:
-        """Keys are unique in a partition only."""
+        """False: keys are unique in a partition only."""
         return False
 
     @property
     def indexes_logs(self) -> bool:
-        """Yes: an entry names the file group, not the file."""
+        """True: an entry contains the file group, not the file."""
         return True
 
     @property
     def needs_exchange(self) -> bool:
-        """No: rows of one key and partition meet in the task that writes their file."""
+        """False: the task that writes a file has all rows of a key and partition, and merges them."""
         return False
 
     def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Nothing: staged rows lie by partition already."""
+        """Return None: the rows are already staged by partition."""
 
     def begin(self, facts: TableFacts) -> PartitionedTagger:
         """See `Index.begin`. Lists the files of the index."""
@@ -69,7 +69,7 @@ class PartitionedRecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTagger:
-    """The partitioned record index as it serves one write. `states`: the index file groups by data partition."""
+    """The partitioned record index that serves one write. `states`: the index file groups by data partition."""
 
     index: PartitionedRecordIndex
     view: TableView
@@ -96,7 +96,7 @@ class PartitionedTagger:
         return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
 
     def placement(self, default: Placement) -> Placement:
-        """The default: a key may lie in any file group."""
+        """Return `default`: a key may be in any file group."""
         return default
 
     def _tasks(self, request: TagRequest, states: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
@@ -121,13 +121,13 @@ class _PartitionTask:
 
 
 def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
-    """Look the staged keys of one data partition up. Memory: these keys."""
+    """Look up the staged keys of one data partition. Memory: these keys."""
     store = open_store(task.store)
     with StageReader(store, [RECORD_KEY]) as reader:
         keys = pa.concat_arrays([reader.read(run).column(RECORD_KEY) for run in task.runs])
     ordinals = np.concatenate([np.arange(run.start, run.start + run.rows) for run in task.runs])
     groups, codes, cost = locate(store, task.file_groups, len(task.file_groups), keys, look_up=task.look_up)
-    # An entry of another partition would be damage; nothing of this partition is there.
+    # An entry of another partition would be corrupt: it is no hit in this partition.
     own = np.array([path == task.partition_path for path, _ in groups] or [True])
     codes = np.where((codes >= 0) & own[np.maximum(codes, 0)], codes, -1)
     routes = np.full(len(codes), np.int8(Route.UPDATE))
@@ -136,7 +136,7 @@ def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> Index:
-    """The partitioned index; the data files are searched in its place if another writer dropped it."""
+    """Return the partitioned index, or the simple index if another writer dropped the record index."""
     if view.timeline.instants and not has_partitioned_index(view):
         return SimpleIndex()
     return PartitionedRecordIndex(look_up_of(properties))

@@ -1,4 +1,4 @@
-"""The record index of a table as a view of the table shows it: which kind it is, and which files count."""
+"""The record index in a view of its table: its kind, and the files that are visible."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ PARTITIONED_TYPE: Final = "RECORD_LEVEL_INDEX"
 
 
 def has_record_index(view: TableView) -> bool:
-    """Whether the table has a record index of either kind."""
+    """Return whether the table has a record index, global or partitioned."""
     return RECORD_INDEX in view.config.metadata_partitions
 
 
 def record_index(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
-    """The index file groups of the global record index, now or as of a requested time (inclusive), if it has one.
+    """Return the index file groups of the global record index; None if the table has no global record index.
 
-    Raises: UnsupportedError if the index no longer tells its state of that time.
+    `as_of` is a requested time (inclusive); without it, the state of the view is returned.
+
+    Raises: UnsupportedError if the files of that state do not exist any more.
     """
     found = index_history(view)
     return None if found is None else found.state(as_of=as_of)
 
 
 def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
-    """The index file groups of each data partition if the record index is a partitioned one; else None."""
+    """Return the index file groups of each data partition; None if the table has no partitioned record index."""
     if not has_partitioned_index(view):
         return None
     return partitioned_state(MetadataFolder(view.store, view.config), view.whole_timeline())
 
 
 def has_partitioned_index(view: TableView) -> bool:
-    """Whether the table has a partitioned record index. The index definitions are read only if no type is stored."""
+    """Return whether the record index is partitioned. Reads the index definitions only if no type is stored."""
     if not _is_readable(view):
         return False
     stored = view.config.raw.get(INDEX_TYPE_KEY, "").upper()
@@ -52,7 +54,7 @@ def has_partitioned_index(view: TableView) -> bool:
 
 
 def index_history(view: TableView) -> IndexHistory | None:
-    """The files of the global record index that count in this view; None if the table has no such index."""
+    """Return the history of the global record index in this view; None if the table has no such index."""
     if not _is_readable(view) or has_partitioned_index(view):
         return None
     later = frozenset(instant.requested_time for instant in view.completed_later)

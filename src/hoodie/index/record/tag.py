@@ -1,4 +1,4 @@
-"""Look the staged keys of one group of index file groups up. Runs in a worker."""
+"""Look up the staged keys of one group of index file groups. Runs on a worker."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from hoodie.storage import Store, StoreSpec, open_store
 Rows = npt.NDArray[np.int64]
 Routes = npt.NDArray[np.int8]
 FileGroup = tuple[str, str]
-"""Partition path and file id; `("", "")` stands for nowhere."""
+"""Partition path and file id; `("", "")` for rows that are dropped."""
 
 _NOWHERE: FileGroup = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagTask:
-    """The keys of one group, and its index file groups. Picklable."""
+    """The keys of one or more groups, and their index file groups. Picklable."""
 
     store: StoreSpec
     merger: RecordMerger
@@ -47,20 +47,20 @@ class TagTask:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file groups' files."""
+        """Bytes of the files of all index file groups."""
         return sum(file_group.size_bytes for file_group in self.file_groups)
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedGroup:
-    """What a task found, and what it took."""
+    """The hits of a task, and the cost of its look-up."""
 
     hits: tuple[StagedHits, ...]
     cost: LookUpCost
 
 
 def tag_file_groups(task: TagTask, context: TaskContext) -> TaggedGroup:
-    """Look the keys of a group up, and say what their rows do there."""
+    """Look up the keys of a group, and determine the route of each row."""
     store = open_store(task.store)
     rows = read_keys(store, task.keys)
     keys = rows[RECORD_KEY].combine_chunks()
@@ -79,7 +79,7 @@ def locate(
     *,
     look_up: LookUp | None,
 ) -> tuple[list[FileGroup], Rows, LookUpCost]:
-    """File groups, and for each row the place of its key's in them; -1 where these file groups have none."""
+    """Return file groups, and for each key its position in them; -1 if the index file groups do not have the key."""
     encoded = keys.dictionary_encode()
     distinct, key_of_row = encoded.dictionary, np.asarray(encoded.indices)
     found = np.full(len(distinct), -1, np.int64)
@@ -106,12 +106,12 @@ def locate(
 
 
 def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
-    """The number of a location's file group; entries of one group differ in their instants."""
+    """Return the number of a location's file group; locations in one file group may have different instants."""
     return groups.setdefault((location.partition_path, location.file_id), len(groups))
 
 
 def _routes(task: TagTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
-    """What each row does where its key lies. Of rows of one key that would go several ways one counts."""
+    """Return the route of each row. If rows of one key would have different targets, all but one are dropped."""
     routes = np.full(len(codes), np.int8(Route.UPDATE))
     is_row = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
     if task.moves_records and groups:
@@ -123,10 +123,11 @@ def _routes(task: TagTask, rows: pa.Table, groups: list[FileGroup], codes: Rows)
 
 
 def _outranked(merger: RecordMerger, rows: pa.Table, moves: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Rows that lose against a row of their key that may go elsewhere: of another partition, or a delete.
+    """Find the rows to drop among rows of one key with different targets: different partitions, or rows and deletes.
 
-    A delete goes where the stored record is, and a row to its own partition. Of rows that move one is left too, as a
-    record moves once. Other duplicates meet in the task that writes the file, which has the whole rows.
+    A delete is applied where the stored record is; a row is written to its own partition. Of rows that move a record
+    one is kept too, as a record moves once. Other duplicates are merged by the task that writes the file, which has all
+    columns of the rows.
     """
     dropped = np.zeros(rows.num_rows, np.bool_)
     codes = np.asarray(rows[RECORD_KEY].combine_chunks().dictionary_encode().indices)
@@ -139,7 +140,7 @@ def _outranked(merger: RecordMerger, rows: pa.Table, moves: npt.NDArray[np.bool_
     is_contested[codes[moves]] = True
     contested = np.flatnonzero(is_contested[codes])
     if len(contested):
-        # In the order of the caller's data, where the later of two equal rows counts.
+        # Keep the order of the caller's data: of two equal rows the later one counts.
         contested = contested[np.argsort(np.asarray(rows[PLACE].combine_chunks())[contested])]
         numbered = rows.take(pa.array(contested)).append_column("#", pa.array(contested))
         winners = merger.reduce(numbered, across_partitions=True)["#"].combine_chunks()
@@ -149,7 +150,7 @@ def _outranked(merger: RecordMerger, rows: pa.Table, moves: npt.NDArray[np.bool_
 
 
 def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
-    """For each of `count` keys whether its rows have different values."""
+    """Return for each of `count` keys whether its rows have different values."""
     one = np.zeros(count, values.dtype)
     one[codes] = values
     found = np.zeros(count, np.bool_)
@@ -160,7 +161,7 @@ def _differs(codes: npt.NDArray[np.int32], values: npt.NDArray[Any], count: int)
 def by_file_group(
     groups: list[FileGroup], codes: Rows, ordinals: Rows, routes: Routes
 ) -> Iterator[tuple[str, str, Rows, Routes]]:
-    """Group the hits by file group; rows that are dropped are returned separately, as their file group may be gone."""
+    """Yield the hits by file group. Dropped rows are returned without one, as it may not exist any more."""
     dropped = np.sort(ordinals[routes == Route.DROP])
     if len(dropped):
         yield *_NOWHERE, dropped, np.full(len(dropped), np.int8(Route.DROP))

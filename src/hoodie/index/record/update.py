@@ -1,7 +1,7 @@
-"""What a write tells the record index, from its begin to its commit.
+"""The update of the record index by one write, from its begin to its commit.
 
-The writing tasks stage entries, one for each key that came to a file group or left one. Log files with them are written
-before the table's lock is taken; they count when the commit completes.
+The writing tasks stage one entry for each key that they add to a file group or remove from one. Log files with the
+entries are written before the write acquires the table's lock. Readers see them when the commit completes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from hoodie.view.table_view import TableView
 
 @dataclass
 class RecordIndexUpdate:
-    """The update of one write; see `IndexUpdate`. A table without record index gets none: all methods do nothing.
+    """The update of one write; see `IndexUpdate`. If the table has no record index, all methods do nothing.
 
-    `facts` are those of the table as the write found it, `engine_for` does the work.
+    `facts` are facts of the table when the write began. `engine_for` returns the engine for the work.
     """
 
     facts: TableFacts
@@ -54,29 +54,29 @@ class RecordIndexUpdate:
 
     @property
     def view(self) -> TableView:
-        """The table as the write found it."""
+        """The table when the write began."""
         return self.facts.view
 
     @property
     def state(self) -> RecordIndexState | None:
-        """The index file groups of the global record index as the write found them; None if the table has none."""
+        """The index file groups of the global record index when the write began; None without such an index."""
         return self.facts.read(record_index)
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
-        """The index file groups of each data partition as the write found them, in a partitioned record index."""
+        """The index file groups of each data partition when the write began; None if the index is not partitioned."""
         return self.facts.read(partitioned_index)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
-        """Where the writing tasks stage entries; None if the table has no record index."""
+        """Return where the writing tasks stage entries; None if the table has no record index."""
         if self.partitioned_state is not None:
             return EntryStage(folder, None)
         return None if self.state is None else EntryStage(folder, KeyGroups(len(self.state.file_groups)))
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Write the log files of the staged entries. Memory of a task: the entries of a group of file groups, twice.
+        """Write the log files of the staged entries. Memory of a task: twice the entries of a group of file groups.
 
-        Raises: PartitionPathError for a data partition that a partitioned index cannot name.
+        Raises: PartitionPathError for a partition path that file ids of a partitioned index cannot contain.
         """
         if not entries or (self.state is None and self.partitioned_state is None):
             return WrittenEntries()
@@ -98,7 +98,7 @@ class RecordIndexUpdate:
         return written
 
     def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Stage the deletion of every key in file groups that the write takes out of the table."""
+        """Stage the deletion of every key in file groups that the write removes from the table."""
         stage = self.entry_stage(folder)
         if stage is None:
             return ()
@@ -106,9 +106,9 @@ class RecordIndexUpdate:
         return tuple(stage_changes(self.engine_for, self.view.store.spec, changes, stage, self.view.slice_read()))
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
-        """Write the entries again if the index is another one than when the write began; see `IndexUpdate`.
+        """Write the entries again if the index was exchanged since the write began; see `IndexUpdate`.
 
-        Raises: CommitConflictError if it became a partitioned index.
+        Raises: CommitConflictError if the index is now a partitioned index.
         """
         if not index_was_exchanged(self.view, now):
             return
@@ -116,8 +116,8 @@ class RecordIndexUpdate:
         self.stats = ()
         if has_partitioned_index(now):
             raise CommitConflictError(
-                f"{now.store.uri('')} got a record index with buckets for each data partition while this write ran; "
-                "nothing was committed, try again"
+                f"{now.store.uri('')} got a partitioned record index while this write ran; nothing was committed, "
+                "try again"
             )
         state = record_index(now)
         if state is not None:
@@ -125,7 +125,7 @@ class RecordIndexUpdate:
             self.stats = late_entries(now, self.instant_time, metadata, state)
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`. Reads the log files of both writes in the file groups that both touched."""
+        """See `IndexUpdate`. Reads the log files of both writes in the file groups that both changed."""
         write = self._indexed(now)
         return write is None or write.shares_keys_with(other)
 
@@ -135,11 +135,11 @@ class RecordIndexUpdate:
         return write is not None and write.would_lose_to(other)
 
     def was_taken_away(self, now: TableView) -> bool:
-        """Whether the index for which entries were written was built anew or dropped since."""
+        """Return whether the index for which entries were written was built anew or dropped since."""
         return index_was_taken_away(self.view, now)
 
     def discard(self) -> None:
-        """Delete the log files; a metadata table that was dropped took them along."""
+        """Delete the log files. If the metadata table was dropped, they are already deleted."""
         table = MetadataTable.open(self.view.store, self.view.config) if self._has_files else None
         if table is not None:
             table.discard(self.instant_time)

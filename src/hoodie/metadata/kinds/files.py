@@ -1,4 +1,4 @@
-"""The `files` partition: which files each data partition holds (docs/format/metadata.md §3.8, §4.3)."""
+"""The metadata partition `files`: the files of each data partition (docs/format/metadata.md §3.8, §4.3)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hoodie.metadata.slice_content import RowBlock, SliceContent
 _FILE_ID_PREFIX = "files-"
 
 FileList = dict[str, int | None]
-"""File name -> size in bytes, None where the newest row says deleted."""
+"""File name -> size in bytes; None if the newest row deletes the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesKind:
-    """The kind `files`: the rows of one key are united; newer sizes and deletions win."""
+    """The kind `files`: merging two rows of one key unites their files; newer deletions win, of sizes the greater."""
 
     name: str = FILES
     file_id_prefix: str = _FILE_ID_PREFIX
@@ -36,11 +36,11 @@ class FilesKind:
     definition: None = None
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
-        """One, always."""
+        """Return 1: the partition always has one file group."""
         return 1
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        """List the committed files. Without any data partition there is still the row of all partitions."""
+        """List the committed files. The row of all partitions is written even if there is no data partition."""
         keys, values = rows_to_columns(rows_of_listing(content.list_files()))
         return (InitialRows(file_ids[0], keys, values),)
 
@@ -51,7 +51,7 @@ class FilesKind:
         return (FileGroupDelta(self.name, file_group_id(), keys, values, deleted),)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file slice into its next base file: every live file, no deletions."""
+        """Merge a file slice into its next base file, which has every existing file and no deletions."""
         merged = {key: live for key, row in merge(content).items() if (live := _live(key, row)) is not None}
         return rows_to_columns(merged, file_name=file_name)
 
@@ -64,7 +64,7 @@ def merge(content: SliceContent) -> dict[str, FileList]:
 
 
 def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Iterator[tuple[str, FileListRecord]]:
-    """Rows of the slice's base file: all, or those of `keys` that are there."""
+    """Yield the rows of the slice's base file: all rows, or the rows of `keys` that exist."""
     base = content.base
     if base is None:
         return
@@ -99,41 +99,41 @@ def apply_blocks(
 
 
 def _unite(row: FileList, newer: Mapping[str, int | None]) -> None:
-    """Unite a row with a newer one, whose entries win. Of two sizes the greater counts: log files may have grown."""
+    """Unite a row with a newer row. Newer deletions win. Of two sizes the greater counts: log files may have grown."""
     for name, size_bytes in newer.items():
         if size_bytes is None:
             if name in row:
                 del row[name]
             else:
-                # Nothing older was seen here: the entry it deletes may be in an older slice.
+                # The file is not in the rows so far; keep the deletion, as an older file slice may have the file.
                 row[name] = None
         else:
             row[name] = max(size_bytes, row.get(name) or 0)
 
 
 def _live(key: str, row: FileList) -> FileList | None:
-    """The row without its deletions; None if it is the row of a partition that has no file left."""
+    """Return the row without its deletions; None for the row of a data partition that has no file any more."""
     live: FileList = {name: size for name, size in row.items() if size is not None}
     return live if live or key == ALL_PARTITIONS_KEY else None
 
 
 def file_group_id() -> str:
-    """File id of the one file group that `files` has."""
+    """Return the file id of the only file group of `files`."""
     return file_id_of(_FILE_ID_PREFIX, 0)
 
 
 def key_of(partition_path: str) -> str:
-    """Key of a data partition's row."""
+    """Return the key of a data partition's row."""
     return partition_path or NON_PARTITIONED_KEY
 
 
 def partition_path_of(key: str) -> str:
-    """Data partition of a row's key."""
+    """Return the data partition of a row's key."""
     return "" if key == NON_PARTITIONED_KEY else key
 
 
 def changed_rows(changes: MetadataChanges) -> dict[str, FileList]:
-    """The rows that one delta commit writes; empty if no file is added or deleted and no partition dropped."""
+    """Return the rows of one delta commit; empty if no file is added or deleted and no partition is dropped."""
     rows: dict[str, FileList] = {}
     for partition_path, names in changes.files_deleted.items():
         if names and partition_path not in changes.partitions_dropped:
@@ -150,21 +150,21 @@ def changed_rows(changes: MetadataChanges) -> dict[str, FileList]:
 
 
 def deleted_keys_of(changes: MetadataChanges) -> list[str]:
-    """Keys of the rows to delete: those of dropped partitions that get no file in the same instant."""
+    """Return the keys of the rows to delete: dropped partitions that get no file in the same instant."""
     return sorted(
         (key_of(path) for path in changes.partitions_dropped if not changes.files_added.get(path)), key=str.encode
     )
 
 
 def rows_of_listing(listing: FilesByPartition) -> dict[str, FileList]:
-    """The rows of a new partition `files`. The row of all partitions exists even if it is empty."""
+    """Return the rows of a new partition `files`. The row of all partitions exists even if it is empty."""
     rows: dict[str, FileList] = {key_of(path): dict(sizes) for path, sizes in listing.items() if sizes}
     rows[ALL_PARTITIONS_KEY] = {key_of(path): 0 for path in listing}
     return rows
 
 
 def rows_to_columns(rows: Mapping[str, FileList], *, file_name: str | None = None) -> tuple[pa.Array, pa.Array]:
-    """Keys, ascending by their UTF-8 bytes, and encoded values."""
+    """Return the keys, ascending by their UTF-8 bytes, and the encoded values."""
     keys = sorted(rows, key=str.encode)
     values = [_record(key, rows[key]).to_bytes(file_name=file_name) for key in keys]
     return pa.array(keys, pa.string()), pa.array(values, pa.binary())

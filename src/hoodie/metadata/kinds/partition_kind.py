@@ -1,6 +1,6 @@
-"""What a kind of metadata partition defines: its name, its file groups, its first content, its rows, its merge rule.
+"""The protocol of a metadata partition kind: its name, its file groups, its first content, its rows, its merge rule.
 
-Each kind has a module of its own; `kinds/registry.py` lists the kinds that this release maintains.
+Each kind is a separate module; `kinds/registry.py` lists the kinds that this release maintains.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class TableContent:
     store: Store
     config: TableConfig
     list_files: ListFiles
-    """Costly: call it once, and only if the files are needed."""
+    """Lists the committed files. Expensive: call it once, and only if the files are needed."""
     engine_for: Callable[[int], Engine]
-    """The engine for work on so many bytes."""
+    """Returns the engine for work on a number of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +46,33 @@ class InitialRows:
 
 
 class PartitionKind(Protocol):
-    """One kind of metadata partition, for the partition `name` of one table. Picklable, as tasks carry it."""
+    """One kind of metadata partition, for the partition `name` of one table. Picklable, as tasks contain it."""
 
     @property
     def name(self) -> str:
-        """Name of the partition, which is its folder. A kind of which a table may have several gets it as argument."""
+        """Name of the partition and of its folder. A kind with several partitions in a table gets it as argument."""
         ...
 
     @property
     def file_id_prefix(self) -> str:
-        """What the file ids of its file groups begin with."""
+        """Prefix of the file ids of its file groups."""
         ...
 
     @property
     def logs_before_commit(self) -> bool:
         """Whether writing tasks write its log files themselves, before the delta commit is requested.
 
-        Such log files are handed in as `MetadataChanges.written_logs`. Other kinds need `rows_of` only.
+        Such log files are passed in `MetadataChanges.written_logs`. Other kinds need `rows_of` only.
         """
         ...
 
     @property
     def definition(self) -> Mapping[str, Any] | None:
-        """The index definition that a new partition gets (docs/format/metadata.md §3.11); None: it gets none."""
+        """The index definition of a new partition (docs/format/metadata.md §3.11); None if it has no definition."""
         ...
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
-        """How many file groups a new partition gets, in a table with these properties."""
+        """Return the number of file groups of a new partition, in a table with these properties."""
         ...
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
@@ -80,7 +80,7 @@ class PartitionKind(Protocol):
         ...
 
     def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
-        """Make the rows that one instant adds to the partition, but for those in `changes.written_logs`."""
+        """Make the rows that one instant adds to the partition, except rows in `changes.written_logs`."""
         ...
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:

@@ -1,7 +1,7 @@
 """The kind `record_index`: record key -> location, in file groups by hash (docs/format/metadata.md §4.7, §5; RFC-08).
 
-A file group has a base HFile, and one HFile block and one delete block for each commit that touched it since.
-The newest row or deletion of a key counts.
+A file slice has a base HFile, and at most one HFile block and one delete block for each later commit that changed the
+file group. The newest row or deletion of a key counts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _IS_PARTITIONED: Final = "isPartitioned"
 class RecordIndexKind:
     """The kind `record_index`: the newest row of a key wins, a deletion removes it.
 
-    `is_partitioned` matters to a new partition only: each data partition gets file groups of its own, with its first
-    rows.
+    `is_partitioned` has an effect on a new partition only: each data partition gets separate file groups when its first
+    rows are written.
     """
 
     is_partitioned: bool = False
@@ -53,21 +53,21 @@ class RecordIndexKind:
         }
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
-        """The least number of file groups that the properties allow: a new partition is empty."""
+        """Return the least number of file groups that the properties allow: a new partition is empty."""
         return 0 if self.is_partitioned else options.RECORD_INDEX_BUCKETS_MIN.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        """Make no rows: the partition is created with the table. A table with rows gets it by an index build."""
+        """Return no rows: the partition is created with the table. An index build adds it to a table that has rows."""
         return ()
 
     def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
-        """Return the rows that the caller made. Those of a write are in log files that its tasks wrote."""
+        """Return the rows that the caller made. The tasks of a write write its rows to log files instead."""
         return changes.deltas_of(self.name)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file group into the keys and values of its next base file; deletions are gone then.
+        """Merge a file slice into the keys and values of its next base file, which has no deletions.
 
-        Memory: the file group's keys and values, three times.
+        Memory: three times the file slice's keys and values.
         """
         keys, values = _newest(content.blocks)
         live = pc.is_valid(values)
@@ -83,7 +83,7 @@ class RecordIndexKind:
 
 
 def is_partitioned_record_index(store: Store) -> bool:
-    """Whether the record index has file groups for each data partition of its own.
+    """Return whether the record index has separate file groups for each data partition.
 
     Raises: CorruptFileError if the index definitions do not parse.
     """
@@ -92,7 +92,7 @@ def is_partitioned_record_index(store: Store) -> bool:
 
 
 def _newest(blocks: Sequence[RowBlock]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """The newest value of each key that the blocks (oldest first) name; null where it is a deletion."""
+    """Return the newest value of each key in the blocks (oldest first); null if the key is deleted."""
     if not blocks:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
     keys = pa.concat_arrays([block.keys.cast(pa.binary()) for block in blocks])

@@ -1,4 +1,4 @@
-"""The kinds of metadata partitions that this release maintains, found by the name of a partition."""
+"""The kinds of metadata partitions that this release maintains, by partition name."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRegistry:
-    """Kinds by the exact name of their one partition, or by the prefix of the names of several partitions.
+    """Kinds by the exact name of their only partition, or by the name prefix of their partitions.
 
-    A new kind is one module and one line here.
+    A new kind needs one module and one line here.
     """
 
     required: tuple[PartitionKind, ...]
     """Kinds whose partition every metadata table has. They are found by name too."""
     named: tuple[PartitionKind, ...] = ()
-    """Other kinds of which a table has one partition at most."""
+    """Other kinds with at most one partition in a table."""
     prefixed: Mapping[str, Callable[[str], PartitionKind]] = field(default_factory=dict, hash=False)
-    """Prefix of partition names -> the kind, given the whole name of a partition."""
+    """Name prefix -> function that returns the kind of a partition, given its whole name."""
 
     def find(self, partition: str) -> PartitionKind | None:
-        """The kind of a partition; None if this release does not maintain it. The longest prefix counts."""
+        """Return the kind of a partition; None if this release does not maintain it. The longest prefix counts."""
         for kind in (*self.required, *self.named):
             if kind.name == partition:
                 return kind
@@ -35,20 +35,22 @@ class KindRegistry:
         return self.prefixed[max(prefixes, key=len)](partition) if prefixes else None
 
     def maintained(self, partitions: Collection[str]) -> dict[str, PartitionKind]:
-        """The kinds of those partitions that this release maintains, by partition name; the others are left out."""
+        """Return the kinds by partition name; partitions that this release does not maintain are skipped."""
         return {name: kind for name in sorted(partitions) if (kind := self.find(name)) is not None}
 
     def all_of(self, partitions: Collection[str]) -> dict[str, PartitionKind]:
-        """The kinds of all these partitions, by partition name. Others would go stale beside a write.
+        """Return the kinds of all these partitions by partition name, or raise an error.
 
-        Raises: UnsupportedError if one of them is not maintained. The message names it and the remedy.
+        A write must maintain every partition: a partition that it does not maintain would miss the rows of the write.
+
+        Raises: UnsupportedError if this release does not maintain a partition. The message names it and the remedy.
         """
         found = self.maintained(partitions)
         unknown = sorted(set(partitions) - found.keys())
         if unknown:
             raise UnsupportedError(
                 f"the metadata table has partitions that this release cannot maintain: {', '.join(unknown)}. "
-                "Take them out of hoodie.table.metadata.partitions and drop them first"
+                "Remove them from hoodie.table.metadata.partitions and drop them first"
             )
         return found
 

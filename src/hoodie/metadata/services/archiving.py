@@ -1,15 +1,16 @@
-"""Archiving of the metadata table's timeline: old instants move from the active timeline, which every commit lists.
+"""Archives old instants of the metadata table's active timeline, because every commit lists that timeline.
 
 docs/format/table.md §9.6, §2.7. It runs at the start of a commit, under the table's lock.
 
 The JVM keeps every instant that the active timeline of the data table still has, so that a data instant can be rolled
-back. Here the last compaction but one, the oldest pending instant and the oldest savepoint bound it instead: what is
-older than the last compaction cannot be rolled back anyhow (both implementations refuse), and a restore needs no more
-than its savepoint.
+back. This library archives instants before the second last compaction, the oldest pending instant and the oldest
+savepoint. An instant older than the last compaction cannot be rolled back in either implementation, and a restore needs
+only the instants since its savepoint.
 
-An instant stays on the active timeline as long as any of its files exists. So whether readers see a file never depends
-on where the active timeline begins: a JVM writer that adds an index makes it begin at zero again, and would lose the
-base file of a bucket that nothing was written to since the compaction that made it.
+An instant stays on the active timeline as long as any of its files exists. Then the visibility of a file never depends
+on the first instant of the active timeline. A JVM writer that adds an index makes the active timeline begin at zero
+again. If the instant of a base file were archived, that base file would become invisible; this can happen to a file
+group that no commit has changed since its last compaction.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from hoodie.timeline import Action, Instant, Timeline, archive_instants
 _COMPACTIONS_KEPT = 2
 _COMMITS_AFTER_CLEAN = 3
 _ARCHIVED_BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})
-"""Actions whose instants go when the commits around them do."""
+"""Actions whose instants are archived together with the commits around them."""
 
 
 def archive_if_due(context: ServiceContext) -> bool:
     """Move the oldest instants to the archive if there are too many. Returns whether it archived.
 
-    Files of instants that were never committed are deleted first: once the active timeline begins after them, they
-    could not be distinguished from files of archived instants.
+    Files of instants that were never committed are deleted first: after the active timeline begins later than these
+    instants, their files cannot be distinguished from files of archived instants.
 
     Raises:
         CorruptFileError: the archive does not parse.
@@ -62,9 +63,9 @@ def archive_if_due(context: ServiceContext) -> bool:
 def instants_to_archive(
     context: ServiceContext, commits: Sequence[Instant], with_files: Collection[str]
 ) -> list[Instant]:
-    """The commits that nothing needs on the active timeline any more; never all. Pure.
+    """Return the commits that are not needed on the active timeline any more; never all commits. Pure.
 
-    `with_files` are the requested times of the instants that still have files.
+    `with_files` holds the requested times of the instants that still have files.
     """
     compactions = [instant for instant in commits if instant.action is Action.COMMIT]
     if len(compactions) < _COMPACTIONS_KEPT:
@@ -78,9 +79,10 @@ def instants_to_archive(
 
 
 def never_archived_from(metadata_timeline: Timeline) -> str:
-    """A requested time from which on no instant of the metadata table was archived.
+    """Return a requested time from which on no instant of the metadata table was archived.
 
-    Archived ones may be older than the first or, as those with files stay, between older ones of the active timeline.
+    Instants with files stay on the active timeline. So archived instants may be older than its first instant, or
+    between its older instants.
     """
     commits = metadata_timeline.writes().completed().instants
     newest = commits[-ServiceLimits().commits_kept_min :]
@@ -88,7 +90,7 @@ def never_archived_from(metadata_timeline: Timeline) -> str:
 
 
 def _is_due(context: ServiceContext, commits: Sequence[Instant]) -> bool:
-    """Whether there are too many, and a clean just took the files of some of them."""
+    """Return whether there are too many commits, and a clean has just deleted files of some of them."""
     if len(commits) <= context.limits.commits_kept_max:
         return False
     cleans = context.metadata_timeline.completed().filter(lambda instant: instant.action is Action.CLEAN)
@@ -100,20 +102,20 @@ def _is_due(context: ServiceContext, commits: Sequence[Instant]) -> bool:
 
 
 def _data_bounds(context: ServiceContext, commits: Sequence[Instant]) -> list[str]:
-    """Requested times that nothing is archived from on, for the sake of the data table; at least one."""
+    """Return requested times from which on the data table needs the instants; at least one time."""
     savepoints = context.data_timeline.filter(lambda instant: instant.action is Action.SAVEPOINT)
     bounds = [instant.requested_time for instant in savepoints]
     pending_time = context.first_pending_time()
-    # The active timeline must begin before a pending instant, or its files would count as those of an archived one.
+    # The active timeline must begin before a pending instant, or its files would count as files of an archived instant.
     before = [found.requested_time for found in commits if pending_time is None or found.requested_time < pending_time]
     return [*bounds, max(before, default="")]
 
 
 def _delete_orphans(context: ServiceContext, files: Sequence[FileInfo], archived: Sequence[Instant]) -> None:
-    """Delete files of instants that are on no timeline and older than what the active one will begin with.
+    """Delete files of instants that are on no timeline and older than the next start of the active timeline.
 
-    A writer that died, or a task of it that went on, left them. Writers at work are pending on the data timeline, and
-    younger than everything that is archived.
+    A dead write, or a task that ran on after it, left these files. Running writers are pending on the data timeline,
+    and newer than every archived instant.
     """
     commits, gone = context.completed_commits(), set(archived)
     start = next(instant.requested_time for instant in commits if instant not in gone)

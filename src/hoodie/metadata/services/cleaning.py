@@ -44,9 +44,10 @@ def finish_clean(context: ServiceContext) -> bool:
 
 
 def clean_if_due(context: ServiceContext) -> bool:
-    """Delete the files of replaced slices, if 20 commits came after the compaction. Returns whether it cleaned.
+    """Delete the files of old file slices if 20 commits completed after a compaction. Returns whether it cleaned.
 
-    Of each file group it keeps the newest slice, the slices that the last 20 commits see, and the newest before those.
+    In each file group it keeps the newest slice, the slices that readers as of the last 20 commits read, and the newest
+    slice before those.
 
     Raises:
         CorruptFileError: the archived timeline does not parse.
@@ -65,9 +66,9 @@ def clean_if_due(context: ServiceContext) -> bool:
 
 
 def earliest_to_retain(context: ServiceContext) -> Instant | None:
-    """Return the oldest commit as of which the metadata table stays readable; None if no commit loses files.
+    """Return the oldest commit as of which the metadata table stays readable; None if every commit stays readable.
 
-    It is never later than an instant that is pending on either timeline.
+    The commit is never later than a pending instant of either timeline.
     """
     commits = context.completed_commits()
     place = len(commits) - context.limits.commits_retained
@@ -81,10 +82,10 @@ def earliest_to_retain(context: ServiceContext) -> Instant | None:
 
 
 def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping[str, str], earliest: str) -> list[str]:
-    """Names of one partition's files whose file slices no commit from `earliest` (inclusive) on sees. Pure.
+    """Return the names of a partition's files that no reader as of `earliest` or a later commit reads. Pure.
 
-    `archived` are completion times of instants that the active timeline no longer has. A log file of an instant that
-    is on neither is kept: its slice is unknown.
+    `archived` holds completion times of instants that the active timeline no longer has. A log file is kept if neither
+    has its instant: its file slice is unknown.
     """
     bases, logs = _parsed(names, timeline)
     obsolete: list[str] = []
@@ -98,7 +99,7 @@ def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping
                 start = max((found for found in starts if found <= completed), default=first_log)
                 slices.setdefault(start, []).append(log.name)
         older = sorted(start for start in slices if start < earliest)
-        # The newest slice of all is among those that are kept: it is the last of `older`, or newer.
+        # The newest slice of the file group is always kept: it is the last of `older`, or not in `older`.
         obsolete += [name for start in older[:-1] for name in slices[start]]
     return sorted(obsolete)
 
@@ -106,7 +107,7 @@ def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping
 def _parsed(
     names: Collection[str], timeline: Timeline
 ) -> tuple[dict[str, list[BaseFileName]], dict[str, list[LogFileName]]]:
-    """Base and log files of completed instants, by file id."""
+    """Return the base and log files of completed instants, by file id."""
     bases: dict[str, list[BaseFileName]] = {}
     logs: dict[str, list[LogFileName]] = {}
     for name in names:
@@ -119,7 +120,7 @@ def _parsed(
 
 
 def _is_due(context: ServiceContext, earliest: Instant) -> bool:
-    """Whether a compaction left the retained commits since the last clean. Reads the timeline only."""
+    """Return whether a compaction became older than the retained commits since the last clean. Reads only timelines."""
     commits = context.completed_commits()
     passed = [
         place
@@ -129,14 +130,14 @@ def _is_due(context: ServiceContext, earliest: Instant) -> bool:
     if not passed:
         return False
     completed = context.metadata_timeline.completed()
-    # From this commit on the newest of them was not retained: a later clean has deleted what it replaced.
+    # From this commit on the newest such compaction is not retained: a clean after it deleted the replaced slices.
     place = min(passed[-1] + context.limits.commits_retained, len(commits) - 1)
     since = commits[place].requested_time
     return not any(instant.action is Action.CLEAN and instant.requested_time > since for instant in completed)
 
 
 def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
-    """The files to delete; None if there are none."""
+    """Plan the files to delete; None if there are no such files."""
     folder, timeline = context.folder, context.metadata_timeline
     listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
     archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
@@ -167,14 +168,14 @@ def _names(folder: MetadataFolder, partition: str) -> list[str]:
 
 
 def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) -> set[str]:
-    """Instants of log files that the active timeline begins after."""
+    """Return the instants of log files that are older than the active timeline."""
     start = timeline.start or ""
     parsed = (LogFileName.parse(name) for names in listed for name in names)
     return {log.instant_time for log in parsed if log is not None and log.instant_time < start}
 
 
 def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) -> None:
-    """Delete the files, which may be gone already, then complete the instant."""
+    """Delete the files, then complete the instant. Files that do not exist any more are skipped."""
     started = time.monotonic()
     folder = context.folder
     deleted: dict[str, tuple[str, ...]] = {}
@@ -203,7 +204,7 @@ def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) ->
 
 
 def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:
-    """Partition and name of each file of a plan, ours or the JVM's: a partition's folder is nothing but its name."""
+    """Yield the partition and the name of each file in a plan of this library or of the JVM."""
     for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
         for info in infos:
             yield partition, info.file_path.rpartition("/")[2]

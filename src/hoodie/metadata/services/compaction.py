@@ -1,7 +1,7 @@
 """Compaction of the metadata table: base and log files of every file group become one base file.
 
-docs/format/metadata.md §3.9. It runs at the start of a commit, under the table's lock. Without it a commit would cost
-more with every commit before it.
+docs/format/metadata.md §3.9. It runs at the start of a commit, under the table's lock. Without compaction the cost of a
+commit would grow with the number of earlier commits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """The compaction of one file group. Picklable; every attempt writes the same bytes to the same place."""
+    """The compaction of one file group. Picklable; every attempt writes the same bytes to the same path."""
 
     store: StoreSpec
     kind: PartitionKind
@@ -38,7 +38,7 @@ class CompactionTask:
 def finish_compaction(context: ServiceContext) -> bool:
     """Finish a compaction that another process left pending. Returns whether there was one.
 
-    A log compaction that a JVM writer left is undone: its blocks only repeat others.
+    A pending log compaction of a JVM writer is undone: its blocks only repeat the rows of other blocks.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
@@ -61,8 +61,8 @@ def finish_compaction(context: ServiceContext) -> bool:
 def compact_if_due(context: ServiceContext) -> bool:
     """Compact after ten delta commits. Returns whether it compacted.
 
-    Nothing is compacted while a delta commit belongs to a data instant that is still pending: its rows must stay out
-    of base files, as it may be rolled back.
+    Nothing is compacted while a delta commit belongs to a data instant that is still pending: the instant may be rolled
+    back, so its rows must not be in base files.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.
@@ -81,7 +81,7 @@ def compact_if_due(context: ServiceContext) -> bool:
 
 
 def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
-    """Completed delta commits that the last completed compaction did not see."""
+    """Count the delta commits that completed after the last completed compaction was requested."""
     completed = metadata_timeline.completed()
     last = completed.filter(lambda instant: instant.action is Action.COMMIT).latest()
     since = "" if last is None else last.requested_time
@@ -90,7 +90,7 @@ def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
 
 
 def is_compaction_due(context: ServiceContext) -> bool:
-    """Whether enough delta commits came since the last compaction, and readers see each of them."""
+    """Return whether enough delta commits completed since the last compaction, and readers see all of them."""
     timeline = context.metadata_timeline
     if delta_commits_since_compaction(timeline) < context.limits.delta_commits_to_compact:
         return False
@@ -104,20 +104,20 @@ def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
 
 
 def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
-    """The plan of a pending compaction; None if its writer died before it was on disk."""
+    """Return the plan of a pending compaction; None if its writer stopped before it stored the plan."""
     content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
     return CompactionPlan.parse(content) if content else None
 
 
 def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:
-    """Delete what an interrupted execution wrote; its plan stays."""
+    """Delete the files of an interrupted execution; the plan stays."""
     for _, info in list(folder.files_of(requested_time)):
         folder.store.delete(info.path)
     folder.forget(requested_time, Action.COMPACTION, State.INFLIGHT)
 
 
 def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: Timeline) -> CompactionPlan:
-    """Every newest file slice that has log files. Pure but for the listing of the partitions."""
+    """Plan the compaction of every newest file slice that has log files. Pure except for listing the partitions."""
     operations = tuple(
         operation_of(partition, file_slice)
         for partition, kind in sorted(kinds.items())
@@ -132,7 +132,7 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
     folder = context.folder
     folder.begin(requested_time, Action.COMPACTION)
     kinds = context.finished_kinds
-    # A plan of the JVM may name partitions that were dropped since, or are being built.
+    # A plan of the JVM may contain partitions that were dropped since, or are being built.
     tasks = [
         CompactionTask(folder.store.spec, kinds[operation.partition_path], operation, requested_time)
         for operation in plan.operations
@@ -150,14 +150,14 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
 
 
 def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
-    """The function with its store: threads share the one at hand, other workers open their own."""
+    """Return the task function: threads of this process share `store`; workers of other engines open a store."""
     return partial(compact_file_group, store=store) if isinstance(engine, LocalEngine) else compact_file_group
 
 
 def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Store | None = None) -> WriteStat:
     """Write the next base file of one file group, even if it becomes empty. Runs on a worker.
 
-    Memory: the file slice's keys and values, a few times.
+    Memory: a few times the file slice's keys and values.
     """
     store = store or open_store(task.store)
     operation = task.operation

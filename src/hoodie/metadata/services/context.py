@@ -1,4 +1,4 @@
-"""What every service of the metadata table gets: the folder, the two timelines as they are, the clock, the limits."""
+"""The arguments of every service of the metadata table: the folder, both timelines, the clock and the limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.timeline import Instant, InstantClock, Timeline
 
 EngineFor = Callable[[int], Engine]
-"""Which engine does work on so many bytes of files."""
+"""Returns the engine for work on a number of bytes."""
 
 
 def local_engine(work_bytes: int) -> Engine:
-    """Threads of this process, however much there is to do."""
+    """Return the engine that uses threads of this process, for any amount of work."""
     return LocalEngine()
 
 
@@ -24,15 +24,16 @@ def local_engine(work_bytes: int) -> Engine:
 class ServiceContext:
     """One run of the services, under the table's lock.
 
-    `kinds` are the partitions that exist, by name. Those in `unfinished` are being built: writers log to them already,
-    but a base file made of those logs would hide the one that the build makes, which may have an older instant.
+    `kinds` are the partitions that exist, by name. Partitions in `unfinished` are being built. Writers already write
+    log files to them. A base file compacted from these log files could be newer than the base file of the build, and
+    hide it.
     """
 
     folder: MetadataFolder
     kinds: Mapping[str, PartitionKind]
     clock: InstantClock
     data_timeline: Timeline
-    """The whole active timeline of the data table, pending instants too."""
+    """The whole active timeline of the data table, with pending instants."""
     metadata_timeline: Timeline
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     engine_for: EngineFor = local_engine
@@ -44,21 +45,21 @@ class ServiceContext:
         return {name: kind for name, kind in self.kinds.items() if name not in self.unfinished}
 
     def next_time(self) -> str:
-        """A time later than everything on both timelines."""
+        """Return a time that is later than every instant of both timelines."""
         return time_after(self.clock, self.data_timeline, self.metadata_timeline)
 
     def reloaded(self) -> ServiceContext:
-        """The same with the metadata table's timeline read anew."""
+        """Return a copy with the metadata table's timeline loaded again."""
         return replace(self, metadata_timeline=self.folder.timeline())
 
     def completed_commits(self) -> list[Instant]:
-        """Completed delta commits and compactions of the metadata table, by requested time."""
+        """Return the completed delta commits and compactions of the metadata table, by requested time."""
         return list(self.metadata_timeline.writes().completed().instants)
 
     def first_pending_time(self) -> str | None:
-        """Requested time of the oldest instant, of either table, that is not completed.
+        """Return the requested time of the oldest pending instant of either table; None if there is no pending instant.
 
-        A data instant may have files in the metadata table before it has an instant there.
+        A data instant may have files in the metadata table before it is on the metadata table's timeline.
         """
         pending = [*self.data_timeline.pending(), *self.metadata_timeline.pending()]
         return min((instant.requested_time for instant in pending), default=None)

@@ -1,4 +1,4 @@
-"""When the metadata table's services run: the numbers that JVM Hudi 1.2.0 derives from the data table's options.
+"""Limits that decide when the metadata table's services run, as JVM Hudi 1.2.0 derives them from table options.
 
 docs/format/metadata.md §3.9.
 """
@@ -13,20 +13,20 @@ from hoodie.config import METADATA_COMPACT_DELTA_COMMITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLimits:
-    """Counts of completed instants that add or remove files: delta commits and compactions."""
+    """Limits as numbers of completed delta commits and compactions."""
 
     delta_commits_to_compact: int = METADATA_COMPACT_DELTA_COMMITS.default
-    """Delta commits since the last compaction at which the next one is due."""
+    """Number of delta commits since the last compaction at which the next compaction is due."""
     commits_retained: int = 20
-    """Newest commits whose file slices the cleaner leaves: twice the data table's, as it keeps 10."""
+    """Number of newest commits whose file slices the cleaner keeps: twice the number of the data table, which is 10."""
     commits_kept_min: int = 21
-    """What archiving leaves on the active timeline; one more than on the data table's."""
+    """Number of commits that archiving keeps on the active timeline; one more than for the data table."""
     commits_kept_max: int = 31
-    """More commits than this on the active timeline are archived."""
+    """Archiving is due if the active timeline has more commits than this."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ServiceLimits:
-        """The limits of a table with these stored properties.
+        """Return the limits of a table with these stored properties.
 
         Raises:
             InvalidConfigError: an option does not parse.

@@ -1,4 +1,4 @@
-"""Runs the services of the metadata table that are due, at the start of a commit. So all commits cost about the same.
+"""Runs the services of the metadata table that are due, at the start of a commit.
 
 docs/format/metadata.md §3.9.
 """
@@ -16,15 +16,15 @@ from hoodie.timeline import Timeline
 _Service = Callable[[ServiceContext], bool]
 _TO_FINISH: tuple[_Service, ...] = (finish_compaction, finish_clean)
 _WHEN_DUE: tuple[_Service, ...] = (archive_if_due, clean_if_due, compact_if_due)
-# Each makes the one before it due, so every one has its turn.
+# Each service makes the service before it due, so no service is postponed forever.
 
 
 def run_services(context: ServiceContext) -> Timeline:
     """Finish pending services and run one service that is due. Returns the metadata table's timeline after that.
 
-    Only one runs, so that no commit bears the cost of all of them (the JVM runs all): the others run at later commits.
-    Call it under the table's lock. If a service dies at any step, the next call finishes it. No file is read or written
-    if nothing is due.
+    Only one service runs, so that all commits cost about the same; the other services run at later commits. (The JVM
+    runs all services that are due.) Call it under the table's lock. If a service is interrupted at any step, the next
+    call finishes it. No file is read or written if no service is due.
 
     Raises:
         CorruptFileError: a file of the metadata table does not parse.

@@ -1,4 +1,4 @@
 """Builds of the record index, and the comparison of a whole index with the data: plan, size, files, check.
 
-The services call this; what puts a build on the timeline and switches it on is in `services/indexing/`.
+The services call these modules. `services/indexing/` adds a build to the timeline and switches the index on.
 """

@@ -1,4 +1,4 @@
-"""Compare the record index with the data. Runs in workers, one task for each index file group."""
+"""Compare the record index with the data. Runs on workers, one task for each index file group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FileGroup = tuple[str, str]
 
 
 class IndexProblem(StrEnum):
-    """What can be wrong with a key."""
+    """A kind of difference between the record index and the data."""
 
     MISSING = "keys without an entry"
     EXTRA = "entries without a key"
@@ -40,7 +40,7 @@ class IndexProblem(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One key of which something is wrong; locations as partition path and file id."""
+    """One key that differs; locations are texts of partition path and file id."""
 
     kind: IndexProblem
     key: str
@@ -50,7 +50,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FileGroupDiffers:
-    """What a task compared, and how often the two differed; at most three examples of each kind."""
+    """The number of compared keys and entries, and the differences; at most three examples of each kind."""
 
     keys: int
     entries: int
@@ -68,15 +68,15 @@ class _Task:
 def check_file_groups(
     engine: Engine, store: StoreSpec, staged: StagedFileGroups, file_groups: Sequence[IndexFileGroup]
 ) -> list[FileGroupDiffers]:
-    """Compare all entries of all file groups with all staged keys. Memory of a task: the keys and entries of one."""
-    # The function holds what the tasks share: it is serialised once, each task separately.
+    """Compare all entries with all staged keys. Memory of a task: the keys and entries of one index file group."""
+    # The function holds the arguments that the tasks share: it is serialised once, each task separately.
     return engine.run(partial(_check_all, locations=staged.locations), _tasks(store, staged, file_groups))
 
 
 def check_entries(
     engine: Engine, store: StoreSpec, staged: StagedFileGroups, file_groups: Sequence[IndexFileGroup]
 ) -> list[FileGroupDiffers]:
-    """Look the staged keys up: those that were put must be found there, those that were deleted must not be found."""
+    """Look up the staged keys: keys that were put must be found in their file group, deleted keys must not be found."""
     tasks = [task for task in _tasks(store, staged, file_groups) if task.entries.batches]
     return engine.run(partial(_check_some, locations=staged.locations), tasks)
 
@@ -104,7 +104,7 @@ def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup
     distinct, of_row = encoded.dictionary, np.asarray(encoded.indices)
     entry_of = np.asarray(pc.fill_null(pc.index_in(distinct, value_set=entry_keys), -1)).astype(np.int64)
     stored = np.where(entry_of >= 0, places[np.maximum(entry_of, 0)] if len(places) else -1, -1)
-    # A key that several rows have is located if one of them is where the entry says.
+    # A key of several rows is located correctly if one of the rows is in the file group of the entry.
     is_located = np.zeros(len(distinct), np.bool_)
     np.logical_or.at(is_located, of_row, stored[of_row] == codes)
     last = np.zeros(len(distinct), np.int64)
@@ -135,9 +135,9 @@ def _check_some(task: _Task, _context: TaskContext, *, locations: tuple[FileGrou
 
 
 def _in_one_list(locations: Sequence[FileGroup], entries: LocationColumn) -> tuple[Rows, list[FileGroup]]:
-    """The place of each entry's file group in a list that begins with the locations of the data; -1 for none.
+    """Return the position of each entry's file group in a list that begins with `locations`; -1 for no location.
 
-    Files of one task name each of their file groups once, and no file group is in two tasks.
+    `locations` has each file group once: a task stages a file group once, and no file group is in two tasks.
     """
     groups = {group: place for place, group in enumerate(locations)}
     own = [groups.setdefault((found.partition_path, found.file_id), len(groups)) for found in entries.locations]
@@ -150,7 +150,7 @@ def _number_texts(numbers: npt.NDArray[np.int32], rows: Rows) -> list[str]:
 
 
 class _Findings:
-    """Counts, and a few examples, of what was found."""
+    """Collects the number of differences of each kind, and a few examples."""
 
     def __init__(self, groups: Sequence[FileGroup]) -> None:
         self._groups = groups
@@ -168,14 +168,14 @@ class _Findings:
         texts: Sequence[str] | None = None,
         count: int | None = None,
     ) -> None:
-        """Problems of these rows of `keys`; `expected` and `found` are file groups, `texts` stand for the former."""
+        """Add a problem of these rows of `keys`; `expected` and `found`: file groups; `texts` replaces `expected`."""
         self._problems[kind] = len(rows) if count is None else count
         for place, row in enumerate(rows[:_EXAMPLES_MAX].tolist()):
             wanted = texts[place] if texts is not None else self._text(expected, row)
             self._examples.append(Example(kind, keys[row].as_py(), wanted, self._text(found, row)))
 
     def result(self, keys: int, entries: int) -> FileGroupDiffers:
-        """All of it."""
+        """Return all findings."""
         return FileGroupDiffers(keys, entries, self._problems, tuple(self._examples))
 
     def _text(self, places: Rows | None, row: int) -> str | None:

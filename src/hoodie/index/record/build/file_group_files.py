@@ -1,7 +1,7 @@
-"""Files of an index that is being built: the base file of a file group, then log files with what changed meanwhile.
+"""Files of an index build: the base file of each index file group, then log files with the changes made meanwhile.
 
-Readers ignore them until the delta commit that names them completes. There is one task for each file group; every
-attempt writes the same bytes to the same place.
+Readers ignore the files until the delta commit of the build completes. There is one task for each index file group;
+every attempt writes the same bytes to the same path.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ EXAMPLES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class WrittenFileGroup:
-    """What one task wrote: by how many entries the file group grew, and the statistics of the file, if there is one.
+    """The result of one task: the number of entries added to the file group, and the write stat of the file, if any.
 
-    `duplicates` counts rows whose key another row has too; then nothing was written. `examples` are such keys.
+    `duplicates` is the number of rows whose key another row also has; if it is not 0, no base file was written.
+    `examples` are such keys.
     """
 
     number: int
@@ -63,15 +64,15 @@ def write_base_files(
     *,
     instant_time: str,
 ) -> list[WrittenFileGroup]:
-    """Write the base files of these file groups; `locations` are those of `staged`, with the times of their files.
+    """Write the base files of index file groups; `locations` are those of `staged`, with the times of their files.
 
-    Memory of a task: a file group's keys, a few times. A file group without keys gets no base file. Each gets the empty
-    log file by which it exists.
+    Memory of a task: a few times a file group's keys. A file group without keys gets no base file. Each file group gets
+    the empty log file that creates it.
     """
     tasks = [
         _BaseTask(store=store, entries=staged.file_groups[number], instant_time=instant_time) for number in numbers
     ]
-    # The function holds what the tasks share: it is serialised once, each task separately.
+    # The function holds the arguments that the tasks share: it is serialised once, each task separately.
     return engine.run(partial(_write_base, locations=tuple(locations)), tasks)
 
 
@@ -79,7 +80,7 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
     store = open_store(task.store)
     number = task.entries.number
     file_id = file_id_of(FILE_ID_PREFIX, number)
-    # The file group exists by this file, even without a key. It comes first: a file group with a base file is whole.
+    # This file creates the file group, even without a key. It is written first: then a base file shows that both exist.
     log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, task.instant_time)}"
     store.replace(log, initial_log_to_bytes(task.instant_time))
     keys, codes = task.entries.read(store)
@@ -105,7 +106,7 @@ class _CountTask:
 
 
 def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenFileGroup]:
-    """What `write_base_files` said of these base files, by file group, when it wrote them."""
+    """Return the results that `write_base_files` returned when it wrote these base files, given by file group."""
     return engine.run(_count, [_CountTask(store, number, file) for number, file in sorted(files.items())])
 
 
@@ -117,7 +118,7 @@ def _count(task: _CountTask, _context: TaskContext) -> WrittenFileGroup:
 
 
 def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:
-    """What the delta commit says of a base file."""
+    """Return the write stat of a base file, for the delta commit."""
     return WriteStat(
         file_id=file_id,
         path=f"{RECORD_INDEX}/{name}",
@@ -149,9 +150,10 @@ def write_file_group_logs(
     instant_time: str,
     version: int,
 ) -> list[WrittenFileGroup]:
-    """Write one log file, of this version, for every file group with entries. `file_groups`: as they are so far.
+    """Write one log file with this version for every file group with entries.
 
-    Each result tells by how many keys its file group grew (below 0: shrank), which takes a look-up of the staged keys.
+    `file_groups` are the file groups as already written. Each result has the number of keys by which its file group
+    grew (negative if it shrank); counting takes a look-up of the staged keys.
     """
     tasks = [
         _LogTask(

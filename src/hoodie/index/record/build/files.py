@@ -1,4 +1,4 @@
-"""The files of a record index that is being built, and the state of the table that they hold."""
+"""Write the files of a record index build, and keep the state of the table that the files contain."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _EXAMPLES_MAX = 5
 
 
 class IndexFiles:
-    """Writes the files of one build, and counts. Driver memory: the table's file slices, twice."""
+    """Writes the files of one build, and counts entries and files. Driver memory: twice the table's file slices."""
 
     def __init__(self, state: TableState, engine_for: EngineFor, build: IndexBuild, rows: dict[FileSlice, int]) -> None:
-        """`rows` are those of file slices as far as they are known."""
+        """Create a writer. `rows` has the row counts of file slices that are already known."""
         self.build = build
         self.entries = 0
         self.files_read = 0
@@ -53,9 +53,9 @@ class IndexFiles:
         self._round = 0
 
     def write_base(self, folder: str) -> None:
-        """Write the base files of all file groups, for the state in which the build began; those that are there stay.
+        """Write the base files of all file groups for the state at the begin of the build; existing base files stay.
 
-        Raises: RecordKeyError if two rows have one key.
+        Raises: RecordKeyError if two rows have the same key.
         """
         view = TableView.load(self._state).as_completed_by(self.build.requested_time)
         self._slices = view.slices()
@@ -76,9 +76,9 @@ class IndexFiles:
         self._count([*kept.values(), *written])
 
     def catch_up(self, view: TableView, folder: str) -> bool:
-        """Write what changed since the last call to one log file for each file group; says whether anything did.
+        """Write the changes since the last call to one log file for each file group. Returns whether any exist.
 
-        Raises: CommitConflictError if a file to compare with is gone.
+        Raises: CommitConflictError if a file of the earlier state does not exist any more.
         """
         slices = view.slices()
         changes = changes_between(self._slices, slices)
@@ -95,7 +95,7 @@ class IndexFiles:
             self._file_groups(),
             self._locations(staged, slices, view.layout.zone),
             instant_time=self.build.build_time,
-            # Version 1 is the empty file by which the file group exists.
+            # Version 1 is the empty log file that creates the file group.
             version=self._round + 1,
         )
         self._slices = slices
@@ -103,7 +103,7 @@ class IndexFiles:
         return True
 
     def check_counts(self) -> None:
-        """Refuse an index that has not as many entries as the data has rows.
+        """Refuse an index whose number of entries differs from the number of rows.
 
         Raises: RecordKeyError.
         """
@@ -111,12 +111,12 @@ class IndexFiles:
         if self.entries != rows:
             raise RecordKeyError(
                 f"{self._state.store.uri('')}: the record index would have {self.entries:,} entries for {rows:,} rows, "
-                "as keys were written more than once while it was built; it was not switched on. Remove the "
+                "as keys were written more than once during the build; the index was not switched on. Remove the "
                 "duplicates, then build it again"
             )
 
     def _take_up(self) -> dict[int, WrittenFileGroup]:
-        """The base files that an earlier process finished, by number. Its log files go: their round is not known."""
+        """Return the base files of an earlier process, by number. Delete its log files: their round is unknown."""
         found: dict[int, FileInfo] = {}
         numbers = {file_id_of(FILE_ID_PREFIX, number): number for number in range(self.build.buckets)}
         for info in self._own_files().values():
@@ -126,7 +126,7 @@ class IndexFiles:
             elif log is None or log.version > 1:
                 self._state.store.delete(info.path)
         if found:
-            self.notes.append(f"{len(found):,} buckets were there from an earlier run")
+            self.notes.append(f"{len(found):,} index file groups were kept from an earlier run")
         engine = self._engine_for(sum(info.size_bytes for info in found.values()))
         counted = count_entries(engine, self._state.store.spec, found)
         return {written.number: written for written in counted}
@@ -139,12 +139,12 @@ class IndexFiles:
     def _locations(
         self, staged: StagedFileGroups, slices: Iterable[FileSlice], zone: TimelineZone
     ) -> list[RecordLocation]:
-        """The locations that entries name, with the time of their base file."""
+        """Return the locations of the entries, with the time of their base file."""
         times = {(found.partition_path, found.file_id): _instant_ms(found.base_instant_time, zone) for found in slices}
         return [RecordLocation(path, file_id, times[path, file_id]) for path, file_id in staged.locations]
 
     def _own_files(self) -> dict[str, FileInfo]:
-        """Base and log files of this build, by path."""
+        """Return the base and log files of this build, by path."""
         own: dict[str, FileInfo] = {}
         for path, info in list_index_files(self._state.store).items():
             if instant_of_data_file(path) == self.build.build_time:
@@ -152,7 +152,7 @@ class IndexFiles:
         return own
 
     def _file_groups(self) -> Sequence[IndexFileGroup]:
-        """The file groups as they are so far, by number."""
+        """Return the file groups as already written, by number."""
         instant = Instant(
             requested_time=self.build.build_time,
             action=Action.DELTA_COMMIT,
@@ -163,8 +163,8 @@ class IndexFiles:
         if len(found) != self.build.buckets:
             self.is_outdated = True
             raise CommitConflictError(
-                f"{len(found)} of {self.build.buckets} buckets of the index are there: another engine built or dropped "
-                f"the record index of {self._state.store.uri('')} meanwhile; build it again"
+                f"expected {self.build.buckets} file groups of the index, found {len(found)}: another engine built or "
+                f"dropped the record index of {self._state.store.uri('')} meanwhile; build it again"
             )
         return found
 
@@ -180,8 +180,8 @@ class IndexFiles:
             if self._state.store.head(path) is None:
                 self.is_outdated = True
                 raise CommitConflictError(
-                    f"{path} was cleaned away, or rolled back, while the index was built, so that what "
-                    "changed since cannot be told; build it again (and keep more with hoodie.clean.commits.retained)"
+                    f"{path} was cleaned or rolled back during the index build, so the changes since cannot be read; "
+                    "build the index again (and keep more with hoodie.clean.commits.retained)"
                 )
 
     def _count(self, written: Iterable[WrittenFileGroup]) -> None:
@@ -197,13 +197,13 @@ def _check_unique(written: Iterable[WrittenFileGroup], where: str) -> None:
         count = sum(file_group.duplicates for file_group in doubled)
         examples = [key for file_group in doubled for key in file_group.examples][:_EXAMPLES_MAX]
         raise RecordKeyError(
-            f"{where} has {count:,} rows whose key another row has too, such as {examples}: a record index knows one "
+            f"{where} has {count:,} rows whose key another row also has, such as {examples}: a record index stores one "
             "row of each key, so it was not switched on. Remove the duplicates, then build it again"
         )
 
 
 def _instant_ms(instant_time: str, zone: TimelineZone) -> int:
-    """Milliseconds since the epoch; 0 for reserved times, which are no dates."""
+    """Return milliseconds since the epoch; 0 for reserved times, which are not dates."""
     try:
         return ms_of_instant_time(instant_time, zone)
     except InvalidConfigError:

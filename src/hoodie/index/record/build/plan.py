@@ -1,7 +1,7 @@
 """A build of the record index on the data timeline: an indexing instant, as the JVM's asynchronous indexer makes it.
 
-docs/format/table.md §2.5 (`HoodieIndexPlan`). Ours says in its plan how many buckets it builds. Writers go on beside
-it: unlike the JVM's, it does not rely on them.
+docs/format/table.md §2.5 (`HoodieIndexPlan`). A plan of this library also stores the number of buckets. Writers run
+during the build. Unlike the JVM's build, it does not rely on entries that they write.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _BUCKETS_KEY = "hoodie.python.record.index.buckets"
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """One build: its indexing instant on the data timeline, and how many buckets it makes."""
+    """One build: its indexing instant on the data timeline, and the number of buckets that it makes."""
 
     requested_time: str
     buckets: int
 
     @property
     def build_time(self) -> str:
-        """Its instant on the metadata table's timeline, which the names of its files carry."""
+        """The instant of the build on the metadata table's timeline. The names of its files contain this instant."""
         return build_time(self.requested_time)
 
     def metadata_to_bytes(self, upto: str | None) -> bytes:
-        """Content of the completed file; `upto` is the last instant whose keys are in the index."""
+        """Return the content of the completed file; `upto` is the last instant whose keys are in the index."""
         return IndexCommitMetadata(index_partition_infos=(_info(self.buckets, upto),)).to_bytes()
 
 
 def plan_to_bytes(buckets: int, upto: str | None) -> bytes:
-    """Content of the requested file; `upto` is the last instant that was completed when the build began."""
+    """Return the content of the requested file; `upto` is the last instant that completed before the build began."""
     return IndexPlan(index_partition_infos=(_info(buckets, upto),)).to_bytes()
 
 
@@ -50,7 +50,7 @@ def _info(buckets: int, upto: str | None) -> IndexPartitionInfo:
 
 
 def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
-    """The build behind an indexing instant; None if it is not ours, or just ended.
+    """Return the build of an indexing instant; None if this library did not make it, or if it has just ended.
 
     Raises: CorruptFileError if its plan does not parse.
     """
@@ -67,11 +67,11 @@ def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
 
 
 def pending_indexing(view: TableView) -> list[Instant]:
-    """Indexing instants that are not completed, ours and the JVM's."""
+    """Return the pending indexing instants of this library and of the JVM."""
     return [found for found in view.timeline.pending() if found.action is Action.INDEXING]
 
 
 def pending_build(view: TableView) -> IndexBuild | None:
-    """The build of ours that is running, or was left by a process that died; None if there is none."""
+    """Return the pending build of this library, running or abandoned; None if there is no pending build."""
     builds = (build_of(view, instant) for instant in pending_indexing(view))
     return next((build for build in builds if build is not None), None)

@@ -1,4 +1,4 @@
-"""How large a record index must be, told by Parquet footers: no counting pass over the data."""
+"""Compute the number of buckets of a record index from row counts in Parquet footers, without reading all data."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec, open_store
 
 KEYS_PER_BUCKET = 1_000_000
-"""Keys that a bucket is made for, once the table has grown by the growth factor."""
+"""Target number of keys in a bucket after the table has grown by the growth factor."""
 BUCKETS_MAX = 10_000
-"""File ids number the buckets in four digits, and their order as texts must be their order as numbers."""
+"""Maximum number of buckets. File ids contain the bucket number with four digits, so text order is number order."""
 _FILES_PER_TASK = 64
 _FOOTER_BYTES = 64 * 1024
 
 
 def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None = None) -> int:
-    """The number of buckets for so many keys: as asked for, else for a million keys each, after growth.
+    """Return the number of buckets for `rows` keys: `asked` if given, else for a million keys each, after growth.
 
-    Raises: InvalidConfigError for a number that cannot be.
+    Raises: InvalidConfigError if `asked` is not a number from 1 to `BUCKETS_MAX`.
 
     >>> bucket_count(40_000_000, {}), bucket_count(1000, {}), bucket_count(1000, {}, asked=3)
     (80, 10, 3)
@@ -43,9 +43,9 @@ def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None 
 def rows_of_slices(
     engine_for: Callable[[int], Engine], store: StoreSpec, slices: Sequence[FileSlice], read: SliceRead
 ) -> dict[FileSlice, int]:
-    """Rows of each file slice: as the base file's footer says, or by merging where there are log files.
+    """Return the rows of each file slice: from the base file's footer, or by merging if there are log files.
 
-    Raises: CorruptFileError for a file that is no whole Parquet file; FileNotFoundError.
+    Raises: CorruptFileError if a file is not a complete Parquet file; FileNotFoundError.
     """
     pieces = [tuple(slices[start : start + _FILES_PER_TASK]) for start in range(0, len(slices), _FILES_PER_TASK)]
     engine = engine_for(sum(found.size_bytes if found.log_files else _FOOTER_BYTES for found in slices))

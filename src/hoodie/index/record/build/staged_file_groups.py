@@ -1,4 +1,4 @@
-"""Staged entries by index file group: what a worker reads that works on one of them."""
+"""Staged entries by index file group, as a worker reads them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hoodie.storage import Store
 
 @dataclass(frozen=True, slots=True)
 class FileGroupEntries:
-    """Where the staged entries of one index file group are: its record batches. Picklable.
+    """The staged record batches of one index file group. Picklable.
 
-    A batch may also have entries of other file groups, which are left out when it is read.
+    A batch may also have entries of other index file groups; `read` leaves them out.
     """
 
     number: int
@@ -27,7 +27,7 @@ class FileGroupEntries:
     batches: Batches
 
     def read(self, store: Store) -> tuple[pa.StringArray, Codes]:
-        """Keys, and for each the place of its location, or `DELETED`. Memory: the file group's keys, and one batch."""
+        """Return keys, and for each the position of its location, or `DELETED`. Memory: these keys, and one batch."""
         return read_entries(store, self.batches, self._holds)
 
     def _holds(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
@@ -37,14 +37,14 @@ class FileGroupEntries:
 
 @dataclass(frozen=True, slots=True)
 class StagedFileGroups:
-    """Staged entries of all file groups, by number; `locations`: the partition paths and file ids of their codes."""
+    """Staged entries of all index file groups, by number. `locations`: partition path and file id of each code."""
 
     file_groups: tuple[FileGroupEntries, ...]
     locations: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, staged: Sequence[StagedEntries], file_group_count: int) -> StagedFileGroups:
-        """The same entries, seen from the file groups. A file group of a group without entries has no batches."""
+        """Arrange staged entries by index file group. If a group has no entries, its file groups have no batches."""
         batches, locations = gathered(staged)
         groups = KeyGroups(file_group_count).count
         file_groups = (
