@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
-from hoodie.index.record.build.plan import build_of
+from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 

@@ -6,7 +6,7 @@ from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.record.build.plan import pending_build, pending_indexing
+from hoodie.index.record.building.plan import pending_build, pending_indexing
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable

@@ -20,7 +20,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_tells, stored_index
-from hoodie.index.record.build.plan import IndexBuild
+from hoodie.index.record.building.plan import IndexBuild
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable

@@ -11,8 +11,8 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.index.record.build.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
-from hoodie.index.record.build.staged_file_groups import StagedFileGroups
+from hoodie.index.record.building.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
+from hoodie.index.record.building.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.index.record.build.files import IndexFiles
+from hoodie.index.record.building.files import IndexFiles
 from hoodie.table import Table
 from tests.support.index_check import check_index
 from tests.support.steps import once_at

@@ -18,7 +18,7 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation
-from hoodie.index.record.build.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.entries import DELETED, delta_of, one_entry_per_key, values_of
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
 from hoodie.index.record.find import find, way_of

@@ -11,15 +11,15 @@ from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_f
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.index.record.build.file_group_files import (
+from hoodie.index.record.building.file_group_files import (
     WrittenFileGroup,
     count_entries,
     write_base_files,
     write_file_group_logs,
 )
-from hoodie.index.record.build.plan import IndexBuild
-from hoodie.index.record.build.sizing import rows_of_slices
-from hoodie.index.record.build.staged_file_groups import StagedFileGroups
+from hoodie.index.record.building.plan import IndexBuild
+from hoodie.index.record.building.sizing import rows_of_slices
+from hoodie.index.record.building.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import FileGroupChange, changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, list_index_files
