@@ -1,4 +1,4 @@
-"""The life of a pending instant: begin, stay ours, finish under the table's lock, or undo.
+"""Begin a pending instant, keep its ownership, and complete it under the table's lock or undo it.
 
-This is the only room that completes an instant of the data table.
+This is the only package that completes an instant of the data table.
 """

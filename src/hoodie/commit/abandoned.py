@@ -1,7 +1,7 @@
-"""Remove what writers left that died: temporary files, heartbeats, half-changed properties. Nothing here holds rows.
+"""Remove the temporary files and heartbeats of dead writers, and complete their half-done change of table properties.
 
-Whoever begins the next write does it, under the table's lock: in two steps, since only the timeline tells which of the
-folders that were there before it was loaded still belong to somebody.
+The abandoned files hold no rows. The next writer removes them under the table's lock, in two steps: it lists them
+before it loads the timeline, and then deletes those that belong to no pending instant of the timeline.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _HEARTBEAT_FOLDER = f"{HOODIE_FOLDER}/.heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class AbandonedFiles:
-    """Temporary things that lay there before the timeline was loaded: some of them belong to writers at work.
+    """Temporary folders and heartbeats that existed before the timeline was loaded.
 
-    `temp_folders` are paths; `heartbeats` are instant times.
+    Some of them may belong to running writers. `temp_folders` are paths; `heartbeats` are instant times.
     """
 
     temp_folders: tuple[str, ...]
@@ -30,7 +30,7 @@ class AbandonedFiles:
 
     @classmethod
     def find(cls, store: Store) -> AbandonedFiles:
-        """List them, and finish what a writer began that died while it changed the table's properties.
+        """List the files, and complete a change of the table's properties that a dead writer did not complete.
 
         Call it under the table's lock, before the timeline is loaded: an instant exists before its markers do.
         """
@@ -39,7 +39,7 @@ class AbandonedFiles:
         return cls(tuple(store.folders(TEMP_FOLDER)), beats)
 
     def remove(self, store: Store, timeline: Timeline) -> None:
-        """Delete those that belong to no pending instant of the timeline, and to no writer that lives.
+        """Delete the files that belong to no pending instant of the timeline and to no running writer.
 
         Call it under the same lock, with the timeline as it is after dead writes were rolled back.
         """
@@ -52,17 +52,17 @@ class AbandonedFiles:
             elif is_dead_stage_folder(store, folder, now_ms=now_ms):
                 store.delete_folder(folder)
         for instant_time in self.heartbeats:
-            # The JVM's heart beats before its instant exists.
+            # The JVM creates a heartbeat before the instant.
             if not _is_pending(timeline, instant_time) and not is_live(store, instant_time):
                 delete_heartbeat(store, instant_time)
         delete_dead_takeovers(store)
 
 
 def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None:
-    """Remove an instant's markers, and what they announce if it is known that the instant never completed.
+    """Remove an instant's markers, and the files that they announce if the instant is known to be uncommitted.
 
-    Tasks of a cancelled Spark job may write files after their instant was undone. Of an instant older than the timeline
-    it cannot be told whether it was archived; its files count as committed.
+    Tasks of a cancelled Spark job may write files after their instant was undone. An instant older than the timeline
+    may have been archived, so its files count as committed and are kept.
     """
     if not timeline.contains_or_before_start(instant_time):
         for marker in read_markers(store, instant_time) or []:

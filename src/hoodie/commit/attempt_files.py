@@ -1,4 +1,4 @@
-"""Data files that attempts at an instant announced with markers (docs/format/table.md §5.3)."""
+"""Delete data files that attempts at an instant announced with markers (docs/format/table.md §5.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hoodie.storage import Store
 def delete_marked_files(store: Store, instant_time: str, *, keep: Collection[str] = ()) -> int:
     """Delete the files that markers of the instant announce; return how many markers name a file to delete.
 
-    `keep` are paths relative to the base path. The markers stay: delete them last, so that the call can be repeated.
+    `keep` are paths relative to the base path; their files are not deleted. The markers are not deleted either. The
+    caller deletes them last, so that this call can be repeated.
     """
     paths = [marker.path for marker in read_markers(store, instant_time) or [] if marker.path not in keep]
     for path in paths:

@@ -1,4 +1,4 @@
-"""Begin a write: put the table in order under its lock, then put the new instant on the timeline."""
+"""Begin a write: clean up after dead writers under the table's lock, then create the new instant on the timeline."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def begin_write(
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
-    One hold of the table's lock. If it fails, the timeline has no trace of the new instant.
+    The table's lock is acquired once. If an error is raised, the timeline has no trace of the new instant.
 
-    Raises: CommitConflictError; UnsupportedError if a service that excludes all others is pending; LockTimeoutError.
+    Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """
     reached(Step.PREPARED)
     pending: PendingInstant | None = None
@@ -48,9 +48,10 @@ def begin_write(
 
 
 def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
-    """Remove what dead writers left, and make the metadata table fit to be written. Call it under the table's lock.
+    """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.
 
-    Returns the table as it is then, and the writes that were rolled back.
+    Dead writes are rolled back and abandoned files are removed. Returns the view after these changes, and the writes
+    that were rolled back.
     """
     abandoned = AbandonedFiles.find(state.store)
     view = TableView.load(state)

@@ -1,4 +1,4 @@
-"""The content of a commit: its completed file, and what it changes in the metadata table."""
+"""Make the content of a commit: its completed file, and its changes of the metadata table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commit_metadata(
     *,
     compacted: bool = False,
 ) -> CommitMetadata:
-    """The content of a completed write; `replaced` are file ids that it takes out, by partition path."""
+    """Return the commit metadata of a write; `replaced` are the file ids that it replaces, by partition path."""
     return CommitMetadata(
         partition_to_write_stats=by_partition(stats),
         compacted=compacted,
@@ -41,7 +41,7 @@ def commit_to_metadata_table(
     written_logs: Sequence[WriteStat],
     engine_for: EngineFor,
 ) -> None:
-    """Write the delta commit of a write, before the write itself completes. Call it under the table's lock.
+    """Write the delta commit of the metadata table, before the write itself completes. Call it under the table's lock.
 
     `now` was loaded under that lock. `written_logs` are the log files of metadata partitions that tasks have written.
 
@@ -53,12 +53,12 @@ def commit_to_metadata_table(
 
 
 def locked_table(now: TableView, engine_for: EngineFor = local_engine) -> LockedTable:
-    """What changes of the metadata table need of a view that was loaded under the table's lock."""
+    """Return the input that changes of the metadata table require; `now` was loaded under the table's lock."""
     return LockedTable(config=now.config, timeline=now.timeline, clock=now.clock, engine_for=engine_for)
 
 
 def open_metadata_table(now: TableView) -> MetadataTable:
-    """Return the object of the metadata table, one for all views of the table.
+    """Return the metadata table's object; all views of the table share one object.
 
     Raises: CommitConflictError if another process removed the metadata table.
     """
@@ -73,7 +73,7 @@ def open_metadata_table(now: TableView) -> MetadataTable:
 
 
 def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
-    """Size in bytes of each written file, by partition path and name."""
+    """Return the size in bytes of each written file, by partition path and file name."""
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.write_stats():
         name = (stat.path or "").rpartition("/")[2]

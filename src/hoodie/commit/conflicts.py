@@ -1,6 +1,6 @@
-"""What other writers may have done meanwhile, and whether this write can still be committed.
+"""Check whether a write can still be committed after other writers committed while it ran.
 
-Implements docs/format/table.md §10.4, and is stricter where the JVM would let two writers insert the same new key.
+Implements docs/format/table.md §10.4. It is stricter than the JVM, which allows two writers to insert the same new key.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _KEYS_STAY_UNIQUE = frozenset(
         WriteOperation.INSERT_OVERWRITE_TABLE,
     }
 )
-"""Operations after which a partition has one row per key, if it had before; plain inserts do not look."""
+"""Operations that keep keys unique in a partition in which they are unique; a plain insert does not look up keys."""
 
 _COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
-"""Operations that change no record: what is appended meanwhile belongs to the file slice that they begin."""
+"""Operations that change no record. Log files appended while they run belong to the file slice that they create."""
 
 
 def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:
@@ -35,7 +35,7 @@ def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[Fil
     if shared:
         raise CommitConflictError(
             f"file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]} are being clustered; nothing was "
-            "committed, try again when the clustering is done"
+            "committed, try again when the clustering is completed"
         )
 
 
@@ -47,11 +47,14 @@ def check_conflicts(
     is_global: bool,
     index: IndexUpdate,
 ) -> None:
-    """Refuse if a write that completed since `baseline` changed what we changed, or inserted where we inserted.
+    """Refuse to commit if a write that completed after `baseline` conflicts with this write.
 
-    `baseline` is the state that the write was worked out on. Inserts of two writers into one partition (with a global
-    index: anywhere) may hold the same new key, which neither could see in the other; `index` tells whether they do.
-    Whatever the two did, no location that the one that completed first stored may count in the index.
+    `baseline` is the view from which this write was prepared. Two writes conflict:
+    - if they changed the same file group;
+    - if both inserted the same new key into one partition (with a global index: into any partition). Neither write
+      finds the key of the other; `index` detects common keys;
+    - if a location that the other write stored in the record index would override a location of this write.
+    A change of the table's schema conflicts with every write that runs at the time.
 
     Raises: CommitConflictError.
     """
@@ -70,7 +73,7 @@ def check_conflicts(
 
 
 def known_schema(view: TableView) -> str | None:
-    """The table's schema as its newest commit, or its creation, tells; None before either."""
+    """Return the schema that the newest commit or the table's creation stored; None if neither stored one."""
     try:
         return view.schema().avro
     except InvalidConfigError:
@@ -79,7 +82,7 @@ def known_schema(view: TableView) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
-    """What the write that is about to commit changes."""
+    """The changes of the write that is about to commit."""
 
     now: TableView
     metadata: CommitMetadata
@@ -111,7 +114,11 @@ def _check_against(ours: _Ours, instant: Instant, theirs: CommitMetadata) -> Non
 
 
 def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs: CommitMetadata) -> None:
-    """A new base file that was made of the one before the compaction would hide what the compaction merged."""
+    """Refuse if this write rewrote a compacted file group.
+
+    Its new base file was made from the base file before the compaction, and would hide the log records that the
+    compaction merged. Raises: CommitConflictError.
+    """
     rewritten = {
         (stat.partition_path or "", stat.file_id)
         for stat in metadata.write_stats()
@@ -121,7 +128,7 @@ def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs
     if shared:
         raise CommitConflictError(
             f"{instant} compacted file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]}, which this "
-            "write rewrote meanwhile; nothing was committed, try again"
+            "write rewrote at the same time; nothing was committed, try again"
         )
 
 
@@ -133,7 +140,7 @@ def _touched(metadata: CommitMetadata) -> set[FileGroup]:
 
 
 def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
-    """Partitions in which the write put new keys, and in which it must be true that no other row has them."""
+    """Return the partitions into which the write inserted new keys and in which keys must be unique."""
     if metadata.operation_type not in _KEYS_STAY_UNIQUE:
         return set()
     return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}

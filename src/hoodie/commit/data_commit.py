@@ -1,4 +1,4 @@
-"""Completion of an instant that wrote data files: a write, a compaction, a log compaction."""
+"""Complete an instant that wrote data files: a write, a compaction, a log compaction."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from hoodie.view.table_view import TableView
 
 
 def _no_check(now: TableView) -> None:
-    """Nothing that other writers do conflicts."""
+    """Check nothing: no change of another writer conflicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCommit:
-    """What a commit of data files does under the table's lock; see `Completion`.
+    """The steps of a commit of data files under the table's lock; see `Completion`.
 
-    `metadata` names the files that it adds. `check_conflicts` refuses what other writers completed meanwhile; it runs
-    after the index update was brought up to date. `index`: what the commit tells the record index; None if no record
-    changes its file group. `engine_for` runs the metadata table's services that are due.
+    `metadata` names the files that the commit adds. `check_conflicts` raises an error if another writer completed a
+    conflicting change; it runs after the index update was refreshed. `index` is the commit's update of the record
+    index; None if no record changes its file group. `engine_for` chooses the engine of the metadata table's services
+    that are due.
     """
 
     instant_time: str
@@ -34,9 +35,9 @@ class DataCommit:
     engine_for: EngineFor = local_engine
 
     def check(self, now: TableView) -> None:
-        """Refuse conflicts, and delete files of task attempts that failed: a marker names them, no result does.
+        """Refuse conflicts, and delete files of failed task attempts: a marker names them, but no write statistic.
 
-        Raises: CommitConflictError; UnsupportedError if a service that excludes all others is pending.
+        Raises: CommitConflictError; UnsupportedError if an exclusive service is pending.
         """
         check_no_exclusive_service(now)
         if self.index is not None:
@@ -46,10 +47,10 @@ class DataCommit:
         delete_marked_files(now.store, self.instant_time, keep=reported)
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Add the files, and the index entries that were written for them."""
+        """Add the files to the metadata table, and the index entries that were written for them."""
         stats = () if self.index is None else self.index.stats
         commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
 
     def content(self, now: TableView) -> bytes:
-        """The commit metadata, as the table's version stores it."""
+        """Return the commit metadata in the format of the table's version."""
         return self.metadata.to_bytes(now.config.version)

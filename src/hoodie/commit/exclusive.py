@@ -1,4 +1,4 @@
-"""Services that take the table's state for theirs: while one is pending, nobody else may change it."""
+"""Refuse changes of a table while an exclusive service is pending: a service during which the table must not change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hoodie.view.table_view import TableView
 
 
 def check_no_exclusive_service(view: TableView) -> None:
-    """Refuse to write while a restore runs, or the JVM builds an index: both take the table's state for theirs.
+    """Refuse to write while a restore or an index build of the JVM is pending.
 
-    A build of ours lets writers go on. Raises: UnsupportedError, naming the instant.
+    Writes are allowed while this library builds an index. Raises: UnsupportedError, naming the instant.
     """
     for instant in view.timeline.pending().instants:
         if instant.action is Action.INDEXING and build_of(view, instant) is not None:
             continue
         if instant.action in (Action.RESTORE, Action.INDEXING):
             raise UnsupportedError(
-                f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}): writes wait until it "
-                "is done; let the engine that began it finish it"
+                f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}), during which nothing "
+                "else can be written; complete it with the engine that started it, then try again"
             )

@@ -1,4 +1,4 @@
-"""The metadata table has the partitions that it needs before a write, and none that would go stale."""
+"""Add the metadata partitions that a write requires, and drop those that it would make outdated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hoodie.view.table_view import TableView
 
 
 def ensure_metadata_partitions(view: TableView) -> TableView:
-    """Add missing partitions and drop those that would go stale; call it under the table's lock, before a write.
+    """Add missing metadata partitions and drop unmaintained ones; call it under the table's lock, before a write.
 
-    Dropped are the partitions of other writers that this release does not maintain: readers would miss rows by them.
-    The next JVM writer builds them again. Returns the table as it is then.
+    This release drops the metadata partitions of other writers that it does not maintain: readers that used an outdated
+    partition would miss rows. The next JVM writer builds them again. Returns the view after these changes.
     """
     config = view.config
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
@@ -39,9 +39,9 @@ def ensure_metadata_partitions(view: TableView) -> TableView:
 
 
 def ensure_metadata_table(view: TableView) -> TableView:
-    """Create the metadata table, with the partitions that every one has, if the table has none.
+    """Create the metadata table, with the partitions that are always required, if the data table has none.
 
-    Call it under the table's lock. Returns the table as it is then.
+    Call it under the table's lock. Returns the view after this change.
     """
     if view.config.has_metadata_table:
         return view
@@ -59,7 +59,7 @@ def _list_files(view: TableView) -> ListFiles:
 
 
 def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
-    """Store the names of the partitions that readers may use."""
+    """Store the names of the metadata partitions that readers may use."""
     partitions = ",".join(sorted(names))
     update_table_config(view.store, {keys.METADATA_PARTITIONS: partitions, keys.METADATA_PARTITIONS_INFLIGHT: ""})
 

@@ -1,7 +1,7 @@
-"""A pending instant of the data table: begin it, stay its owner, complete it under the table's lock, or undo it.
+"""Begin a pending instant of the data table, keep its ownership, and complete it under the table's lock or undo it.
 
-The order of the steps is docs/format/table.md §9.1. Everything that changes a table goes through here: writes,
-compactions, index builds, rollbacks. What differs between them is handed in as a `Completion`.
+The order of the steps is docs/format/table.md §9.1. Every change of a table uses this module: writes, compactions,
+index builds, rollbacks. The steps in which they differ are passed as a `Completion`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from hoodie.view.table_view import TableView
 
 
 class Completion(Protocol):
-    """What completes an instant. All methods run under the table's lock, with the table as it is then."""
+    """The steps that complete an instant. All methods run under the table's lock; `now` was loaded under it."""
 
     def check(self, now: TableView) -> None:
-        """Refuse to complete if what happened since the instant began forbids it. Raises: CommitConflictError."""
+        """Refuse to complete if a change since the instant began conflicts with it. Raises: CommitConflictError."""
         ...
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Write what the instant changes to the metadata table, before the instant completes."""
+        """Write the instant's changes to the metadata table, before the instant completes."""
         ...
 
     def content(self, now: TableView) -> bytes:
-        """Content of the completed file."""
+        """Return the content of the completed file."""
         ...
 
 
@@ -49,9 +49,9 @@ class Completion(Protocol):
 class PendingInstant:
     """An instant between its requested and its completed file, owned by this process.
 
-    `view` is the table as it was when the instant began. `token` is the content of the inflight file where that names
-    the owner: the owner of an inflight file with other content is another process. `keeps_plan`: the instant is a
-    planned table service, whose plan stays on the timeline when an attempt at it is undone.
+    `view` is the table as it was when the instant began. `token` is the content of the inflight file if that content
+    names the owner; if the file has other content, another process owns the instant. `keeps_plan`: the instant is a
+    planned table service, and undoing an attempt keeps the plan on the timeline.
     """
 
     view: TableView
@@ -60,17 +60,17 @@ class PendingInstant:
     token: bytes | None = None
     keeps_plan: bool = False
     is_in_metadata_table: bool = False
-    """Whether the metadata table may have the instant. Then only a rollback can take it back."""
+    """Whether the metadata table may have the instant. Then only a rollback can remove it."""
     _has_ended: bool = False
 
     @classmethod
     def start(cls, view: TableView, action: Action, plan: bytes = b"", content: bytes = b"") -> PendingInstant:
-        """Put a new instant on the timeline, requested with `plan` and inflight with `content`.
+        """Create a new instant on the timeline, requested with `plan` and inflight with `content`.
 
-        Call it under the table's lock. The heartbeat starts before the inflight file exists. If it fails, the timeline
-        has no trace of the instant.
+        Call it under the table's lock. The heartbeat starts before the inflight file exists. If an error is raised, the
+        timeline has no trace of the instant.
 
-        Raises: CommitConflictError if another process takes the same time.
+        Raises: CommitConflictError if another process creates an instant of the same time.
         """
         requested = request(view, action, plan)
         pending = cls(view=view, instant=requested)
@@ -84,21 +84,21 @@ class PendingInstant:
 
     @classmethod
     def claim(cls, view: TableView, instant: Instant, token: bytes = b"") -> PendingInstant:
-        """Take a planned table service, which waits or was left by a dead process. Call it under the table's lock.
+        """Claim a planned table service that no live process executes. Call it under the table's lock.
 
-        `token` names this process, or is empty. It goes into a new inflight file, which replaces the one of an earlier
-        attempt.
+        `token` names this process, or is empty. It is stored in a new inflight file, which replaces the inflight file
+        of an earlier attempt.
 
-        Raises: CommitConflictError if another process takes the instant at the same time.
+        Raises: CommitConflictError if another process claims the instant at the same time.
         """
         heartbeat, begun = _start(view, instant, token)
         return cls(view=view, instant=begun, heartbeat=heartbeat, token=token or None, keeps_plan=True)
 
     @classmethod
     def resume(cls, view: TableView, instant: Instant) -> PendingInstant:
-        """Take an instant that begins and ends under one hold of the table's lock: it needs no heartbeat.
+        """Resume an instant that this process completes while it holds the table's lock; it requires no heartbeat.
 
-        The inflight file is created if a process died before it did so.
+        The inflight file is created if it is missing because a process died before it created the file.
         """
         if instant.state is State.REQUESTED:
             instant = create_inflight(view.store, view.layout, instant.requested_time, instant.action)
@@ -110,7 +110,7 @@ class PendingInstant:
         return self.instant.requested_time
 
     def ensure_mine(self, now: TableView) -> None:
-        """Refuse to go on if another process took the instant for dead. Call it under the table's lock.
+        """Refuse to continue if another process rolled the instant back or claimed it. Call it under the table's lock.
 
         Raises: CommitConflictError.
         """
@@ -119,15 +119,15 @@ class PendingInstant:
         found = now.timeline.get(self.instant_time)
         if found is None or found.is_completed or not self._owns(now, found):
             raise CommitConflictError(
-                f"{self.instant} of {now.store.uri('')} was taken for dead: it was rolled back, or is another's now; "
-                "nothing was committed, try again"
+                f"{self.instant} of {now.store.uri('')} does not belong to this process any more: another process "
+                "found no fresh heartbeat, and rolled the instant back or claimed it; nothing was committed, try again"
             )
 
     def finish(self, completion: Completion) -> Instant:
         """Complete the instant under the table's lock, in one atomic step.
 
-        Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict; then, as after
-            every other error here, the instant is not completed.
+        Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict. After this and
+            every other error, the instant is not completed.
         """
         completed: Instant | None = None
         try:
@@ -143,7 +143,7 @@ class PendingInstant:
         return completed
 
     def complete(self, now: TableView, completion: Completion) -> Instant:
-        """The steps of `finish` under a lock that the caller holds; `now` is the table, loaded under that lock."""
+        """Run the steps of `finish` under a lock that the caller holds; `now` was loaded under that lock."""
         self.ensure_mine(now)
         completion.check(now)
         reached(Step.CHECKED)
@@ -161,9 +161,10 @@ class PendingInstant:
         )
 
     def undo(self) -> None:
-        """Take the instant back unless the metadata table may have it, and end the heartbeat. Never fails.
+        """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.
 
-        The error that led here is the one to raise; what cannot be undone now is left to the next writer's rollback.
+        The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls back the
+        instant.
         """
         if not self.is_in_metadata_table:
             with contextlib.suppress(Exception):
@@ -171,7 +172,7 @@ class PendingInstant:
         self.end()
 
     def end(self) -> None:
-        """End the heartbeat. Never fails; a second call does nothing if the first one succeeded."""
+        """End the heartbeat. Never raises an error; a second call does nothing if the first one succeeded."""
         if self.heartbeat is not None and not self._has_ended:
             with contextlib.suppress(Exception):
                 self.heartbeat.stop()
@@ -199,16 +200,16 @@ class PendingInstant:
 
 
 def request(view: TableView, action: Action, plan: bytes = b"") -> Instant:
-    """Put a new instant on the timeline. Call it under the table's lock, with a view that was loaded under it.
+    """Create a requested instant on the timeline. Call it under the table's lock, with a view that was loaded under it.
 
-    Raises: CommitConflictError if another writer took the same time.
+    Raises: CommitConflictError if another writer created an instant of the same time.
     """
     requested_time = view.clock.next_time(view.timeline)
     return create_requested(view.store, view.layout, requested_time, action, plan)
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:
-    """Start the heartbeat, then create the inflight file, in place of the one of an earlier attempt."""
+    """Start the heartbeat, then create the inflight file; it replaces the inflight file of an earlier attempt."""
     requested_time, action = instant.requested_time, instant.action
     heartbeat = Heartbeat(view.store, requested_time)
     heartbeat.start()
@@ -223,7 +224,7 @@ def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat
 
 
 def inflight_content(view: TableView, instant: Instant) -> bytes | None:
-    """Content of an instant's inflight file; None if there is none."""
+    """Return the content of an instant's inflight file; None if there is no inflight file."""
     try:
         return read_instant(view.store, view.layout, instant, State.INFLIGHT)
     except InstantNotFoundError:

@@ -1,7 +1,7 @@
-"""Roll back a write that did not complete: whatever it wrote goes, and the timeline says so.
+"""Roll back a pending write: delete the files that it wrote, under a rollback instant on the timeline.
 
-Implements docs/format/table.md §5.4. Every step can be repeated, so that a rollback which dies half-way is taken up
-by the next writer, ours or the JVM's.
+Implements docs/format/table.md §5.4. Every step can be repeated, so that the next writer, of this library or of the
+JVM, can resume a rollback whose process died.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CL
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """An instant that was rolled back, and how many files it had left."""
+    """An instant that was rolled back, and the number of files that were deleted."""
 
     instant_time: str
     files_deleted: int
 
 
 def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
-    """Finish rollbacks that died, then roll back every pending write whose writer no longer lives.
+    """Complete pending rollbacks, then roll back every dead write.
 
-    Call it under the table's lock. Writers with a live heartbeat are left alone, and so are table services: their plans
-    are taken up again, not undone.
+    Call it under the table's lock. Writes with a live heartbeat are skipped. Table services are skipped too: their
+    plans are executed again, not undone.
     """
     done = [_resume(view, found) for found in view.timeline.pending().instants if found.action is Action.ROLLBACK]
     finished = {found.instant_time for found in done}
@@ -54,24 +54,27 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
 
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
-    """Roll back one pending write under a new rollback instant."""
+    """Roll back one pending write under a new rollback instant.
+
+    Raises: UnsupportedError if this library does not roll back writes of the table's version.
+    """
     if not view.config.version.can_be_rolled_back:
         raise UnsupportedError(
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
-            "hoodie writes version 9 only: let the engine that wrote it roll it back"
+            "hoodie writes version 9 only: roll the write back with the engine that wrote it"
         )
     plan = _plan(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def _resume(view: TableView, pending: Instant) -> RolledBack:
-    """Take up a rollback that died: its plan is in its requested file."""
+    """Resume a rollback whose process died: its plan is in its requested file."""
     content = read_instant(view.store, view.layout, pending, State.REQUESTED)
     return _execute(view, pending, RollbackPlan.parse(content, path=str(pending)))
 
 
 def _plan(view: TableView, instant: Instant) -> RollbackPlan:
-    """Plan to delete the files that markers announce; without markers all partitions are searched by file name."""
+    """Plan to delete the files that markers announce; without markers, search all partitions by file name."""
     by_partition: dict[str, list[str]] = {}
     markers = read_markers(view.store, instant.requested_time)
     paths = [marker.path for marker in markers] if markers is not None else _files_of(view, instant)
@@ -82,7 +85,7 @@ def _plan(view: TableView, instant: Instant) -> RollbackPlan:
 
 
 def _files_of(view: TableView, instant: Instant) -> list[str]:
-    """Data files that carry the instant in their name, found by listing the table's folders."""
+    """List the table's folders, and return the data files whose names contain the instant."""
     if instant.state is State.REQUESTED:
         return []
     found = []
@@ -95,9 +98,10 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
 
 
 def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
-    """Delete files, undo the metadata table, remove the target's instant files, complete; each step repeatable.
+    """Delete the data files, roll back the metadata table, delete the target's instant files, complete the rollback.
 
-    We plan rollbacks of pending writes only; the JVM's may be of a completed one.
+    Each step can be repeated. This library plans rollbacks of pending writes only; a rollback that the JVM planned may
+    have a completed target.
     """
     started = time.monotonic()
     target = plan.instant_to_rollback
@@ -121,7 +125,7 @@ def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBa
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """What a rollback does once the data files are deleted; see `Completion`. `started` is of the monotonic clock."""
+    """The steps of a rollback after the data files are deleted; see `Completion`. `started`: monotonic clock."""
 
     rollback_time: str
     target: InstantInfo
@@ -130,14 +134,14 @@ class _Rollback:
 
     @property
     def files(self) -> int:
-        """How many files the plan names."""
+        """Return how many files the plan names."""
         return sum(len(found.files_to_be_deleted) for found in self.plan.rollback_requests)
 
     def check(self, now: TableView) -> None:
-        """Nothing that other writers do conflicts with a rollback."""
+        """Check nothing: no change of another writer conflicts with a rollback."""
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Take the target's delta commit back, then the target's place on the timeline."""
+        """Roll back the target's delta commit in the metadata table, then delete the target's pending instant files."""
         metadata_table = MetadataTable.open(now.store, now.config)
         if metadata_table is not None:
             metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, clock=now.clock)
@@ -145,16 +149,18 @@ class _Rollback:
         delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
 
     def content(self, now: TableView) -> bytes:
-        """The rollback metadata: the files that were deleted, by partition."""
+        """Return the rollback metadata: the files that were deleted, by partition."""
         took_ms = int((time.monotonic() - self.started) * 1000)
         done = rollback_metadata(self.plan, self.target, rollback_time=self.rollback_time, time_taken_in_millis=took_ms)
         return done.to_bytes()
 
 
 def _relative(file: str, base: str) -> str:
-    """Path below the base path of a file that a plan names absolutely: `/t/f`, `file:/t/f`, `file:///t/f`, `s3a://b/t/f`.
+    """Return the path relative to the base path of a file that a plan names by an absolute path or URI.
 
-    Raises: CorruptFileError if the file lies elsewhere.
+    Accepted forms: `/t/f`, `file:/t/f`, `file:///t/f`, `s3a://b/t/f`.
+
+    Raises: CorruptFileError if the file is not below the base path.
     """
     path, root = _without_scheme(file), _without_scheme(base).rstrip("/") + "/"
     if not path.startswith(root):
@@ -165,7 +171,7 @@ def _relative(file: str, base: str) -> str:
 
 
 def _without_scheme(uri: str) -> str:
-    """The path of a URI, with bucket or host if it has one; local files are written in several ways."""
+    """Return the path of a URI, with its bucket or host if there is one; local files have several URI forms."""
     scheme, separator, rest = uri.partition(":")
     if not separator or "/" in scheme:
         return "/" + uri.lstrip("/")

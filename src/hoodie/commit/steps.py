@@ -1,7 +1,7 @@
-"""Named steps in the life of a pending instant, at which a test can pause it.
+"""Name the steps of a pending instant, at which a test can pause it.
 
-By default nobody watches, and nothing is done. A watcher belongs to the thread (more exactly, the context) that opened
-it, so it sees the steps of every instant of that thread.
+By default there is no watcher, and a step does nothing. A watcher belongs to the thread (more exactly, to the
+`contextvars` context) that set it, so it is called at the steps of every instant of that thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Step(StrEnum):
     """A step of a pending instant, in the order in which an instant reaches them."""
 
     PREPARED = "prepared"
-    """A write staged what it changes; the timeline has no trace of it yet."""
+    """The write staged its changes. The timeline has no trace of the write yet."""
     REQUESTED = "requested"
     """Under the table's lock: the requested file is the only trace of the instant."""
     BEGUN = "begun"
@@ -24,9 +24,9 @@ class Step(StrEnum):
     WRITTEN = "written"
     """The data files are written."""
     LOCATED = "located"
-    """The index files are written. What follows happens under the table's lock."""
+    """The index files are written. The following steps run under the table's lock."""
     CHECKED = "checked"
-    """Under the lock: the instant is still ours and has no conflict."""
+    """Under the lock: this process still owns the instant, and there is no conflict."""
     TOLD = "told"
     """Under the lock: the metadata table has the instant; the completed file is next."""
 
@@ -38,7 +38,9 @@ _watcher: ContextVar[Watcher | None] = ContextVar("hoodie_step_watcher", default
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Call `watcher` at each step of every instant of this thread while the body runs. An error of it ends the instant.
+    """Call `watcher` at each step of every instant of this thread while the body runs.
+
+    If `watcher` raises an error, the instant fails with it.
 
     >>> import hoodie, pyarrow as pa
     >>> from hoodie.commit.steps import watching
@@ -58,7 +60,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def reached(step: Step) -> None:
-    """Tell the watcher, if there is one, that the instant of this thread reached the step."""
+    """Call the watcher, if there is one, with the step that the instant of this thread reached."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher(step)

@@ -1,1 +1,1 @@
-"""Table services, one package a job: each makes a plan and executes it."""
+"""Table services, one package for each service: each service makes a plan and executes it."""

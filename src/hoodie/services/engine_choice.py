@@ -1,4 +1,4 @@
-"""The engine of a service's work: threads of this process for small work, the caller's engine for large work."""
+"""Choose the engine of a table service: threads of this process for small work, the caller's engine for large work."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from hoodie.view.table_state import TableState
 def engine_by_size(
     state: TableState, large: Callable[[], Engine], properties: Mapping[str, str] | None = None
 ) -> EngineFor:
-    """The choice by `hoodie.python.local.bytes.max`, of `properties` or of the table as the service loaded it last.
+    """Return a function that chooses the engine for a number of bytes by `hoodie.python.local.bytes.max`.
+
+    The option is taken from `properties`, else from the table's properties as the service loaded them last. `large`
+    returns the engine for work above the limit.
 
     Raises: InvalidConfigError for a wrong value in `properties`.
     """
     engine, given = large(), properties or {}
-    # Raises for a wrong value of the caller now, and not when the work has begun.
+    # Raises for a wrong value of the caller now, before any work begins.
     options.LOCAL_BYTES_MAX.get(given)
 
     def engine_for(work_bytes: int) -> Engine:

@@ -1,4 +1,4 @@
-"""What a check found: how much was looked at, how many problems of which kind, and a few examples of each."""
+"""Report the outcome of a check: what was checked, the number of problems of each kind, and a few examples of each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 EXAMPLES_MAX = 10
-"""Examples of one kind of problem that a report shows."""
+"""Number of examples of one kind of problem that a report contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem: its kind, the record key (or path) it is about, what was expected there and what was found."""
+    """One problem: its kind, its record key (or path), the expected value and the value found."""
 
     kind: str
     key: str
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Outcome of one check. `problems` counts all of them by kind, `findings` shows at most ten of each kind."""
+    """The outcome of one check. `problems` counts all problems by kind; `findings` has at most ten of each kind."""
 
     subject: str
     checked: Mapping[str, int] = field(default_factory=dict)
@@ -37,11 +37,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether there are no problems."""
         return not any(self.problems.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
@@ -51,12 +51,12 @@ class Report:
         return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
 
     def _repr_html_(self) -> str:
-        """Notebook form."""
+        """Return HTML, for notebooks."""
         return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
 
 
 def few_of_each_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The first few findings of each kind, in their order."""
+    """Return the first `EXAMPLES_MAX` findings of each kind, in their order."""
     kept: dict[str, list[Finding]] = {}
     for finding in findings:
         known = kept.setdefault(finding.kind, [])

@@ -1,4 +1,4 @@
-"""What a table service did, in numbers."""
+"""Summarise the work of a table service in numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceResult:
-    """Outcome of one table service: what it counted, bytes it wrote, and seconds by phase (`total` among them).
+    """The outcome of one table service: its counts, bytes written, and seconds by phase (including `total`).
 
-    `instant` is None if nothing was to do. `dry_run`: nothing was changed, the counts say what would have been.
+    `instant` is None if there was nothing to do. `dry_run`: nothing was changed; the counts are those of a real run.
     """
 
     operation: str
@@ -23,7 +23,7 @@ class ServiceResult:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -37,6 +37,6 @@ class ServiceResult:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        """Notebook form."""
+        """Return an HTML table, for notebooks."""
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in self.to_dict().items())
         return f"<table>{cells}</table>"

@@ -1,1 +1,1 @@
-"""Write operations, one module each: prepare the rows, find their file groups, write files, and commit."""
+"""Write operations, one module for each: prepare the rows, find their file groups, write files, and commit."""

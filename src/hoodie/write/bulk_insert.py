@@ -1,4 +1,4 @@
-"""Bulk insert and insert overwrite: every row goes to a new file group, in one pass over the data."""
+"""Bulk insert and insert overwrite: write every row to a new file group, in one pass over the data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SORTS = ("none", "partition", "global")
 
 
 def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None) -> WriteResult:
-    """Write all rows to new file groups without looking for their keys.
+    """Write all rows to new file groups without looking up their keys.
 
-    `sort`: `none` (rows stay where they are: fastest), `partition` (each task gets few partitions: few files), `global`
-    (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
+    `sort`: `none` (rows are not moved between tasks: fastest), `partition` (each task gets few partitions: few files),
+    `global` (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
@@ -48,9 +48,9 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
-    """Replace the partitions that the data touches (or the whole table) by the data, in one replace commit.
+    """Replace the partitions of the data (or the whole table) by the data, in one replace commit.
 
-    The old file groups stay readable by time travel until they are cleaned. Raises: as `bulk_insert`.
+    Time travel can read the old file groups until the cleaner deletes them. Raises: as `bulk_insert`.
     """
     setup = _setup(call, data)
     watch = PhaseTimes(*WRITE_PHASES)
@@ -73,7 +73,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
 
 
 def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
-    """Ids of file groups by partition path."""
+    """Return the ids of the file groups by partition path."""
     found: dict[str, list[str]] = {}
     for slice_ in slices:
         found.setdefault(slice_.partition_path, []).append(slice_.file_id)
@@ -95,12 +95,12 @@ def _write(
 
 
 def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
-    """The facts of a bulk write, which merges no duplicates."""
+    """Return the setup of a bulk write. Raises: InvalidConfigError if the options require a merge of duplicates."""
     setup = WriteSetup.of(call, data.schema)
     if options.COMBINE_BEFORE_INSERT.get(call.properties):
         raise InvalidConfigError(
-            f"{options.COMBINE_BEFORE_INSERT.key}=true asks bulk writes to merge duplicates, which they do not; "
-            "use upsert"
+            f"{options.COMBINE_BEFORE_INSERT.key}=true: bulk writes do not merge duplicates; use upsert, or omit the "
+            "option"
         )
     return setup
 
@@ -117,5 +117,5 @@ def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange |
     if isinstance(sort, str) and unknown:
         raise InvalidConfigError(f"sort={sort!r}: expected one of {', '.join(SORTS)}, or columns of the table")
     if unknown:
-        raise SchemaMismatchError(f"sort by {unknown}: the table has the columns {setup.schema.arrow.names}")
+        raise SchemaMismatchError(f"sort by {unknown}: expected columns of the table, {setup.schema.arrow.names}")
     return Exchange(range_by=(PARTITION_PATH, *columns), sort_by=(PARTITION_PATH, *columns))

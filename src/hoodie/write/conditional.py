@@ -1,7 +1,7 @@
-"""Delete and update by condition: plan the read of the rows that a write then changes.
+"""Plan the read of the rows that a delete or update by condition changes.
 
-The write finds the rows by their keys. If several rows have one key, all of them are deleted or updated as soon as one
-of them matches.
+The write finds the rows by their keys. If several rows have the same key and one of them matches, the write deletes or
+updates all of them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
 class UpdatePlan:
     """The read of the rows that an update changes, and the columns that it writes, in their order.
 
-    `changed`: the columns that the update sets, if the write logs these and the key and ordering columns only; None if
-    it writes whole rows.
+    `changed`: the columns that the update sets, if the write logs only these columns and the key and ordering columns;
+    None if the write logs whole rows.
     """
 
     scan: ScanPlan
@@ -47,9 +47,9 @@ class UpdatePlan:
 def plan_update(
     view: TableView, assignments: Mapping[str, str], where: Condition | None, properties: Mapping[str, str]
 ) -> UpdatePlan:
-    """Plan an update; `properties` are those of the call.
+    """Plan an update; `properties` are the options of the call.
 
-    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for columns that make the key or the partition.
+    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for record key and partition columns.
     """
     config, schema = view.config, view.schema().arrow
     unknown = [name for name in assignments if name not in schema.names]
@@ -58,8 +58,8 @@ def plan_update(
     naming = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     if naming & set(assignments):
         raise InvalidConfigError(
-            f"update sets {sorted(naming & set(assignments))}, of which keys or partition paths are made; delete "
-            "the rows and insert them anew"
+            f"update sets {sorted(naming & set(assignments))}, but columns of the record key or the partition path "
+            "cannot be updated; delete the rows and insert them again"
         )
     names = tuple(without_meta_fields(schema).names)
     if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
@@ -72,11 +72,11 @@ def plan_update(
 
 
 def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
-    """Whether the table logs only the columns that change: not if a merge function, or a delete, needs whole rows.
+    """Return whether the table logs only the columns that change. A merge function or a delete requires whole rows.
 
-    The JVM cannot read parts of rows in a table with the column `_hoodie_is_deleted`. With a record index it cannot
-    delete from a file slice that has some. If ordering values decide, an outdated logged row fills the fields that a
-    part leaves out, so that outdated values come back. `asked`: `config.PARTIAL_UPDATES`.
+    The JVM cannot read partial rows in a table with the column `_hoodie_is_deleted`. In a table with a record index,
+    it cannot delete from a file slice that has partial rows. If ordering values decide, an outdated logged row fills
+    the columns that a partial row lacks, so that outdated values return. `asked`: value of `config.PARTIAL_UPDATES`.
     """
     is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
     deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
@@ -88,7 +88,7 @@ def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str
 
 
 def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:
-    """The columns written and those in the expressions; all columns if only Spark can evaluate one of them."""
+    """Return the written columns and the columns in the expressions; all columns if only Spark can evaluate one."""
     try:
         return frozenset(written).union(*(columns_of(expression, schema) for expression in assignments.values()))
     except (InvalidConfigError, UnsupportedError):
@@ -96,7 +96,10 @@ def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], sche
 
 
 def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
-    """The rows to write, with the assignments evaluated in this process. Memory: all of them, changed columns twice."""
+    """Return the rows to write, with the assignments evaluated in this process.
+
+    Memory: all rows, with the changed columns twice.
+    """
     rows = read_table(plan.scan)
     changed = {
         name: evaluate(to_projection(expression, rows.schema, as_type=rows.schema.field(name).type), rows)

@@ -1,4 +1,4 @@
-"""What one write knows: frozen, picklable, handed to every worker."""
+"""The facts of one write that all its workers use: frozen and picklable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hoodie.storage import StoreSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizing:
-    """Sizes that place inserts; all in bytes of a base file as it lies on storage."""
+    """Sizes that place inserts, in bytes of a base file on storage."""
 
     max_file_bytes: int = 120 * 1024 * 1024
     small_file_bytes: int = 100 * 1024 * 1024
@@ -24,32 +24,32 @@ class FileSizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """How log blocks are written. `avro_schema` has the meta fields and the columns of the rows."""
+    """The options of writing log blocks. `avro_schema` has the meta fields and the columns of the rows."""
 
     avro_schema: str
     data_format: DataFormat
     block_bytes_max: int
     read: SliceRead
-    """How stored rows are read where they are needed; its columns are chosen by who reads."""
+    """How stored rows are read where the merge requires them; each reader chooses the columns."""
     is_partial: bool = False
-    """Whether rows have some of the table's columns only, which overlay those of the stored row."""
+    """Whether rows have only some of the table's columns; their values replace those of the stored row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """Facts of one write that its workers share. `schema` has the data columns that it writes, no meta columns."""
+    """The facts of one write that its workers share. `schema` has the written data columns, without meta fields."""
 
     store: StoreSpec
     schema: pa.Schema
     merger: RecordMerger
     instant_time: str
     combine: bool
-    """Whether rows of one key in the batch are merged first."""
+    """Whether rows of the batch that have the same key are merged first."""
     merge_stored: bool
-    """Whether rows are merged with the stored row of their key, as opposed to added beside it."""
+    """Whether rows are merged with the stored row of their key. If not, they are added as further rows."""
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     sizing: FileSizing = field(default_factory=FileSizing)
     entries: EntryStage | None = None
-    """Where entries of the record index are staged, if the table has one."""
+    """Where entries of the record index are staged; None if the table has no record index."""
     log: LogOptions | None = None
-    """How changes are appended to logs; None on copy-on-write tables."""
+    """How changes are appended to log files; None for copy-on-write tables."""

@@ -1,4 +1,4 @@
-"""Create a table: its properties, checked against each other and against the schema, in one atomic step."""
+"""Create a table: check its properties against each other and the schema, and store them in one atomic step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> Tabl
     """Create the table's properties in the store; nothing else is written before the first commit.
 
     Raises: TableExistsError; InvalidConfigError for contradictory or unknown options; SchemaMismatchError for columns
-    that the schema lacks; UnsupportedError for what a later release brings.
+    that the schema lacks; UnsupportedError for features that this release does not support.
     """
     config = table_config(schema, wanted, default_name=_default_name(store))
     create_table_config(store, config)
@@ -77,7 +77,7 @@ def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> Tabl
 
 
 def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str) -> TableConfig:
-    """The properties of a new table, checked. Raises: as `create_table`."""
+    """Return the checked properties of a new table. Raises: as `create_table`."""
     _check_supported(wanted)
     columns = normalise(without_meta_fields(schema))
     record_key, ordering = _names(wanted.record_key), _names(wanted.ordering)
@@ -87,11 +87,11 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_columns(columns, "ordering", ordering)
     if any("." in name for name in ordering):
         raise UnsupportedError(
-            f"ordering={list(ordering)}: this release orders by top-level columns only; copy it to one"
+            f"ordering={list(ordering)}: expected top-level columns; copy the nested field to a top-level column"
         )
     if partition_by and (wanted.key_generator or "").upper() == KeyGeneratorType.NON_PARTITION.value:
         raise InvalidConfigError(
-            f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: leave one of them out"
+            f"key_generator='non_partition' contradicts partition_by={list(partition_by)}: omit one of the two"
         )
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
@@ -129,9 +129,9 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
-    """Refuse to take an existing table for one that was asked for with other options; its merge function is registered.
+    """Refuse options that differ from those of an existing table, and register the merge function.
 
-    Options that were left out contradict nothing, but `type` and `index` always say something.
+    Omitted options are not compared, except `type` and `index`, whose defaults are compared too.
 
     Raises: InvalidConfigError, naming the option.
     """
@@ -161,7 +161,9 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
         asked[key] = (value.strip().lower(), None if stored is None else stored.strip().lower())
     for option, (given, found) in asked.items():
         if given != found:
-            raise InvalidConfigError(f"the table exists with {option}={found}, asked for is {given}; leave it out")
+            raise InvalidConfigError(
+                f"the table exists with {option}={found}, but the call has {given}; use the value of the table"
+            )
 
 
 def _type(wanted: CreateOptions) -> TableType:
@@ -175,15 +177,15 @@ def _check_supported(wanted: CreateOptions) -> None:
     is_merged_late = _type(wanted) is TableType.MERGE_ON_READ and callable(wanted.merge_mode)
     if is_merged_late and index_kind(wanted.index).metadata_partition is not None:
         raise UnsupportedError(
-            f"index={wanted.index!r} with a Python merger on a merge-on-read table: which records it deletes shows "
-            "when logs are merged, long after the index was told; use index='simple' or 'global_simple'"
+            f"index={wanted.index!r} with a Python merger on a merge-on-read table: the merger deletes records only "
+            "when logs are merged, after the write updated the index; use index='simple' or 'global_simple'"
         )
     if wanted.table_version not in [version for version in TableVersion if version.is_written]:
         raise UnsupportedError(
-            f"table_version={wanted.table_version}: this release creates version 9; versions 6 and 8 it reads"
+            f"table_version={wanted.table_version}: this release creates version 9 only; it also reads versions 6 and 8"
         )
     if not wanted.record_key:
-        raise UnsupportedError("record_key=None (automatic keys) comes with a later release; name the key columns")
+        raise UnsupportedError("record_key=None: this release has no automatic keys; name the key columns")
     index_kind(wanted.index)
 
 
@@ -194,27 +196,30 @@ def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """`field:TYPE` of custom key generators; plain fields have no types."""
+    """Split `field:TYPE` of custom key generators into names and types; plain fields have no types."""
     pairs = [field.partition(":") for field in fields]
     types = tuple(kind.upper() for _, _, kind in pairs)
     return tuple(name for name, _, _ in pairs), types if any(types) else ()
 
 
 def _check_columns(schema: pa.Schema, option: str, names: tuple[str, ...]) -> None:
-    """Every named column exists; dots lead into structs."""
+    """Check that every named column exists; a dot separates a struct column from its field.
+
+    Raises: SchemaMismatchError for an unknown column; InvalidConfigError for a duplicate column.
+    """
     for name in names:
         here: pa.DataType = pa.struct(list(schema))
         for part in name.split("."):
             position = here.get_field_index(part) if pa.types.is_struct(here) else -1
             if position < 0:
-                raise SchemaMismatchError(f"{option}={name!r} is no column of the schema; it has {schema.names}")
+                raise SchemaMismatchError(f"{option}={name!r}: expected a column of the schema, {schema.names}")
             here = here.field(position).type
     if len(set(names)) != len(names):
         raise InvalidConfigError(f"{option}={list(names)} names a column twice")
 
 
 def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMode, dict[str, str]]:
-    """The merge mode, and the properties by which a Python merger is known."""
+    """Return the merge mode, and the properties that identify a Python merger."""
     mode = wanted.merge_mode
     if mode is None:
         return _MERGE_MODES["event_time" if ordering else "commit_time"], {}
@@ -226,7 +231,7 @@ def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMod
     if mode not in _MERGE_MODES:
         raise InvalidConfigError(f"merge_mode={mode!r}: expected 'event_time', 'commit_time' or a function")
     if mode == "event_time" and not ordering:
-        raise InvalidConfigError("merge_mode='event_time' needs ordering=<column>; name it, or use 'commit_time'")
+        raise InvalidConfigError("merge_mode='event_time' requires ordering=<column>; add it, or use 'commit_time'")
     return _MERGE_MODES[mode], {}
 
 
@@ -251,6 +256,6 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def _default_name(store: Store) -> str:
-    """The last folder of the path, as a name that Avro takes."""
+    """Return the last folder of the path as a valid Avro name."""
     last = store.uri("").rstrip("/").rpartition("/")[2]
     return re.sub(r"[^A-Za-z0-9_]", "_", last) or "table"

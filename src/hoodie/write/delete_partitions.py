@@ -1,4 +1,4 @@
-"""Delete whole partitions: one replace commit that takes all their file groups out of the table."""
+"""Delete whole partitions: replace all their file groups in one replace commit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hoodie.write.setup import WriteCall, WriteSetup
 
 
 def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteResult:
-    """Take all file groups of the partitions out of the table; their files stay until they are cleaned.
+    """Remove all file groups of the partitions from the table; their files exist until the cleaner deletes them.
 
-    Raises: InvalidConfigError if no path, or an unknown one, is named.
+    Raises: InvalidConfigError if `partition_paths` is empty or has an unknown path.
     """
     setup = WriteSetup.of(call, None)
     wanted = set(partition_paths)
     if isinstance(partition_paths, str) or not wanted:
-        raise InvalidConfigError(f"delete_partitions takes a list of partition paths, got {partition_paths!r}")
+        raise InvalidConfigError(f"delete_partitions: expected a list of partition paths, got {partition_paths!r}")
     known = set(setup.view.listing())
     if wanted - known:
         raise InvalidConfigError(

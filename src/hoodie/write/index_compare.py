@@ -1,7 +1,7 @@
-"""Dual run of two indexes: both say where the keys of a batch lie, and every difference is reported.
+"""Compare two indexes: tag the keys of a batch with both, and report every difference.
 
-The batch goes the way of a write up to the tagging; nothing is written but staged keys. What is compared is where a key
-lies, in the whole table: not what a write would do with its row, in which indexes may differ by design.
+The batch is prepared, staged and tagged as in a write; only staged keys are written. The file group of each key in the
+whole table is compared. The effect of a write on the rows is not compared, because indexes differ in it by design.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
-    """The indexes' names. Raises: InvalidConfigError unless they are two that can be compared."""
+    """Return the names of the indexes. Raises: InvalidConfigError unless these are two comparable indexes."""
     found = tuple(index_kind(name).name for name in names)
     if len(set(found)) != 2 or not set(found) <= set(COMPARABLE):
         raise InvalidConfigError(f"compare {' and '.join(map(repr, names))}: expected two of {', '.join(COMPARABLE)}")
@@ -43,10 +43,10 @@ def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Report:
-    """Tag a batch with two indexes. `data` has the key columns; other columns are not looked at.
+    """Tag a batch with two indexes, and report the differences. `data` has the key columns; others are ignored.
 
-    `simple` looks into the base files of the whole table here, as the record index knows no partitions. Driver memory:
-    32 bytes for each row of the batch.
+    `simple` reads the base files of the whole table here, because the record index does not distinguish partitions.
+    Driver memory: 32 bytes for each row of the batch.
 
     Raises: InvalidConfigError if the table lacks an index; SchemaMismatchError, RecordKeyError for bad data.
     """
@@ -73,7 +73,7 @@ def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: s
 
 
 def _tagger(name: str, state: IndexedState) -> Tagger:
-    """An index that only looks up: no record moves."""
+    """Return the tagger of an index, for look-ups only: no record moves."""
     if name == RECORD.name:
         return RecordTagger(RecordIndex(), state.view, state.index)
     return SimpleIndex(is_global=True, update_partition_path=False).begin(TableFacts(state.view))
@@ -81,7 +81,7 @@ def _tagger(name: str, state: IndexedState) -> Tagger:
 
 @dataclass(frozen=True, slots=True)
 class _Located:
-    """Where an index found rows: for each hit the row's ordinal and the number of its file group."""
+    """The hits of one index: for each hit the ordinal of the row and the number of its file group."""
 
     rows: Rows
     groups: Rows
@@ -118,7 +118,7 @@ def _rows_of(store: Store, hits: Sequence[StagedHits], places: dict[tuple[str, s
 
 
 def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tuple[str, str]) -> Report:
-    """Pairs of row and file group that only one of the two indexes tells."""
+    """Report the pairs of row and file group that only one of the two indexes found."""
     groups = list(dict.fromkeys(name for located in found for name in located.names))
     place = {name: number for number, name in enumerate(groups)}
     count = max(len(groups), 1)
@@ -144,7 +144,7 @@ def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tu
 
 
 def _keys_of(store: Store, staged: Staged, ordinals: Rows) -> list[str]:
-    """Keys of a few staged rows."""
+    """Return the keys of a few staged rows."""
     keys: dict[int, str] = {}
     with StageReader(store, [RECORD_KEY]) as reader:
         for run in staged.runs:

@@ -1,4 +1,4 @@
-"""Upsert and delete: find each key's file group, then rewrite, or append to, just the file groups that change."""
+"""Upsert, update, insert and delete: tag the rows, then rewrite, or append to, only the file groups that change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hoodie.write.write_instant import WriteInstant
 
 
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:
-    """Insert rows with new keys, merge rows with known keys into the stored ones by the table's merge rule.
+    """Insert rows with new keys, and merge rows with known keys into the stored rows by the table's merge rule.
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, CommitConflictError; nothing is committed then.
     """
@@ -32,16 +32,16 @@ def upsert(call: WriteCall, data: Dataset) -> WriteResult:
 
 
 def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
-    """Set some columns of records that a merge-on-read table has: only these columns are logged.
+    """Set some columns of existing records of a merge-on-read table, and log only these columns.
 
-    `data` has the columns that name the record, those that order its versions, and the `changed` ones; rows of unknown
-    keys change nothing. Raises: as `upsert`.
+    `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
+    change nothing. Raises: as `upsert`.
     """
     return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT)
 
 
 def insert(call: WriteCall, data: Dataset) -> WriteResult:
-    """Add rows without looking for their keys: to small file groups first, then to new ones.
+    """Add rows without looking up their keys: to small file groups first, then to new file groups.
 
     Raises: as `upsert`.
     """
@@ -49,10 +49,10 @@ def insert(call: WriteCall, data: Dataset) -> WriteResult:
 
 
 def delete(call: WriteCall, keys: Dataset) -> WriteResult:
-    """Delete the records with these keys, whatever their ordering values; unknown keys change nothing.
+    """Delete the records with these keys, regardless of their ordering values; unknown keys change nothing.
 
-    `keys` has the record key columns, and the partition columns unless the index is global; or the `_hoodie_record_key`
-    and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
+    `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
+    the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
     return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE)
 
@@ -94,10 +94,10 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
 
 
 def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:
-    """Stage the rows, and what the index wants of the keys; rows of one key meet first where the index needs that."""
+    """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
     is_indexed = operation is not WriteOperation.INSERT
-    # A merge function sees whole rows, so that rows of one key must meet even where the index could do without.
+    # A merge function gets whole rows. So rows with the same key are merged first, even if the index does not need it.
     meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.function is not None))
     preparation = setup.preparation(
         keys_only=operation is WriteOperation.DELETE, buckets=engine.parallelism if meets else 0
@@ -114,7 +114,7 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
 
 
 def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) -> Tagged:
-    """Ask the index."""
+    """Tag the staged rows with the index of the write."""
     request = TagRequest(
         schema=setup.schema.arrow,
         merger=setup.merger,
@@ -128,7 +128,7 @@ def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) ->
 
 
 def _untagged(write: WriteInstant, staged: Staged) -> Tagged:
-    """Nothing was looked up: every row is an insert."""
+    """Return the tagging of a write without look-up: every row is an insert."""
     return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
 
 

@@ -1,4 +1,4 @@
-"""Sum up a committed write for its caller."""
+"""Make the result of a committed write, and compact the table after the write."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
 _BACKLOG_FACTOR = 2
-"""A backlog of so many times the log files after which a compaction is due is one that grows."""
+"""A note is added if the backlog is at least this factor times the delta commits after which a compaction is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterWrite:
-    """What a write of a merge-on-read table leaves to be done, and what was done of it at once."""
+    """The backlog of compaction after a write of a merge-on-read table, and the compaction that followed the write."""
 
     backlog: float = 0.0
     compaction: ServiceResult | None = None
@@ -34,10 +34,10 @@ class AfterWrite:
 def compact_after(
     setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
 ) -> AfterWrite:
-    """Compact, or plan to, if that is due; and count what waits.
+    """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
 
-    `slices` are those of the touched partitions as the write found them. The count is of before, unless a compaction
-    was carried out.
+    `slices` are the file slices of the touched partitions before the write. The backlog is counted before the
+    compaction, unless the compaction was executed.
     """
     if not setup.is_merge_on_read:
         return AfterWrite()
@@ -70,7 +70,10 @@ def result_of(
     index: WrittenEntries | None = None,
     after: AfterWrite | None = None,
 ) -> WriteResult:
-    """The result of a write; `moves` rows were deleted in one partition and inserted in another: they are updates."""
+    """Return the result of a write.
+
+    `moves` rows were deleted in one partition and inserted in another; they count as updates.
+    """
     after = after or AfterWrite()
     notes = [
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
@@ -79,7 +82,7 @@ def result_of(
     if index is not None and index.duplicates:
         notes.append(
             f"{index.duplicates:,} rows were inserted with a key that another row of the batch has: the record index "
-            "knows one row of each key"
+            "stores one row of each key"
         )
     return WriteResult(
         instant=write.instant_time,

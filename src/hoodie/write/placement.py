@@ -1,4 +1,4 @@
-"""The default placement of inserts: by the sizes of the files (docs/format/table.md §9.1)."""
+"""Place inserts by the sizes of the files: the default placement (docs/format/table.md §9.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hoodie.write.context import FileSizing
 
 @dataclass(frozen=True, slots=True)
 class SizePlacement:
-    """Fill the smallest small file group first, then share the rest out evenly over new file groups.
+    """Fill small file groups first, the smallest first, then distribute the other rows evenly over new file groups.
 
     `record_bytes` is the expected size of a record in a base file.
     """
@@ -25,7 +25,7 @@ class SizePlacement:
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
-        """See `Placement.place`."""
+        """Choose file groups for the inserts of a partition; see `Placement.place`."""
         placed: list[tuple[FileSlice | None, int]] = []
         left = rows
         for found in sorted(slices, key=lambda found: (found.size_bytes, found.file_id)):

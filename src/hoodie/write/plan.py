@@ -1,8 +1,9 @@
-"""Where changes go: updates to their file group, inserts to the file groups that a placement chooses.
+"""Plan the file tasks of a write: updates go to their file groups, inserts to the file groups that a placement chooses.
 
-A pure function of the staged runs, the index's hits and the file slices: the workload profile of docs/format/table.md
-§9.1. On copy-on-write tables a file group that changes gets a new base file; on merge-on-read tables what changes is
-appended to its log, new file groups open with a base file, and inserts share logs only if the index finds them there.
+The plan is a pure function of the staged runs, the index's hits and the file slices: the workload profile of
+docs/format/table.md §9.1. On copy-on-write tables a changed file group gets a new base file. On merge-on-read tables
+updates are appended to log files, and new file groups start with a base file; inserts are appended to log files only if
+the index finds keys in log files.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from hoodie.index.placement import HashRange, InsertShare, Placement
 
 
 class Storage(Enum):
-    """How a table takes changes of file groups that it has."""
+    """How changes of existing file groups are stored."""
 
     REWRITE = auto()
     """Copy-on-write: updates and inserts are merged into a new base file."""
     APPEND_UPDATES = auto()
-    """Merge-on-read: updates go to logs; inserts to base files without logs, as the index does not look into those."""
+    """Merge-on-read, with an index that does not find keys in log files.
+
+    Updates are appended to log files; inserts are merged into base files of slices without log files.
+    """
     APPEND = auto()
-    """Merge-on-read, with an index that finds keys in logs: everything goes to logs."""
+    """Merge-on-read, with an index that finds keys in log files: all changes are appended to log files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedRows:
-    """All staged rows of a write, and what the index said of them. Its tasks share it: they travel one by one.
+    """All staged rows of a write and their hits in the index. Serialised once per job; tasks are serialised separately.
 
     `is_global`: a row may hit a file of another partition.
     """
@@ -41,11 +45,11 @@ class TaggedRows:
     is_global: bool = False
 
     def runs_for(self, partition_path: str) -> tuple[StagedRun, ...]:
-        """Runs in which rows for the files of a partition may be."""
+        """Return the runs that may contain rows for the files of a partition."""
         return self.runs if self.is_global else _of_partition(self.runs, partition_path)
 
     def hits_for(self, partition_path: str) -> tuple[StagedHits, ...]:
-        """Hits in which rows with this partition path may be."""
+        """Return the hits that may contain rows with this partition path."""
         return self.hits if self.is_global else _of_partition(self.hits, partition_path)
 
 
@@ -58,11 +62,11 @@ def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """Everything that happens to one file group in one write.
+    """All changes of one file group in one write.
 
-    `file_slice` None opens the file group `file_id`. `hits` are its updates; `inserts` is its share of the partition's
-    inserts: the staged rows with this partition path that no index found. `appends`: to its log, instead of a new base
-    file.
+    If `file_slice` is None, the task creates the file group `file_id`. `hits` are its updates. `inserts` is its share
+    of the partition's inserts: the staged rows with this partition path without a hit. `appends`: the changes are
+    appended to a log file; otherwise a new base file is written.
     """
 
     partition_path: str
@@ -75,12 +79,12 @@ class FileTask:
 
     @property
     def base_file(self) -> BaseFile | None:
-        """The base file that is there."""
+        """Return the existing base file; None if there is none."""
         return None if self.file_slice is None else self.file_slice.base_file
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that the task reads of the file group."""
+        """Return the bytes of the file group that the task reads."""
         return self.base_file.size_bytes if self.base_file is not None and not self.appends else 0
 
 
@@ -93,10 +97,10 @@ def plan_files(
     known_only: bool = False,
     storage: Storage = Storage.REWRITE,
 ) -> list[FileTask]:
-    """One task per file group that changes, sorted by partition path.
+    """Return one task for each file group that changes, sorted by partition path.
 
-    `slices` are the latest ones of every partition that runs or hits name. `known_only`: rows without a hit have
-    nothing to delete or to update, and are ignored.
+    `slices` are the latest file slices of every partition in `runs` or `hits`. `known_only`: rows without a hit are
+    ignored, because they have nothing to delete or to update.
     """
     slices_of: dict[str, list[FileSlice]] = {}
     for found in slices:
@@ -114,18 +118,23 @@ def plan_files(
 
 
 def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to_inserts: Sequence[FileSlice]) -> None:
-    """Refuse a placement whose inserts would hide the records of a file group: not appended, and not merged."""
+    """Refuse a placement of inserts in file groups that accept none in this write.
+
+    Such inserts are neither appended nor merged, so their base file would hide the logged records of the file group.
+
+    Raises: UnsupportedError.
+    """
     closed = {found.file_id for found in own} - {found.file_id for found in open_to_inserts}
     wrong = [share.file_id for share in shares if share.file_id in closed]
     if wrong:
-        raise UnsupportedError(f"inserts were placed in the file groups {wrong}, which take none in this write")
+        raise UnsupportedError(f"inserts were placed in the file groups {wrong}, which accept no inserts in this write")
 
 
 def _takes_inserts(found: FileSlice, storage: Storage, partition: _Partition) -> bool:
-    """Whether inserts may go to the file group.
+    """Return whether inserts may be placed in the file group.
 
-    With them a base file is rewritten that could have been appended to: not for inserts of which it is not sure that
-    there are any.
+    With `Storage.APPEND_UPDATES`, inserts require a rewrite of the base file, whereas updates alone are appended. So a
+    file group accepts inserts only if it has no log files and the number of rows shows that there are inserts.
     """
     return storage is not Storage.APPEND_UPDATES or (not found.log_files and partition.unknown_rows > 0)
 
@@ -137,15 +146,16 @@ class _Partition:
     hits: tuple[StagedHits, ...]
 
     def inserts_expected(self) -> int:
-        """About how many rows no file group holds; above zero wherever there may be some.
+        """Estimate the number of inserts; the result is above zero if there may be inserts.
 
-        A guess only: a key that the table holds twice is hit twice, and with a global index rows hit other partitions.
+        The result is not exact: a key that the table contains twice has two hits, and with a global index rows hit
+        other partitions.
         """
         return max(self.unknown_rows, 1) if self.runs else 0
 
     @property
     def unknown_rows(self) -> int:
-        """Rows less hits."""
+        """Return the number of rows minus the number of hits."""
         return sum(run.rows for run in self.runs) - sum(hit.updates for hit in self.hits)
 
 

@@ -1,7 +1,7 @@
-"""First step of every write: the caller's batches become change batches.
+"""Prepare the rows of a write: convert the caller's batches to change batches. This is the first step of every write.
 
-Columns are brought into the table's schema, keys and partition paths are made, and what a row does is decided. Bad rows
-stop the write here, before anything is on the timeline.
+Columns are converted to the table's schema, record keys and partition paths are generated, and each row gets its kind
+of change. Invalid rows raise an error here, before the timeline changes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _META_NAMES = frozenset(META_FIELDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """Turns the caller's batches into change batches; a plain callable for workers.
+    """Callable that converts the caller's batches to change batches; workers run it.
 
-    `buckets`: above 0, two columns are added by which rows of a key can meet again in their order.
-    `keys_only`: the rows only name keys to delete. `any_partition`: such keys are looked for everywhere, so that the
-    partition columns may be missing.
+    `buckets`: if above 0, two columns are added, the hash bucket of the key and the row number, so that rows with the
+    same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
+    are looked up in every partition, so that the partition columns may be missing.
     """
 
     schema: pa.Schema
@@ -45,7 +45,7 @@ class Preparation:
 
     @property
     def prepared_schema(self) -> pa.Schema:
-        """Schema of what comes out."""
+        """Return the schema of the change batches."""
         changes = change_schema(self.schema)
         if not self.buckets:
             return changes
@@ -64,7 +64,7 @@ class Preparation:
             yield prepared
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Full rows: insert, update, or a delete that says so itself."""
+        """Convert full rows: inserts, updates, and rows that are marked as deletes."""
         keep = [name for name in batch.schema.names if name not in _META_NAMES]
         rows = conform(batch.select(keep), self.schema)
         keys = self.key_generator.record_keys(rows)
@@ -76,7 +76,7 @@ class Preparation:
         )
 
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Keys to delete; columns that do not name the record are not looked at."""
+        """Convert keys to delete; only the columns of the record key and the partition path are read."""
         columns = KeyColumns(self.key_generator, self.schema)
         naming = batch.select(columns.needed(batch.schema.names))
         keys = columns.record_keys(naming)
@@ -89,18 +89,21 @@ class Preparation:
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
     def _paths_unknown(self, batch: pa.RecordBatch) -> pa.Array:
-        """Empty paths, where the index looks everywhere anyway."""
+        """Return empty partition paths if the index searches every partition.
+
+        Raises: SchemaMismatchError if the index requires the partition columns.
+        """
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
         fields = self.key_generator.partition_fields
         missing = [name for name in fields if name.split(".")[0] not in batch.schema.names]
         raise SchemaMismatchError(
-            f"keys to delete need the partition columns {list(fields)}, found columns "
-            f"{batch.schema.names}; add {missing}, or use a table with a global index, which looks in every partition"
+            f"keys to delete: expected the partition columns {list(fields)}, found columns "
+            f"{batch.schema.names}; add {missing}, or use a table with a global index, which searches every partition"
         )
 
     def _deletes(self, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Rows that delete their key: `_hoodie_is_deleted`, or the table's delete field with its marker."""
+        """Return a mask of the rows that are deletes: by `_hoodie_is_deleted`, or by the table's delete field."""
         gone = np.zeros(rows.num_rows, np.bool_)
         if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
             gone |= np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
@@ -117,6 +120,6 @@ class Preparation:
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows to write, for operations in which a delete has nothing to delete."""
+    """Return the batch without its deletes, for operations that do not delete stored rows."""
     kinds = np.asarray(batch.column(KIND))
     return batch if not kinds.any() else batch.filter(pa.array(kinds == Kind.ROW))

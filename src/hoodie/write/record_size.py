@@ -1,4 +1,4 @@
-"""How many bytes a record will take in a base file: told by earlier commits, else guessed from the data at hand."""
+"""Estimate the bytes of a record in a base file: from earlier commits, else from the data of the write."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from hoodie.view.table_view import TableView
 _COMMITS_ASKED = 5
 _ROWS_ENOUGH = 1000
 _PARQUET_SHARE = 0.5
-"""A Parquet file's bytes per byte of Arrow data, before any file is known."""
+"""Bytes of a Parquet file per byte of Arrow data; used before any commit has written a base file."""
 _DEFAULT_BYTES = 1024.0
 
 
 def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
-    """Expected bytes of one record: as the option says, as newest commits tell, or a share of its Arrow size."""
+    """Return the expected bytes of one record: the option, else an average of the newest commits, else a default.
+
+    Without a suitable commit the result is a share of the Arrow size of the staged rows; without rows it is 1024.
+    """
     fixed = options.RECORD_BYTES.get(stored)
     if fixed:
         return float(fixed)

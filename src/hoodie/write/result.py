@@ -1,4 +1,4 @@
-"""What a write did, in numbers."""
+"""Summarise the work of a write in numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hoodie.index import LookUpCost
 from hoodie.services.result import ServiceResult
 
 WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
-"""The phases that every write tells the seconds of."""
+"""The phases whose seconds every write reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """Outcome of one write: records by what happened to them, files, bytes, and seconds by phase.
+    """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
     `seconds` has the keys stage, tag, write, index, commit and total, and compact if a compaction followed. `backlog`
-    is how many log files wait for compaction, per file slice of the partitions that the write touched (none on
-    copy-on-write tables). `look_up` is what tagging took in the record index, `compaction` what was compacted, or
-    planned, after the write. `notes` are things worth knowing, such as a dead writer's rollback.
+    is the number of log files that wait for compaction, per file slice of the touched partitions (0 for copy-on-write
+    tables). `look_up` is the cost of tagging with the record index. `compaction` is the result of the compaction that
+    was executed or scheduled after the write. `notes` report other events, such as the rollback of a dead write.
     """
 
     instant: str
@@ -40,7 +40,7 @@ class WriteResult:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class WriteResult:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Notebook form."""
+        """Return an HTML table, for notebooks."""
         rows = {**self.to_dict(), "seconds": ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items())}
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in rows.items())
         return f"<table>{cells}</table>"

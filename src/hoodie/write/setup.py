@@ -1,6 +1,6 @@
-"""What a write works out before it touches anything: options, schema, key generator, merger, and whether it may write.
+"""Set up a write before it changes anything: options, schema, key generator, merger, and the check of the table.
 
-Everything here raises before the timeline is touched.
+All errors of this module are raised before the timeline changes.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from hoodie.write.write_instant import WriteInstant, write_instant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCall:
-    """One call of a write method: on which table, by which engine, with what."""
+    """One call of a write method: the table, the engine, and the arguments."""
 
     state: TableState
     engine: Engine
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     baseline: TableView | None = None
-    """The state in which the caller read the rows that it now writes; None: it read none."""
+    """The view from which the caller read the rows that it now writes; None if it read no rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSetup:
-    """The settled facts of one write. `schema` is the table's, evolved by the incoming data.
+    """The facts of one write. `schema` is the table's schema, evolved by the incoming data.
 
-    `changed`: the only columns that the rows bring, besides those that name the record and order its versions; None for
-    whole rows.
+    `changed`: the columns that a partial update sets; its rows have only these columns and the key, partition and
+    ordering columns. None for whole rows.
     """
 
     call: WriteCall
@@ -67,7 +67,7 @@ class WriteSetup:
 
     @classmethod
     def of(cls, call: WriteCall, incoming: pa.Schema | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
-        """Work out the facts; `incoming` is the schema of whole rows, None where only parts of them (or nothing) come.
+        """Collect the facts; `incoming` is the schema of whole rows, None if the call has partial rows or no rows.
 
         Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
         """
@@ -91,7 +91,7 @@ class WriteSetup:
 
     @property
     def staged_schema(self) -> pa.Schema:
-        """The columns that come in: all of the table, or those that a partial update needs, in the table's order."""
+        """Return the staged columns: all columns, or those that a partial update requires, in the table's order."""
         if self.changed is None:
             return self.schema.arrow
         config = self.view.config
@@ -101,14 +101,14 @@ class WriteSetup:
 
     @property
     def written_schema(self) -> pa.Schema:
-        """The columns that reach the files."""
+        """Return the columns that are written to files."""
         if self.changed is None:
             return self.schema.arrow
         wanted = {*self.changed, *self.merger.ordering_columns}
         return pa.schema([field for field in self.schema.arrow if field.name in wanted])
 
     def preparation(self, *, keys_only: bool = False, buckets: int = 0) -> Preparation:
-        """The first step for this write's data."""
+        """Return the preparation of this write's data, its first step."""
         rule = self.view.config.merge_rule
         return Preparation(
             schema=self.staged_schema,
@@ -123,7 +123,7 @@ class WriteSetup:
     def context(
         self, instant_time: str, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
     ) -> WriteContext:
-        """What this write's workers share."""
+        """Return the facts that this write's workers share."""
         codec = options.CODEC.get(self.options)
         return WriteContext(
             store=self.view.store.spec,
@@ -139,7 +139,7 @@ class WriteSetup:
         )
 
     def _log_options(self) -> LogOptions:
-        """How this write appends to logs."""
+        """Return the options of appending to log files."""
         columns = None if self.changed is None else self.written_schema.names
         return LogOptions(
             avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
@@ -151,18 +151,19 @@ class WriteSetup:
 
     @property
     def is_merge_on_read(self) -> bool:
-        """Whether changes are appended to logs."""
+        """Whether the table is a merge-on-read table: changes are appended to log files."""
         return self.view.config.table_type is TableType.MERGE_ON_READ
 
     @property
     def write_action(self) -> Action:
-        """The action of a write that replaces no file groups."""
+        """Return the action of a write that replaces no file groups."""
         return Action.DELTA_COMMIT if self.is_merge_on_read else Action.COMMIT
 
     def storage(self, *, is_indexed: bool) -> Storage:
-        """How the table takes changes of the file groups that it has.
+        """Return how changes of existing file groups are stored.
 
-        Rows whose keys nobody looked for stay out of logs, in which one would be merged with others of its key.
+        Rows whose keys were not looked up are not appended to log files: a read would merge a logged row with other
+        rows of its key.
         """
         if not self.is_merge_on_read:
             return Storage.REWRITE
@@ -170,7 +171,7 @@ class WriteSetup:
 
     @property
     def sizing(self) -> FileSizing:
-        """Sizes that place inserts."""
+        """Return the sizes that place inserts."""
         return FileSizing(
             max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
             small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
@@ -178,9 +179,9 @@ class WriteSetup:
 
     @contextmanager
     def begin(self, action: Action, operation: WriteOperation, plan: bytes = b"") -> Iterator[WriteInstant]:
-        """Begin the write's instant, if the table's schema is still the one of this setup.
+        """Begin the write's instant, if the table's schema did not change after this setup was made.
 
-        Raises: CommitConflictError.
+        Raises: CommitConflictError if the schema changed.
         """
         with write_instant(
             self.call.state,
@@ -199,14 +200,14 @@ class WriteSetup:
             yield write
 
     def engine_for(self, work_bytes: int) -> Engine:
-        """Threads of this process for small work, the caller's engine for the rest."""
+        """Return the engine: threads of this process for small work, the caller's engine for large work."""
         if work_bytes <= options.LOCAL_BYTES_MAX.get(self.options):
             return LocalEngine()
         return self.call.engine
 
 
 def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
-    """The table's stored options with the call's on top.
+    """Return the table's stored options, overridden by the options of the call.
 
     Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
     """
@@ -214,8 +215,8 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     for moves in filter(None, (kind.moves_option for kind in INDEXES)):
         if moves.get(properties, config.raw) != moves.get(config.raw):
             raise InvalidConfigError(
-                f"{moves.key} is fixed when the table is created, since reads by partition depend on it: it is "
-                f"{str(moves.get(config.raw)).lower()}; leave it out"
+                f"{moves.key} is fixed when the table is created, because reads by partition depend on it: the table "
+                f"has {str(moves.get(config.raw)).lower()}; omit the option"
             )
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
@@ -224,18 +225,18 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
 
 
 def check_writable(view: TableView) -> None:
-    """Refuse tables that need something this release does not write.
+    """Refuse tables with features that this release does not write.
 
-    Raises: UnsupportedError, saying what and who can.
+    Raises: UnsupportedError; its message names the feature and an engine that supports it.
     """
     config, where = view.config, view.store.uri("")
     if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never "
-            "upgrades a table unasked: go on writing it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
+            "upgrades a table: use the engine that writes it now, or upgrade it to version 9 with Hudi 1.1 or later"
         )
     missing = {
-        "tables without record key fields (automatic keys come with a later release)": not config.record_key_fields,
+        "tables without record key fields (automatic keys)": not config.record_key_fields,
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "tables with change data capture": config.is_cdc_enabled,
@@ -245,23 +246,23 @@ def check_writable(view: TableView) -> None:
     }
     for what, found in missing.items():
         if found:
-            raise UnsupportedError(f"{where}: this release does not write {what}; go on writing it with JVM Hudi")
+            raise UnsupportedError(f"{where}: this release does not write {what}; write to it with JVM Hudi")
 
 
 def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:
-    """Refuse a merge function where a record may move to another partition: there its stored version is not at hand.
+    """Refuse a merge function if records may move between partitions.
 
-    Raises: UnsupportedError.
+    The task of the new partition does not read the stored version of a moved record. Raises: UnsupportedError.
     """
     if merger.function is not None and index.moves_option is not None and index.moves_records(properties):
         raise UnsupportedError(
-            f"index={index.name!r} moves records between partitions, which a Python merger cannot follow yet; use "
+            f"index={index.name!r} moves records between partitions, which is not supported with a Python merger; use "
             f"index='simple', or create the table with {index.moves_option.key}=false"
         )
 
 
 def evolved_schema(view: TableView, incoming: pa.Schema | None, *, fill_missing: bool) -> TableSchema:
-    """The table's schema after this write; its Avro text stays as it is unless a column is new or wider.
+    """Return the table's schema after this write; its Avro text changes only if a column is new or wider.
 
     Raises: SchemaMismatchError, naming the field.
     """

@@ -1,4 +1,4 @@
-"""Stage a write's changes: evaluate the caller's data once, validate it, and spill it in runs of one partition each."""
+"""Stage a write's changes: evaluate the caller's data once, validate it, and write it to runs of one partition each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What one write staged: its rows in runs, in the order of the input, and their keys, if an index wants them."""
+    """The staged data of one write: rows in runs, in the order of the input, and keys if the index requires them."""
 
     runs: tuple[StagedRun, ...]
     keys: tuple[StagedKeys, ...]
@@ -37,10 +37,10 @@ def stage(
     merger: RecordMerger | None = None,
     key_stage: KeyStage | None = None,
 ) -> Staged:
-    """Stage all rows under `folder`, and their keys as `key_stage` says.
+    """Stage all rows under `folder`, and their keys if `key_stage` is given.
 
-    `merger`: rows of one key meet before anything else, in buckets of the preparation: where keys are unique in the
-    whole table they may name different partitions.
+    `merger`: rows with the same key are merged first, in the hash buckets of the preparation. If keys are unique in the
+    whole table, these rows may have different partition paths.
     """
     exchange = Exchange(bucket_by=BUCKET, tasks=preparation.buckets) if preparation.buckets else None
     consume = _Stage(store, folder, change_schema(preparation.schema), merger, key_stage)
@@ -64,7 +64,7 @@ class _StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Worker: write the change batches of one task to one IPC file of this attempt's own."""
+    """Callable for workers: write the change batches of one task attempt to its own Arrow IPC file."""
 
     store: StoreSpec
     folder: str
@@ -73,7 +73,7 @@ class _Stage:
     key_stage: KeyStage | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> list[_StagedFile]:
-        """Memory: 64 MiB; with a rule, the rows of the bucket."""
+        """Stage the batches. Memory: 64 MiB; with a merger, all rows of the hash bucket."""
         store = open_store(self.store)
         attempt = f"{context.partition}-{context.stage}-{context.attempt}.arrow"
         keys = None

@@ -1,4 +1,4 @@
-"""The instant of one write: what a write hands to the pending instant that it lives in."""
+"""Begin, commit and undo the instant of one write."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from hoodie.view.table_view import TableView
 class WriteInstant:
     """A write between its begin and its commit.
 
-    `baseline` is the table as the rows of the write were worked out on it: `view`, or an earlier one if the caller read
-    rows before the write began. Conflicts count from there. `index`: the indexes at work for the write.
+    `baseline` is the view from which the rows of the write were prepared: `view`, or an earlier view if the caller read
+    rows before the write began. Commits after the baseline can conflict. `index`: the indexes that the write uses.
     """
 
     pending: PendingInstant
@@ -40,17 +40,17 @@ class WriteInstant:
 
     @property
     def view(self) -> TableView:
-        """The table as it was when the write began: index look-ups and file placement work on it."""
+        """Return the table as it was when the write began; index look-ups and placement of inserts use it."""
         return self.pending.view
 
     @property
     def instant_time(self) -> str:
-        """Requested time of the write."""
+        """Return the requested time of the write."""
         return self.pending.instant_time
 
     @property
     def action(self) -> Action:
-        """Action of the write on the timeline."""
+        """Return the action of the write on the timeline."""
         return self.pending.instant.action
 
     def commit(
@@ -62,13 +62,13 @@ class WriteInstant:
         replaced: Mapping[str, Sequence[str]] | None = None,
         is_global: bool = False,
     ) -> Instant:
-        """Make the files of `stats` part of the table, in one atomic step.
+        """Commit the files of `stats`, in one atomic step.
 
-        `replaced`: file ids by partition path that this write takes out of the table (replace commits only).
-        `is_global`: keys are unique across partitions.
+        `replaced`: file ids by partition path that this write replaces (replace commits only). `is_global`: keys are
+        unique across partitions.
 
-        Raises: CommitConflictError if another write that completed meanwhile touched the same file groups; then, as
-            after every other error here, nothing is committed.
+        Raises: CommitConflictError if another write that completed after the baseline conflicts, e.g. changed the same
+            file groups. After this and every other error, nothing is committed.
         """
         metadata = commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
         reached(Step.LOCATED)
@@ -89,7 +89,7 @@ class WriteInstant:
         return completed
 
     def undo(self) -> None:
-        """Take the write back unless the metadata table may have it. Never fails."""
+        """Undo the write unless the metadata table may have it. Never raises an error."""
         if not self.pending.is_in_metadata_table:
             with contextlib.suppress(Exception):
                 self.index.update.discard()
@@ -107,12 +107,13 @@ def write_instant(
     baseline: TableView | None = None,
     engine_for: EngineFor = local_engine,
 ) -> Iterator[WriteInstant]:
-    """Begin a write; the body writes its files and commits it. `index` serves it.
+    """Begin a write; the body writes its files and commits it. The write uses `index`.
 
-    `baseline`: the state in which the caller read what it now writes. `plan` is the content of the requested file.
+    `baseline`: the view from which the caller read the rows that it now writes. `plan` is the content of the requested
+    file.
 
-    If the body fails before anything reached the metadata table, the write is undone and leaves no trace. If it fails
-    later, it is left pending: the next writer rolls it back.
+    If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
+    later, the write stays pending, and the next writer rolls it back.
     """
 
     def inflight(view: TableView) -> bytes:
@@ -139,9 +140,9 @@ def write_instant(
 
 
 def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
-    """Name the reason if a write failed because the files of the record index were deleted while it ran.
+    """Raise an error with the reason if a write failed because the record index was deleted while the write ran.
 
-    Raises: CommitConflictError instead of the error.
+    Raises: CommitConflictError instead of `error`.
     """
     has_reason = isinstance(error, HoodieError) and not isinstance(error, UnsupportedError)
     if write.pending.is_in_metadata_table or has_reason or not isinstance(error, Exception):
@@ -151,6 +152,6 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         is_gone = write.index.update.was_taken_away(write.view.refreshed())
     if is_gone:
         raise CommitConflictError(
-            f"the record index of {write.view.store.uri('')} was built anew or dropped while this write ran; nothing "
-            f"was committed, try again ({error})"
+            f"the record index of {write.view.store.uri('')} was rebuilt or dropped while this write ran; nothing was "
+            f"committed, try again ({error})"
         ) from error

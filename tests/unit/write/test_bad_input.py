@@ -179,7 +179,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     "partition column missing": (hoodie.SchemaMismatchError, "partition_by='day'", {"partition_by": "day"}),
     "ordering column missing": (hoodie.SchemaMismatchError, "ordering='seq'", {"ordering": "seq"}),
     "column twice": (hoodie.InvalidConfigError, "names a column twice", {"record_key": ["id", "id"]}),
-    "event time without ordering": (hoodie.InvalidConfigError, "needs ordering", {"merge_mode": "event_time"}),
+    "event time without ordering": (hoodie.InvalidConfigError, "requires ordering", {"merge_mode": "event_time"}),
     "unknown merge mode": (hoodie.InvalidConfigError, "merge_mode='newest'", {"merge_mode": "newest"}),
     "unknown type": (hoodie.InvalidConfigError, "type='row'", {"type": "row"}),
     "old version": (hoodie.UnsupportedError, "creates version 9", {"table_version": 6}),

@@ -147,7 +147,7 @@ def test_a_write_that_others_took_for_dead_does_not_commit(tmp_path: Path) -> No
     with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
         write.pending.end()
         table.upsert(trips(("x", 1, 1.0, "sf")))
-        with pytest.raises(hoodie.CommitConflictError, match="taken for dead"):
+        with pytest.raises(hoodie.CommitConflictError, match="does not belong to this process"):
             write.commit((), schema=table.view().schema().avro, extra_metadata={})
     assert keys(table) == ["a", "b", "x"]
     assert list(table.timeline.pending()) == []

@@ -43,6 +43,6 @@ def test_inserts_go_where_the_index_says(tmp_path: Path, monkeypatch: pytest.Mon
         assert {found.file_id for found in table.view().slices()} == ids
         assert table.to_arrow().num_rows == 81
         return
-    with pytest.raises(UnsupportedError, match="which take none in this write"):
+    with pytest.raises(UnsupportedError, match="which accept no inserts in this write"):
         table.insert(trips(("more", 1, 1.0, "sf")))
     assert table.to_arrow().num_rows == 80

@@ -1,4 +1,4 @@
-"""Compaction of merge-on-read tables: schedule a plan, claim it, execute it, and take it back.
+"""Compaction of merge-on-read tables: schedule a plan, claim it, execute it, or roll it back.
 
-Log compaction and the coordination of several compactors are here too.
+The package also contains log compaction and the coordination of several compactors.
 """

@@ -1,8 +1,10 @@
-"""Who carries out a pending compaction: taken under the table's lock, alive as long as its heartbeat.
+"""Claim pending compactions: the right of one process to execute a plan.
 
-The inflight file of a compaction says who runs it. A new claim puts a new file in its place, and only who finds its own
-file there may complete the compaction. So one that was taken for dead and comes back does no harm: its files go.
-A JVM's inflight file is empty: then it is told from the age of the files whether it runs.
+A process claims a plan under the table's lock; the claim is valid as long as its heartbeat is fresh. The inflight file
+of a compaction names the process that executes it. A new claim replaces the inflight file, and a process completes the
+compaction only if it finds its own inflight file. So a process that lost its claim cannot complete the compaction, and
+its files are deleted. The JVM writes an empty inflight file; whether the JVM executes the plan is derived from the age
+of the files.
 """
 
 from __future__ import annotations
@@ -38,24 +40,24 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _FOREIGN_IDLE_MS = 30 * 60_000
-"""A compaction of the JVM has no heartbeat: one that announced no file for so long is taken for dead."""
+"""Idle time in ms after which a compaction of the JVM counts as interrupted: it has no heartbeat, only markers."""
 _COORDINATOR = "coordinator"
 _TOKEN_NUMBERS = 1_000_000_000
 
 
 class RunState(Enum):
-    """What becomes of a pending compaction at the moment."""
+    """The state of execution of a pending compaction."""
 
     WAITING = "waiting"
-    """Planned; nobody works on it."""
+    """Planned; no process has started it."""
     RUNNING = "running"
     INTERRUPTED = "interrupted"
-    """Somebody began, and is gone: it has to be done again."""
+    """A process started it and does not run any more: the plan must be executed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Who works on a pending compaction, or did; `owner` is None for the JVM."""
+    """The process that executes, or executed, a pending compaction; `owner` is None for the JVM."""
 
     state: RunState
     owner: Owner | None = None
@@ -69,9 +71,9 @@ class Runner:
 
 @dataclass(slots=True, kw_only=True)
 class ClaimedPlan:
-    """A plan that this process carries out. `number` is in the names of its files, and in those of no other attempt.
+    """A plan that this process has claimed. `number` is in the names of this attempt's files and of no other attempt's.
 
-    `claim` is the coordinator's. `interrupted`: who carried the plan out before, and is dead.
+    `claim` was granted by the coordinator. `interrupted`: the dead process that executed the plan before, if any.
     """
 
     pending: PendingInstant
@@ -82,31 +84,31 @@ class ClaimedPlan:
 
     @property
     def view(self) -> TableView:
-        """The table as it was when the plan was claimed."""
+        """Return the table as it was when the plan was claimed."""
         return self.pending.view
 
     @property
     def instant(self) -> Instant:
-        """The compaction or log compaction."""
+        """Return the instant of the compaction or log compaction."""
         return self.pending.instant
 
     @property
     def instant_time(self) -> str:
-        """Requested time of the compaction."""
+        """Return the requested time of the compaction."""
         return self.pending.instant_time
 
     def clear(self) -> None:
-        """Delete what earlier attempts wrote, and their markers."""
+        """Delete the files that earlier attempts wrote, and their markers."""
         is_foreign = self.interrupted is not None and self.interrupted.owner is None
         clear_files(self.view, self.instant_time, self.plan if is_foreign else None)
 
     def give_back(self) -> None:
-        """Abandon the attempt after an error; the plan stays, for the next compactor. Never fails."""
+        """Undo the attempt after an error; the plan stays for the next compactor. Never raises an error."""
         self.pending.undo()
         self.claim.release()
 
     def end(self) -> None:
-        """End heartbeat and claim. Never fails."""
+        """End the heartbeat and the claim. Never raises an error."""
         self.pending.end()
         self.claim.release()
 
@@ -118,13 +120,14 @@ def claim_plan(
     instant_time: str | None = None,
     skip: Collection[str] = (),
 ) -> ClaimedPlan | None:
-    """Take the pending plan of that time, or the oldest that nobody carries out; None if there is none.
+    """Claim the pending plan of `instant_time`, or the oldest plan that no process executes; None if there is none.
 
-    `view` is the table as it was a moment ago. `skip` are times of plans to leave alone.
+    `view` may be slightly older than the table. `skip` are requested times of plans to skip.
 
-    A plan that is asked for by its time is taken from a JVM that shows no sign of life, however short that is.
+    A plan of the JVM that is named by `instant_time` is claimed if it has no live heartbeat, even if the JVM wrote
+    files a short time ago.
 
-    Raises: CommitConflictError if the plan that was asked for is carried out by another.
+    Raises: CommitConflictError if another process executes the plan of `instant_time`.
     """
     for instant in pending_plans(view):
         if instant_time not in (None, instant.requested_time) or instant.requested_time in skip:
@@ -134,19 +137,23 @@ def claim_plan(
             return taken
         if instant_time is not None:
             raise CommitConflictError(
-                f"the {instant.action} {instant_time} of {view.store.uri('')} is carried out by another compactor: "
-                "leave it to that one"
+                f"the {instant.action} {instant_time} of {view.store.uri('')} is being executed by another compactor: "
+                "wait until it completes"
             )
     return None
 
 
 def pending_plans(view: TableView) -> list[Instant]:
-    """Pending compactions and log compactions, oldest first."""
+    """Return the pending compactions and log compactions, oldest first."""
     return [found for found in view.timeline.pending() if found.action in (Action.COMPACTION, Action.LOG_COMPACTION)]
 
 
 def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) -> Runner:
-    """Who carries the pending instant out, as far as heartbeats tell."""
+    """Return the process that executes the pending instant, and its state according to the heartbeat.
+
+    `is_asked_for`: the caller named the instant. Then a plan of the JVM counts as running only with a live heartbeat,
+    and the age of its files is ignored.
+    """
     if instant.state is not State.INFLIGHT:
         return Runner(RunState.WAITING)
     content = inflight_content(view, instant)
@@ -159,9 +166,9 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
 
 
 def clear_files(view: TableView, instant_time: str, plan: CompactionPlan | None) -> int:
-    """Delete the files that attempts at a pending compaction wrote, then their markers; how many there were.
+    """Delete the files that attempts at a pending compaction wrote, then their markers; return the number of files.
 
-    With a `plan`, and without markers, its partitions are searched: a JVM may write none.
+    If there are no markers, the partitions of `plan` are searched: the JVM may write no markers.
     """
     markers = read_markers(view.store, instant_time)
     if markers is not None:
@@ -203,7 +210,7 @@ def _take_claimed(
             return None
         plan = stored_plan(view, found)
         if plan is None:
-            # Its scheduler died before the plan was on disk: there is nothing to carry out.
+            # The scheduling process died before it stored the plan: there is nothing to execute.
             delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
             return None
         runner = runner_of(view, found, is_asked_for=is_asked_for)
@@ -218,7 +225,10 @@ def _take_claimed(
 
 
 def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> bool:
-    """Whether somebody else is at it, whom the claim that we hold does not prove dead."""
+    """Return whether another process executes the plan.
+
+    If that process used the same coordinator, it is dead: the coordinator has granted its claim to this process.
+    """
     runner = runner_of(view, instant, is_asked_for=is_asked_for)
     if runner.state is not RunState.RUNNING:
         return False
@@ -226,13 +236,13 @@ def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, *, 
 
 
 def _token(coordinator: Coordinator) -> bytes:
-    """Content of the inflight file: who carries the plan out."""
+    """Return the content of the inflight file, which names the process that executes the plan."""
     fields = json.loads(Owner.new().to_bytes())
     return json.dumps({**fields, _COORDINATOR: coordinator.name}).encode()
 
 
 def _idle_ms(view: TableView, instant: Instant) -> int:
-    """Since when a foreign compaction has neither begun nor announced a file."""
+    """Return the milliseconds since a compaction of the JVM wrote its inflight file or its last marker."""
     folder = view.layout.instant_folder()
     names = view.layout.names(instant, State.INFLIGHT)
     infos = [info for name in names if (info := view.store.head(f"{folder}/{name}")) is not None]

@@ -1,7 +1,7 @@
-"""A compactor beside the writers: looks for plans at intervals, schedules what is due, and carries out what is pending.
+"""Compact a table at intervals while writers write to it: schedule compactions that are due, execute pending plans.
 
-For a thread of a long-lived writer, and for a process of its own (`hoodie services run --compact`). Any number of them
-may work on one table, on one machine or several: each plan is carried out by one.
+A compactor runs in a thread of a long-lived writer or in its own process (`hoodie services run --compact`). Any number
+of compactors may work on one table, on one machine or on several: exactly one compactor executes each plan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def compact_once(
     report: OnResult | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> list[ServiceResult]:
-    """One round: schedule a compaction if one is due, then carry out every plan that nobody else does, oldest first.
+    """Run one round: schedule a compaction if one is due, then execute every plan that no other process executes.
+
+    The oldest plan is executed first.
 
     Raises: as `schedule_compaction` and `compact_all`.
     """
@@ -40,10 +42,10 @@ def compact_once(
 
 
 class Compactor:
-    """A thread that compacts a table until it is stopped. Use as a context manager, or `start` and `stop`.
+    """A thread that compacts a table until it is stopped. Use it as a context manager, or call `start` and `stop`.
 
-    A round that fails does not end it: `last_error` says why, and the next round tries again. `results` are those of
-    the last hundred plans it carried out.
+    If a round fails, `last_error` stores the error, and the next round tries again. `results` stores the results of the
+    last hundred plans that were executed.
     """
 
     def __init__(
@@ -55,9 +57,13 @@ class Compactor:
         report: OnResult | None = None,
         on_error: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Nothing runs before `start`. `report` gets each result, `on_error` why a round failed, in its thread."""
+        """Store the settings; nothing runs before `start`.
+
+        `report` is called with each result, and `on_error` with the error of each failed round, both in the thread of
+        the compactor.
+        """
         if interval_seconds <= 0:
-            raise ValueError(f"the interval between rounds is some seconds, got {interval_seconds}")
+            raise ValueError(f"interval_seconds: expected a number above 0, got {interval_seconds}")
         self._call = call
         self._interval_seconds = interval_seconds
         self._schedule = schedule
@@ -71,17 +77,17 @@ class Compactor:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread lives."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> Compactor:
-        """Begin the first round at once, in a daemon thread.
+        """Start a daemon thread, which begins the first round at once.
 
-        Raises: RuntimeError if it was started before.
+        Raises: RuntimeError if the compactor was started before.
         """
         if self._thread is not None:
-            raise RuntimeError("the compactor was started before: make a new one")
-        # Not this thread's context: its progress reports are not for who started it.
+            raise RuntimeError("the compactor was started before: create a new compactor")
+        # A new context, so that progress of the compactor is not notified to the caller of `start`.
         self._thread = threading.Thread(
             target=contextvars.Context().run, args=(self._rounds,), name="hoodie-compactor", daemon=True
         )
@@ -89,7 +95,7 @@ class Compactor:
         return self
 
     def run_once(self) -> list[ServiceResult]:
-        """One round in this thread, instead of `start`. Raises: as `compact_once`."""
+        """Run one round in the caller's thread, instead of `start`. Raises: as `compact_once`."""
         try:
             return compact_once(self._call, schedule=self._schedule, report=self._take_down)
         finally:
@@ -100,7 +106,7 @@ class Compactor:
         self._woken.set()
 
     def stop(self, *, wait: bool = True) -> None:
-        """End it; the plan it is carrying out is finished first. `wait`: until it is."""
+        """Stop the thread after the plan that it executes is completed. `wait`: return only when the thread ended."""
         self._stopped.set()
         self._woken.set()
         if wait and self._thread is not None:
@@ -122,7 +128,8 @@ class Compactor:
                 compact_once(self._call, schedule=self._schedule, report=self._take_down, stopped=self._stopped.is_set)
                 self.last_error = None
             except (HoodieError, OSError) as error:
-                # Another round may succeed: a lock was held, a store was not to be reached, another took the plan.
+                # Another round may succeed: a lock was held, a store was unavailable, or another process claimed the
+                # plan.
                 self.last_error = error
                 if self._on_error is not None:
                     self._on_error(error)

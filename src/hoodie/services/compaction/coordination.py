@@ -1,7 +1,7 @@
-"""How compactors on several machines share the pending plans: each plan is carried out by one of them.
+"""Coordinate compactors on several machines: each pending plan is executed by one of them.
 
-By default the table itself decides: a plan is claimed under the table's lock, and the claim lives as long as its
-heartbeat. A coordinator in front of that settles it without the lock, and knows sooner when a machine died.
+By default the table's lock decides: a plan is claimed under the lock, and the claim is valid as long as its heartbeat
+is fresh. An optional coordinator grants claims before the lock is acquired, and detects a dead machine sooner.
 """
 
 from __future__ import annotations
@@ -13,56 +13,60 @@ from hoodie.services.compaction.zookeeper import DEFAULT_PATH, ZooKeeperCoordina
 
 
 class Claim(Protocol):
-    """The right to carry out one plan, from a coordinator."""
+    """The right to execute one plan, granted by a coordinator."""
 
     def ensure_held(self) -> None:
-        """Refuse to go on if the coordinator may have given the plan to another.
+        """Refuse to continue if the coordinator may have granted the plan to another process.
 
         Raises: CommitConflictError.
         """
         ...
 
     def release(self) -> None:
-        """Give it back. Never fails: a claim that cannot be given back ends with its session."""
+        """Release the claim. Never raises an error: a claim that cannot be released ends with its session."""
         ...
 
 
 class Coordinator(Protocol):
-    """Gives out claims. Thread-safe."""
+    """An object that grants claims. Thread-safe."""
 
     @property
     def name(self) -> str:
-        """What tells it from others, stored with a compaction that runs.
+        """Return the name that identifies this coordinator; it is stored in the inflight file of a running compaction.
 
-        Who holds a claim of the coordinator that an interrupted compaction names knows that its compactor is gone: the
-        claim would not be free else. Empty: its claims tell nothing of the kind.
+        If this coordinator grants a claim of a plan whose inflight file contains this name, the process that executed
+        the plan before is dead: otherwise the claim would not be free. An empty name: a granted claim does not prove
+        that.
         """
         ...
 
     def claim(self, table_uri: str, instant_time: str) -> Claim | None:
-        """Claim a plan; None if another has it."""
+        """Claim a plan; None if another process holds the claim."""
         ...
 
     def close(self) -> None:
-        """End connections, if there are any. Never fails; the next claim begins new ones."""
+        """Close connections, if there are any. Never raises an error; the next claim opens new connections."""
         ...
 
 
 class TableCoordinator:
-    """Leaves it to the table's lock and to heartbeats: a compactor that died on another machine is missed in 2 min."""
+    """The default coordinator: the table's lock and heartbeats decide.
+
+    A dead compactor on another machine is detected after 2 minutes.
+    """
 
     name = ""
 
     def claim(self, table_uri: str, instant_time: str) -> Claim | None:
-        """Always granted: the lock decides."""
+        """Grant the claim always: the table's lock decides."""
         return _GRANTED
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is no connection."""
 
 
 def coordinator_of(wanted: str | Coordinator | None) -> Coordinator:
-    """The coordinator that a caller means: an object, `zookeeper://host:port,…/path`, or None for the table's lock.
+    """Return the coordinator for `wanted`: an object, `zookeeper://host:port,…/path`, or None for the table's lock.
 
     Raises: InvalidConfigError for any other text, and for ZooKeeper without its client library.
     """
@@ -72,17 +76,17 @@ def coordinator_of(wanted: str | Coordinator | None) -> Coordinator:
         return wanted
     scheme, separator, rest = wanted.partition("://")
     if scheme != "zookeeper" or not separator or not rest:
-        raise InvalidConfigError(f"coordinator={wanted!r}: zookeeper://host:port/path expected, or nothing")
+        raise InvalidConfigError(f"coordinator={wanted!r}: expected zookeeper://host:port/path, or None")
     hosts, _, path = rest.partition("/")
     return ZooKeeperCoordinator(hosts, path or DEFAULT_PATH)
 
 
 class _Granted:
     def ensure_held(self) -> None:
-        """Nobody takes it away."""
+        """Do nothing: this claim is never lost."""
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
 
 _GRANTED = _Granted()

@@ -1,7 +1,8 @@
-"""Log compaction: many log blocks of a file slice become one, in a new log file; base files are not touched.
+"""Log compaction: fold many log blocks of a file slice into new blocks of one log file; base files do not change.
 
-docs/format/table.md §4.6, §9.2. For slices with many small logs: reading them gets cheaper at once, at a fraction of
-what a compaction costs. The new blocks name the instants whose blocks they stand for; readers leave those out.
+Implements docs/format/table.md §4.6 and §9.2. Log compaction is for slices with many small log files: it makes reads
+cheaper at a fraction of the cost of a compaction. The new blocks name the instants whose blocks they replace; readers
+skip the replaced blocks.
 """
 
 from __future__ import annotations
@@ -41,17 +42,18 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _LOG_BYTES_MAX = 64 * 1024 * 1024
-"""Logs of a slice above this are for a compaction: folding them takes memory, and saves readers little."""
+"""Log bytes of a slice above which only a compaction is useful: folding takes memory and saves readers little."""
 _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _VERSION = 1
 
 
 def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None) -> str | None:
-    """Plan a log compaction of slices with so many log blocks; its instant, or None if there is none.
+    """Plan a log compaction; return its instant, or None if no file slice needs it.
 
-    Default: `hoodie.log.compaction.blocks.threshold`. Slices whose blocks have only some of the columns, which JVM
-    engines cannot compact so, are left out, and those with more than 64 MiB of logs. `compact(…, instant)` carries it
-    out.
+    The plan contains the slices with at least `blocks_min` log blocks (default:
+    `hoodie.log.compaction.blocks.threshold`). Slices with partial blocks, which have only some of the columns, are
+    skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too.
+    `compact(…, instant)` executes the plan.
 
     Raises: as `schedule_compaction`.
     """
@@ -75,7 +77,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         operations = []
         for found in chosen:
             now = newest.get((found.partition_path, found.file_id))
-            # What was logged since stays beside the new block; a new base file would make the plan void.
+            # Later log files stay beside the new block. A new base file would make the operation invalid.
             if (
                 now is not None
                 and now.base_file == found.base_file
@@ -106,7 +108,7 @@ def _is_partial(blocks: list[FoundBlock]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactLogs:
-    """Callable for `Engine.run`: folds the logs of one file slice into one log file. Picklable as `CompactSlice`.
+    """Callable for `Engine.run`: fold the log files of one file slice into one log file. Picklable as `CompactSlice`.
 
     `avro_schema` has the table's columns and the meta fields. Memory: one version of each logged record.
     """
@@ -119,10 +121,12 @@ class CompactLogs:
     number: int
 
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
-        """Write the log file and say what it holds. Rows keep their commit time and sequence number.
+        """Write the log file and return its write statistic. Rows keep their commit time and sequence number.
 
-        A slice with blocks that have only some of the columns is left as it is: a plan of the JVM may name one. So is
-        one in which a row follows a delete and a merge function must not see what is older: one block cannot say that.
+        Two kinds of slices are skipped, and None is returned:
+        - a slice with partial blocks, which have only some of the columns: a plan of the JVM may name such a slice;
+        - a slice in which a row follows a delete, and the merge function must not be called with the stored row: one
+          block cannot represent that.
         """
         started = time.monotonic()
         store = open_store(self.store)
@@ -162,7 +166,7 @@ class CompactLogs:
         return attempt.partition, self.number, attempt.attempt
 
     def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
-        """One entry for each key, and how many there were."""
+        """Return one version of each logged key, and the number of versions before the fold."""
         reader = VersionReader(store, self.read, is_partial=False)
         fold = LogFold(reader.schema, self.read.fold_rule)
         count = 0
@@ -173,7 +177,10 @@ class CompactLogs:
         return fold.result(), count
 
     def _blocks(self, task: FileSlice, rows: pa.Table, deletes: pa.Table, replaced: list[FoundBlock]) -> list[LogBlock]:
-        """A data block and delete blocks, as far as there is something to say; all name what they stand for."""
+        """Return a data block and delete blocks; each block names the instants whose blocks it replaces.
+
+        A block without content is omitted. If there are neither rows nor deletes, an empty data block is returned.
+        """
         times = ",".join(dict.fromkeys(block.instant_time for block in replaced))
         headers = {HeaderKey.COMPACTED_BLOCK_TIMES: times}
         found: list[LogBlock] = []
@@ -199,9 +206,9 @@ class CompactLogs:
 
 
 def _split(entries: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Entries as rows, and as delete records: also rows that say that they are deletes.
+    """Split the folded versions into rows and deletes; a row that is marked as a delete is returned as a delete.
 
-    What says so may be no column of the table (`_hoodie_operation`), and is then not written again.
+    The mark may be in a field that is not a column of the table (`_hoodie_operation`); then it is not written again.
     """
     is_row = np.asarray(entries[KIND].combine_chunks()) == VersionKind.ROW
     return entries.filter(pa.array(is_row)), entries.filter(pa.array(~is_row))

@@ -1,4 +1,4 @@
-"""What waits for compaction: the pending plans, how much each has to do, and who is at it."""
+"""List the pending compactions: their plans, the amount of work of each, and the process that executes it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCompaction:
-    """One plan. `action`: compaction or logcompaction; `state`: waiting, running or interrupted.
+    """One pending plan. `action`: compaction or logcompaction; `state`: waiting, running or interrupted.
 
-    `runner` is who works on it, or did. `bytes_to_read` are those of base and log files, `log_bytes` of the logs alone.
+    `runner` is the process that executes, or executed, the plan. `bytes_to_read` counts base and log files, `log_bytes`
+    counts log files only.
     """
 
     instant: str
@@ -43,7 +44,7 @@ class PendingCompaction:
 
 @dataclass(frozen=True, slots=True)
 class PendingCompactions:
-    """The pending plans of a table, oldest first; a sequence of them that can be printed."""
+    """The pending plans of a table, oldest first, as a sequence that can be printed."""
 
     plans: tuple[PendingCompaction, ...] = ()
 
@@ -58,18 +59,18 @@ class PendingCompactions:
 
     @property
     def instants(self) -> list[str]:
-        """Their instants."""
+        """Return the instants of the plans."""
         return [plan.instant for plan in self.plans]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return [asdict(plan) for plan in self.plans]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.plans)) or "no compaction is pending"
 
     def _repr_html_(self) -> str:
-        """Notebook form."""
+        """Return an HTML table, for notebooks."""
         if not self.plans:
             return "no compaction is pending"
         rows = self.to_dicts()
@@ -79,7 +80,9 @@ class PendingCompactions:
 
 
 def pending_compactions(state: TableState) -> PendingCompactions:
-    """The pending compactions and log compactions of a table, ours and the JVM's. One small file is read for each.
+    """Return the pending compactions and log compactions of a table; one small file is read for each.
+
+    The result contains plans of this library and of the JVM.
 
     Raises: CorruptFileError if a plan does not parse.
     """

@@ -1,6 +1,6 @@
-"""Plan a compaction: which file slices become one base file each. Pure functions of file slices.
+"""Plan a compaction: choose the file slices that become one new base file each. Pure functions of file slices.
 
-docs/format/table.md §9.2.
+Implements docs/format/table.md §9.2.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def plan_compaction(
     limits: StrategyOptions,
     extra_metadata: Mapping[str, str] | None = None,
 ) -> CompactionPlan:
-    """The plan that a strategy makes of the newest file slices; without operations if there is nothing to compact.
+    """Return the compaction plan of a strategy for the newest file slices; it may have no operations.
 
-    Slices without log files are left out, and those of `busy` file groups, on which another plan works: a file group
-    is in one pending plan at most, so that several may be carried out at the same time.
+    Slices without log files are skipped. Slices of `busy` file groups, which are in another pending plan, are skipped
+    too: a file group is in at most one pending plan, so that several plans can be executed at the same time.
     """
     operations = [
         operation_of(found.partition_path, found)

@@ -1,7 +1,7 @@
-"""Take back a pending compaction: what its attempts wrote goes, and its plan too if that is asked for.
+"""Roll back a pending compaction: delete the files of its attempts, and optionally its plan.
 
-docs/format/table.md §9.2. Nobody ever believed its files, so nothing is lost: the rows are in the older base files and
-in the logs. Every step can be repeated.
+Implements docs/format/table.md §9.2. The files are uncommitted, so no rows are lost: the rows are in the older base
+files and in the log files. Every step can be repeated.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ def roll_back_compaction(
     *,
     remove_plan: bool = False,
 ) -> RolledBack:
-    """Take back a pending compaction (or log compaction) that nobody carries out.
+    """Roll back a pending compaction or log compaction that no process executes.
 
-    Its plan stays, to be carried out later, unless `remove_plan`: then its file slices are free for another plan.
+    The plan stays, and can be executed later. With `remove_plan` it is deleted, so that another plan can include its
+    file slices.
 
     Raises:
         InstantNotFoundError: no compaction of that instant is pending.
-        CommitConflictError: it is being carried out.
+        CommitConflictError: a process executes the compaction.
     """
     with TableLock(state.store):
         view = TableView.load(state)
@@ -40,8 +41,8 @@ def roll_back_compaction(
         runner = runner_of(view, instant, is_asked_for=True)
         if runner.state is RunState.RUNNING:
             raise CommitConflictError(
-                f"the {instant.action} {instant_time} of {state.store.uri('')} is being carried out by {runner}: stop "
-                "it first"
+                f"the {instant.action} {instant_time} of {state.store.uri('')} is being executed by {runner}: stop "
+                "that process first"
             )
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         metadata_table = MetadataTable.open(view.store, view.config)

@@ -1,7 +1,7 @@
-"""Carry out a compaction: one task for each file slice of its plan, then one atomic step.
+"""Execute a compaction: run one task for each file slice of its plan, then complete the instant in one atomic step.
 
-docs/format/table.md §9.2. Writers and readers go on meanwhile. Whoever dies here leaves files that nobody believes and
-a plan that the next compactor takes up.
+Implements docs/format/table.md §9.2. Writers and readers are not blocked. If the process dies, its files are
+uncommitted, and the next compactor executes the plan again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCall:
-    """One call for compaction: of which table, by which engine for so many bytes, and who shares the work."""
+    """One call of compaction: the table, the choice of the engine by work bytes, the options, and the coordinator."""
 
     state: TableState
     engine_for: EngineFor
@@ -52,21 +52,21 @@ class CompactionCall:
     coordinator: Coordinator = field(default_factory=TableCoordinator)
 
     def __post_init__(self) -> None:
-        """Raises: InvalidConfigError for an unknown option, or a value that does not parse."""
+        """Check the options. Raises: InvalidConfigError for an unknown option, or a value that does not parse."""
         check_call_options(self.properties)
 
 
 def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
-    """Carry out the pending (log) compaction of that instant, by default the oldest that nobody carries out.
+    """Execute the pending (log) compaction of `instant`, by default the oldest that no other process executes.
 
-    One that was interrupted is done again from its plan; what it left goes first. Without anything to do the result
-    has no instant. Memory: per task, of which an engine runs `parallelism` at once, as `CompactSlice`.
+    An interrupted compaction is executed again from its plan, after its files are deleted. If no plan is pending, the
+    result has no instant. Memory of one task: as `CompactSlice`; an engine runs `parallelism` tasks at once.
 
     Raises:
-        UnsupportedError: a table that this release does not compact.
+        UnsupportedError: this release does not compact the table.
         InvalidConfigError: a table property among the options.
-        InstantNotFoundError: no compaction of that instant is pending.
-        CommitConflictError: another compactor carries it out, or took it over.
+        InstantNotFoundError: no compaction of `instant` is pending.
+        CommitConflictError: another compactor executes the plan, or claimed it while this call ran.
     """
     times = PhaseTimes()
     with times.phase("plan"):
@@ -82,10 +82,10 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
 def compact_all(
     call: CompactionCall, *, report: OnResult | None = None, stopped: Callable[[], bool] | None = None
 ) -> list[ServiceResult]:
-    """Carry out every pending plan that nobody else does, oldest first; see `compact`.
+    """Execute every pending plan that no other process executes, oldest first; see `compact`.
 
-    `report` gets each result as it comes; `stopped` is asked before each plan. One that fails does not keep the others
-    from being done: the first error is raised after them.
+    `report` is called with each result. `stopped` is called before each plan; if it returns True, no further plan is
+    executed. If a plan fails, the other plans are still executed, and then the first error is raised.
     """
     tried: set[str] = set()
     results: list[ServiceResult] = []
@@ -111,12 +111,13 @@ def compact_all(
 def compact_inline(
     state: TableState, properties: Mapping[str, str], engine_for: EngineFor, *, view: TableView | None = None
 ) -> ServiceResult | None:
-    """What a write does about compaction once it has completed; None if nothing was to do.
+    """Schedule or execute a compaction after a completed write; None if there is nothing to do.
 
-    `properties` are those in effect. If they ask for it, a compaction that is due is scheduled, and with
-    `hoodie.compact.inline` carried out, after plans that nobody carries out. Whether it is due is told from the
-    timeline of `view` (default: loaded here), without a file being read. A compaction that fails leaves its plan
-    pending and is told of in the notes: the write has happened.
+    `properties` are the effective options. With `hoodie.compact.inline`, all pending plans that no process executes are
+    executed; then a compaction that is due is scheduled and executed. With `hoodie.compact.schedule.inline` only, a
+    compaction that is due is scheduled. The timeline of `view` (default: loaded here) decides whether a compaction is
+    due; no file is read for that, except by the trigger `log_size`. If a compaction fails, its plan stays pending, and
+    a note contains the error: the write is committed already.
     """
     runs = options.COMPACT_INLINE.get(properties)
     if not runs and not options.COMPACT_SCHEDULE_INLINE.get(properties):
@@ -177,12 +178,12 @@ def _check_pending(view: TableView, instant: str) -> None:
     where = view.store.uri("")
     raise InstantNotFoundError(
         f"{where} has no pending compaction {instant}: it was completed or rolled back, or never scheduled; "
-        "t.pending_compactions() tells which there are"
+        "t.pending_compactions() returns the pending compactions"
     )
 
 
 def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> list[WriteStat]:
-    """Write the base files."""
+    """Write the files of the plan's file slices."""
     reached(Step.BEGUN)
     view = claimed.view
     with times.phase("clear"):
@@ -191,7 +192,7 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
     properties = {**view.config.raw, **call.properties}
     compact_slice = _task_function(view, claimed, properties)
     engine = call.engine_for(sum(found.size_bytes for found in tasks))
-    # The largest first, so that none of them is left alone at the end.
+    # The largest slices first, so that no large task runs alone at the end.
     ordered = sorted(tasks, key=lambda found: -found.size_bytes)
     with times.phase("compact"):
         if isinstance(engine, LocalEngine):
@@ -203,7 +204,7 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
 
 
 def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[str, str]) -> TaskFunction:
-    """What is done with each file slice of the plan."""
+    """Return the task function that is called for each file slice of the plan."""
     if claimed.instant.action is Action.LOG_COMPACTION:
         return CompactLogs(
             store=view.store.spec,
@@ -225,7 +226,7 @@ def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
-    """Asks before each task whether the plan is still ours: a compactor that lost it stops."""
+    """A task function that fails if this process does not hold the claim any more."""
 
     function: TaskFunction
     claimed: ClaimedPlan
@@ -236,9 +237,9 @@ class _WhileHeld:
 
 
 def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
-    """The file slices of the plan, without those of file groups that were replaced since.
+    """Return the file slices of the plan, without the slices of file groups that were replaced since.
 
-    Their files may be cleaned away by now, and no reader looks at them any more.
+    The cleaner may have deleted the files of replaced file groups, and readers do not read them any more.
     """
     operations = claimed.plan.operations
     paths = {operation.partition_path for operation in operations}
@@ -272,9 +273,9 @@ def _result(claimed: ClaimedPlan, stats: Sequence[WriteStat], times: PhaseTimes)
     notes = []
     skipped = len(claimed.plan.operations) - len(stats)
     if claimed.interrupted is not None:
-        notes.append(f"did again what {claimed.interrupted} had begun")
+        notes.append(f"executed again a plan that {claimed.interrupted} had started and not completed")
     if skipped:
-        notes.append(f"{skipped} file slices were left out: their file groups were replaced, or cannot be folded")
+        notes.append(f"{skipped} file slices were skipped: their file groups were replaced, or cannot be folded")
     return ServiceResult(
         operation=_name(claimed.instant.action),
         instant=claimed.instant_time,

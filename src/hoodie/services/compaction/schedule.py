@@ -1,7 +1,7 @@
-"""Put a compaction on the timeline: an instant whose requested file is the plan. Writers go on.
+"""Schedule a compaction: create an instant whose requested file contains the plan. Writers are not blocked.
 
-docs/format/table.md §9.2. What was logged before is in the plan; what is logged from then on belongs to the file slices
-that the compaction will make.
+Implements docs/format/table.md §9.2. The plan contains the log files that exist at this time. Later log files belong to
+the file slices that the compaction will create.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def schedule_compaction(
     properties: Mapping[str, str] | None = None,
     trigger: Trigger | None = None,
 ) -> str | None:
-    """Plan a compaction of the file slices that have log files; its instant, or None if there is nothing to compact.
+    """Plan a compaction of the file slices that have log files; return its instant, or None if there are none.
 
-    `strategy` is a short name or Hudi's class (default: `hoodie.compaction.strategy`); `properties` go before those
-    that the table stores. File groups in a pending compaction or clustering are left out, so that any number of plans
-    can be pending. With a `trigger`, nothing is planned unless it is due.
+    `strategy` is a short name or the class name in Hudi (default: `hoodie.compaction.strategy`). `properties` override
+    the options that the table stores. File groups in a pending compaction or clustering are skipped, so that any number
+    of plans can be pending. With a `trigger`, a compaction is planned only if it is due.
 
     Raises:
-        UnsupportedError: the table is not merge-on-read, or of a kind that this release does not write.
-        InvalidConfigError: no such strategy; an unknown option; a table property; extra metadata that is no text.
-        LockTimeoutError: another writer held the table's lock too long.
+        UnsupportedError: the table is not merge-on-read, or this release does not compact tables of its kind.
+        InvalidConfigError: an unknown strategy or option; a table property; extra metadata that is not text.
+        LockTimeoutError: another process held the table's lock too long.
     """
     extra = dict(extra_metadata or {})
     check_texts("extra_metadata", extra)
@@ -67,17 +67,17 @@ def schedule_compaction(
 
 
 def check_compactable(view: TableView) -> None:
-    """Refuse tables that have no compactions, or whose base files this release does not write.
+    """Refuse copy-on-write tables, and tables whose base files this release does not write.
 
-    Raises: UnsupportedError, saying what and who can.
+    Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
     config, where = view.config, view.store.uri("")
     if config.table_type is not TableType.MERGE_ON_READ:
-        raise UnsupportedError(f"{where} is a copy-on-write table: it has no log files, and nothing to compact")
+        raise UnsupportedError(f"{where} is a copy-on-write table: it has no log files to compact")
     if not config.version.is_written:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades "
-            "a table unasked: compact it with its own engine, or let Hudi 1.1 or later upgrade it to 9"
+            "a table: compact it with the engine that writes it, or upgrade it to version 9 with Hudi 1.1 or later"
         )
     missing = {
         "tables without meta fields": not config.populates_meta_fields,

@@ -1,6 +1,6 @@
-"""Which file slices one compaction takes, and in which order: Hudi's strategies, as pure functions of operations.
+"""Choose the file slices of one compaction, and their order: Hudi's strategies, as pure functions of operations.
 
-Each has a short name, and the name of Hudi's class, by which tables and pipelines may call it.
+Each strategy has a short name and the name of its class in Hudi; tables and pipelines may use either name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyOptions:
-    """The numbers that strategies go by; sizes of a slice's logs in bytes, of its reads and writes in MiB."""
+    """The limits of the strategies: sizes of a slice's log files in bytes, sizes of its reads and writes in MiB."""
 
     log_bytes_min: int = options.COMPACTION_LOG_BYTES_MIN.default
     log_files_min: int = options.COMPACTION_LOG_FILES_MIN.default
@@ -36,7 +36,7 @@ class StrategyOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> StrategyOptions:
-        """The numbers that these properties ask for. Raises: InvalidConfigError if one does not parse."""
+        """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
             log_bytes_min=options.COMPACTION_LOG_BYTES_MIN.get(properties),
             log_files_min=options.COMPACTION_LOG_FILES_MIN.get(properties),
@@ -49,38 +49,41 @@ Strategy = Callable[[Sequence[CompactionOperation], StrategyOptions], list[Compa
 
 
 def strategy_named(name: str) -> Strategy:
-    """The strategy of a short name, or of one of Hudi's classes, with or without its package.
+    """Return the strategy of a short name or of a Hudi class name, with or without its package.
 
-    Raises: InvalidConfigError for any other.
+    Raises: InvalidConfigError for any other name.
     """
     text = name.strip()
     short = _CLASSES.get(text.removeprefix(_HUDI_PACKAGE), text.lower())
     found = _STRATEGIES.get(short)
     if found is None:
         raise InvalidConfigError(
-            f"unknown compaction strategy {name!r}: one of {', '.join(_STRATEGIES)} expected, or Hudi's class for one "
-            "of these"
+            f"unknown compaction strategy {name!r}: expected one of {', '.join(_STRATEGIES)}, or the Hudi class name "
+            "of one of them"
         )
     return found
 
 
 def largest_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Slices with enough bytes of logs, most bytes first, until the I/O is used up."""
+    """Choose slices with at least `log_bytes_min` bytes of log files, most bytes first, up to the I/O limit."""
     return _bounded(_most_first(operations, LOG_BYTES, limits.log_bytes_min), limits)
 
 
 def most_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Slices with enough log files, most files first, until the I/O is used up."""
+    """Choose slices with at least `log_files_min` log files, most files first, up to the I/O limit."""
     return _bounded(_most_first(operations, LOG_FILES, limits.log_files_min), limits)
 
 
 def bounded_io(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Slices in the order of partitions and file ids, until the I/O is used up."""
+    """Choose slices in the order of partitions and file ids, up to the I/O limit."""
     return _bounded(operations, limits)
 
 
 def newest_days_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """All slices of the partitions with the newest dates; of partitions without a date, those with the last names."""
+    """Choose all slices of the `target_partitions` partitions with the newest dates in their paths.
+
+    Partitions without a date come last, in descending order of their names.
+    """
     by_partition: dict[str, list[CompactionOperation]] = {}
     for operation in operations:
         by_partition.setdefault(operation.partition_path, []).append(operation)
@@ -89,7 +92,7 @@ def newest_days_first(operations: Sequence[CompactionOperation], limits: Strateg
 
 
 def unbounded(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Every slice."""
+    """Choose every slice."""
     return list(operations)
 
 
@@ -108,7 +111,10 @@ def _most_first(operations: Sequence[CompactionOperation], metric: str, least: i
 
 
 def _bounded(operations: Iterable[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """The first of them whose reads and writes fit; the first one always, and the one that goes over."""
+    """Return operations from the start of the list until their reads and writes reach `target_mib`.
+
+    The operation that reaches or exceeds the limit is included.
+    """
     chosen: list[CompactionOperation] = []
     left = float(limits.target_mib)
     for operation in operations:
@@ -124,7 +130,7 @@ def _metric(operation: CompactionOperation, name: str) -> float:
 
 
 def _date_in(partition_path: str) -> str:
-    """The date that a partition path names (`2026/11/21`, `day=2026-11-21`, `20261121`), as eight digits, or nothing.
+    """Return the date in a partition path (`2026/11/21`, `day=2026-11-21`, `20261121`) as eight digits, or "".
 
     >>> _date_in("year=2026/11/21"), _date_in("day=2026-11-21"), _date_in("city=sf")
     ('20261121', '20261121', '')

@@ -1,4 +1,4 @@
-"""Compact one file slice: base and log files become one base file. Runs in a worker."""
+"""Compact one file slice: merge its base file and log files into one new base file. Runs in a worker."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _COMMIT_TIME = "_hoodie_commit_time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSlice:
-    """Callable for `Engine.run`: compacts one file slice. Picklable when the merger's function is.
+    """Callable for `Engine.run`: compact one file slice. Picklable if the merge function is picklable.
 
-    `number` keeps the names of its files apart from those of other attempts at the same compaction. Memory: what
-    `read_file_slice` takes and one row group of the new file, whatever the slice's size.
+    `number` makes the file names differ from those of other attempts at the same compaction. Memory: the memory of
+    `read_file_slice` and one row group of the new file, independent of the slice's size.
     """
 
     store: StoreSpec
@@ -40,11 +40,11 @@ class CompactSlice:
     number: int
 
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat:
-        """Write the slice's next base file and say what it holds; it may hold no row at all.
+        """Write the slice's next base file and return its write statistic; the file may have no rows.
 
-        Rows keep their commit time and sequence number: they were written when they were logged.
+        Rows keep the commit time and sequence number of the write that logged them.
 
-        Raises: CorruptFileError if a file of the slice does not parse, or is gone.
+        Raises: CorruptFileError if a file of the slice does not parse, or does not exist.
         """
         started = time.monotonic()
         store = open_store(self.store)
@@ -64,32 +64,32 @@ class CompactSlice:
                     writer.write(stamper.kept_rows(rows))
         except FileNotFoundError as error:
             raise CorruptFileError(
-                f"the compaction plan {self.instant_time} names a file that is gone ({error}); restore it, or take the "
-                f"plan back with t.rollback({self.instant_time!r}): its file slices are free for another plan then",
+                f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the file "
+                f"or roll back the plan with t.rollback({self.instant_time!r}), so that another plan can be scheduled",
                 path=store.uri(task.partition_path),
             ) from error
         return _stat(store, task, path, writer, logged, started)
 
 
 class _LoggedRows:
-    """Counts the rows that came from log files: none of the base file has the commit time of a later delta commit."""
+    """Count the rows that come from log files: rows of the base file never have the instant time of a log file."""
 
     def __init__(self, file_slice: FileSlice) -> None:
         self._instants = pa.array(sorted({log.name.instant_time for log in file_slice.log_files}), pa.string())
         self.rows = 0
 
     def count(self, rows: pa.Table) -> None:
-        """Look at one batch of the merged slice."""
+        """Count the rows of one batch of the merged slice."""
         self.rows += int(np.count_nonzero(pc.is_in(rows[_COMMIT_TIME], value_set=self._instants).combine_chunks()))
 
 
 def _stat(
     store: Store, task: FileSlice, path: str, writer: BaseFileWriter, logged: _LoggedRows, started: float
 ) -> WriteStat:
-    """What the commit metadata says of the new file.
+    """Return the write statistic of the new file.
 
-    What became of each logged row is not counted one by one: logs of a slice with a base file are taken for updates
-    and deletes, as inserts mostly open file groups of their own.
+    Inserts, updates and deletes are estimated from row counts; the effect of each logged row is not counted. If a slice
+    has a base file, its logged rows mostly are updates and deletes, because inserts mostly create new file groups.
     """
     base = task.base_file
     stored = 0

@@ -1,6 +1,6 @@
-"""When a compaction is due: told from the timeline alone, so that asking after every write costs nothing.
+"""Decide whether a compaction is due. Only the timeline is read (except by `log_size`), so each write can check it.
 
-The strategies are Hudi's `CompactionTriggerStrategy`; `log_size` is our own.
+The strategies are those of Hudi's `CompactionTriggerStrategy`; only this library has `log_size`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """The rule of one table or write."""
+    """The rule of one table or write that decides when a compaction is due."""
 
     strategy: str = options.COMPACT_TRIGGER.default
     delta_commits: int = options.COMPACT_DELTA_COMMITS.default
@@ -25,7 +25,7 @@ class Trigger:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Trigger:
-        """The rule that these properties ask for. Raises: InvalidConfigError if one does not parse."""
+        """Return the rule that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
             strategy=options.COMPACT_TRIGGER.get(properties),
             delta_commits=options.COMPACT_DELTA_COMMITS.get(properties),
@@ -34,7 +34,7 @@ class Trigger:
         )
 
     def is_due(self, view: TableView, *, now_seconds: float | None = None) -> bool:
-        """Whether the table should get a compaction plan now. `log_size` reads commits that were not read before."""
+        """Return whether a compaction should be scheduled now. `log_size` reads commit metadata that is not cached."""
         timeline = view.timeline
         if self.strategy == "num_commits_after_last_request":
             return len(deltas_since_request(timeline)) >= self.delta_commits
@@ -52,7 +52,7 @@ class Trigger:
         return (time.time() if now_seconds is None else now_seconds) - began >= self.delta_seconds
 
     def _is_large(self, view: TableView, deltas: list[Instant]) -> bool:
-        """Whether the newest delta commits up to the last compaction logged enough bytes."""
+        """Return whether the delta commits since the last compaction logged at least `delta_bytes` bytes."""
         total = 0
         for instant in reversed(deltas):
             stats = view.commit_metadata(instant).write_stats()
@@ -63,13 +63,13 @@ class Trigger:
 
 
 def deltas_since_compaction(timeline: Timeline) -> list[Instant]:
-    """Completed delta commits that no completed compaction saw, oldest first."""
+    """Return the completed delta commits that no completed compaction includes, oldest first."""
     last = _last_compaction(timeline)
     return _deltas_after(timeline, "" if last is None else last.requested_time)
 
 
 def deltas_since_request(timeline: Timeline) -> list[Instant]:
-    """Completed delta commits that no compaction saw, completed or planned, oldest first."""
+    """Return the completed delta commits that no completed or pending compaction includes, oldest first."""
     compactions = (found for found in timeline if found.action is Action.COMPACTION or _is_compaction(found))
     return _deltas_after(timeline, max((found.requested_time for found in compactions), default=""))
 
@@ -79,12 +79,12 @@ def _last_compaction(timeline: Timeline) -> Instant | None:
 
 
 def _is_compaction(instant: Instant) -> bool:
-    """A completed commit of a merge-on-read table: all other writes are delta commits."""
+    """Return whether the instant is a completed compaction: other writes of merge-on-read tables are delta commits."""
     return instant.is_completed and instant.action is Action.COMMIT
 
 
 def _deltas_after(timeline: Timeline, requested_time: str) -> list[Instant]:
-    """A plan sees what completed before it was requested."""
+    """Return the delta commits that completed after `requested_time`: a plan includes only earlier completed ones."""
     return [
         found
         for found in timeline.completed()
@@ -93,5 +93,5 @@ def _deltas_after(timeline: Timeline, requested_time: str) -> list[Instant]:
 
 
 def _seconds_of(view: TableView, instant: Instant) -> float:
-    """When the instant was requested, in seconds since the epoch."""
+    """Return the requested time of the instant in seconds since the epoch."""
     return parse_instant_time(instant.requested_time, view.layout.zone).timestamp()

@@ -1,7 +1,7 @@
-"""Claims of plans in ZooKeeper: an ephemeral node for each plan that is carried out.
+"""Store claims of compaction plans in ZooKeeper: one ephemeral node for each plan that is being executed.
 
-The node goes with its session, so a compactor that died is missed after the session's timeout instead of the two
-minutes that a heartbeat takes. Needs the client library: `pip install 'hoodie[zookeeper]'`.
+ZooKeeper deletes the node when its session ends. So a dead compactor is detected after the session timeout instead of
+the two minutes of a heartbeat. The client library is required: `pip install 'hoodie[zookeeper]'`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ DEFAULT_PATH = "hoodie"
 
 
 class ZooKeeperCoordinator:
-    """One session with a ZooKeeper ensemble, begun with the first claim. Thread-safe.
+    """A coordinator with one session of a ZooKeeper ensemble, which starts with the first claim. Thread-safe.
 
-    Claims lie at `/<path>/<hash of the table's URI>/<instant>`: all compactors of a table must call it by one URI.
+    The node of a claim is `/<path>/<hash of the table's URI>/<instant>`: all compactors of a table must use the same
+    URI.
     """
 
     def __init__(
@@ -34,14 +35,14 @@ class ZooKeeperCoordinator:
         session_seconds: float = 10.0,
         connect_seconds_max: float = 15.0,
     ) -> None:
-        """`hosts` is `host:port`, several separated by commas. Nothing is connected yet.
+        """Store the settings without connecting; `hosts` is `host:port`, or several of them separated by commas.
 
         Raises: InvalidConfigError if the client library is missing.
         """
         try:
             import kazoo.client  # noqa: F401
         except ImportError as error:
-            raise InvalidConfigError("ZooKeeper needs its client library: pip install 'hoodie[zookeeper]'") from error
+            raise InvalidConfigError("ZooKeeper requires a client library: pip install 'hoodie[zookeeper]'") from error
         self._hosts = hosts
         self._path = "/" + path.strip("/")
         self._session_seconds = session_seconds
@@ -52,13 +53,13 @@ class ZooKeeperCoordinator:
 
     @property
     def name(self) -> str:
-        """Where the claims lie."""
+        """Return the URI of the folder of the claims."""
         return f"zookeeper://{self._hosts}{self._path}"
 
     def claim(self, table_uri: str, instant_time: str) -> ZooKeeperClaim | None:
-        """Claim a plan; None if another has it, of another session or of this one.
+        """Claim a plan; None if another compactor holds the claim, in another session or in this one.
 
-        Raises: LockTimeoutError if ZooKeeper is not to be reached.
+        Raises: LockTimeoutError if ZooKeeper cannot be reached or does not grant the claim.
         """
         from kazoo.exceptions import KazooException, NodeExistsError
 
@@ -71,7 +72,7 @@ class ZooKeeperCoordinator:
             try:
                 client.create(node, Owner.new().to_bytes(), ephemeral=True, makepath=True)
             except NodeExistsError:
-                # Ours, if the answer to the create got lost and the client tried again.
+                # The node is ours if the response to the create was lost and the client tried again.
                 if not _is_held(client, node):
                     return None
             except KazooException as error:
@@ -80,7 +81,7 @@ class ZooKeeperCoordinator:
         return ZooKeeperClaim(self, client, node)
 
     def close(self) -> None:
-        """End the session, and all claims with it. Never fails; the next claim begins a new one."""
+        """End the session and all its claims. Never raises an error; the next claim starts a new session."""
         with self._lock:
             client, self._client = self._client, None
             self._held.clear()
@@ -88,7 +89,7 @@ class ZooKeeperCoordinator:
             _end(client)
 
     def give_back(self, client: KazooClient, node: str) -> None:
-        """Delete the node of a claim. Never fails: it goes with the session at the latest."""
+        """Delete the node of a claim. Never raises an error: ZooKeeper deletes the node at the end of the session."""
         with contextlib.suppress(Exception):
             if _is_held(client, node):
                 client.delete(node)
@@ -107,14 +108,14 @@ class ZooKeeperCoordinator:
                 except KazooTimeoutError as error:
                     _end(client)
                     raise LockTimeoutError(
-                        f"ZooKeeper at {self._hosts} was not to be reached in {self._connect_seconds_max:.0f} s"
+                        f"ZooKeeper at {self._hosts} could not be reached within {self._connect_seconds_max:.0f} s"
                     ) from error
                 self._client = client
             return self._client
 
 
 class ZooKeeperClaim:
-    """A claim that lives as long as its session."""
+    """A claim that is valid as long as its ZooKeeper session."""
 
     def __init__(self, coordinator: ZooKeeperCoordinator, client: KazooClient, node: str) -> None:
         self._coordinator = coordinator
@@ -122,7 +123,7 @@ class ZooKeeperClaim:
         self._node = node
 
     def ensure_held(self) -> None:
-        """Refuse to go on if the session ended, or cannot be asked: another may have the plan by now.
+        """Refuse to continue if the session ended or cannot be checked: another process may hold the claim.
 
         Raises: CommitConflictError.
         """
@@ -135,16 +136,17 @@ class ZooKeeperClaim:
         except KazooException as error:
             cause = error
         raise CommitConflictError(
-            f"the claim {self._node} in ZooKeeper was lost with its session; another compactor takes the plan up"
+            f"the claim {self._node} was lost, because its ZooKeeper session ended; another compactor can execute the "
+            "plan"
         ) from cause
 
     def release(self) -> None:
-        """Give the plan back."""
+        """Release the claim."""
         self._coordinator.give_back(self._client, self._node)
 
 
 def _is_held(client: KazooClient, node: str) -> bool:
-    """Whether the node is there and belongs to the client's session."""
+    """Return whether the node exists and belongs to the client's session."""
     found = client.exists(node)
     session = client.client_id
     return found is not None and session is not None and bool(found.ephemeralOwner == session[0])

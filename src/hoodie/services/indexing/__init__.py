@@ -1,1 +1,1 @@
-"""Builds of the record index beside writers: begin, write the buckets, switch the index on or off, and verify it."""
+"""Build the record index while writers write: begin a build, write the files, switch the index on or off, verify it."""

@@ -1,4 +1,4 @@
-"""Begin a build of the record index: what has to be true of the table, and whether an earlier build goes on."""
+"""Begin a build of the record index: check the table, and resume, complete or roll back an earlier build."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStart:
-    """A build that is on the timeline, new or taken up, and lives; None if there is nothing to build.
+    """A new or resumed build that is pending on the timeline, owned by this process.
 
-    `rows` are those of the file slices.
+    `build` and `pending` are None if there is nothing to build. `rows` are the row counts of the file slices.
     """
 
     build: IndexBuild | None = None
@@ -45,7 +45,7 @@ class BuildStart:
 
 
 def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -> BuildStart:
-    """Put a build on the timeline, or find the one that died. Raises: as `build_record_index`."""
+    """Create a build on the timeline, or resume a build whose process died. Raises: as `build_record_index`."""
     view = TableView.load(state)
     check_buildable(view)
     rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
@@ -59,20 +59,23 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
         for instant in pending_indexing(view):
             build = build_of(view, instant)
             if build is None:
-                raise UnsupportedError(f"{state.store.uri('')} has a pending {instant} of the JVM: let it finish first")
+                raise UnsupportedError(
+                    f"{state.store.uri('')} has a pending {instant} of the JVM: wait until it completes, then try again"
+                )
             if is_live(state.store, build.requested_time):
                 raise CommitConflictError(
-                    f"the record index of {state.store.uri('')} is being built at {build.requested_time} already"
+                    f"the record index of {state.store.uri('')} is being built at {build.requested_time} already; wait "
+                    "until that build completes"
                 )
             if is_switched_on(view, build):
                 finish_dead(view, build)
                 notes = (f"completed the build at {build.requested_time}, whose process had died",)
             elif _goes_on(view, build, buckets):
-                note = f"took up the build at {build.requested_time}"
+                note = f"resumed the build at {build.requested_time}"
                 return BuildStart(build=build, pending=PendingInstant.claim(view, instant), rows=rows, notes=(note,))
             else:
                 cancel(view, build)
-                notes = (f"took back the build at {build.requested_time}, whose process had died",)
+                notes = (f"rolled back the build at {build.requested_time}, whose process had died",)
         view = ensure_metadata_table(TableView.load(state))
         found = _stands(view, buckets)
         if found is not None:
@@ -90,27 +93,34 @@ def check_buildable(view: TableView) -> None:
     if not config.version.has_known_metadata_table:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}: this release writes metadata tables of versions 8 and "
-            "9 only, and never upgrades a table unasked; build the index with JVM Hudi, or let Hudi 1.1 or later "
-            "upgrade the table"
+            "9 only, and never upgrades a table; build the index with JVM Hudi, or upgrade the table with Hudi 1.1 or "
+            "later"
         )
     if not config.populates_meta_fields:
         raise UnsupportedError(
-            f"{where} stores no record keys (hoodie.populate.meta.fields=false): it cannot be indexed"
+            f"{where} stores no record keys (hoodie.populate.meta.fields=false): a record index requires them"
         )
     if config.bootstrap_base_path is not None or config.base_file_format is not BaseFileFormat.PARQUET:
-        raise UnsupportedError(f"{where}: this release indexes Parquet base files of its own format only")
+        raise UnsupportedError(
+            f"{where}: this release builds the record index of tables with Parquet base files, not of bootstrapped "
+            "tables"
+        )
     is_there = RECORD_INDEX in config.metadata_partitions and is_partitioned_record_index(view.store)
     if is_there or is_told_partitioned(config):
         raise UnsupportedError(
-            f"{where} has the record index with buckets for each data partition, which this release does not build; "
-            'drop it with t.index.drop("record") to build the one for the whole table'
+            f"{where} has a partitioned record index, which this release does not build; drop it with "
+            't.index.drop("record") to build the record index of the whole table'
         )
     if any(instant.action is Action.RESTORE for instant in view.timeline.pending()):
-        raise UnsupportedError(f"{where} is being restored: build the index when that is done")
+        raise UnsupportedError(f"{where} has a pending restore: build the index after the restore completes")
 
 
 def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
-    """Whether what a dead process built of it is still good: the state it began with can be told."""
+    """Return whether a build of a dead process can be resumed.
+
+    The number of buckets must be the wanted one. The table's state when the build was requested must still be known:
+    no rollback or restore came later, and all files of that state exist.
+    """
     if buckets not in (None, build.buckets):
         return False
     undone = (Action.ROLLBACK, Action.RESTORE)
@@ -124,7 +134,10 @@ def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
 
 
 def _stands(view: TableView, buckets: int | None) -> str | None:
-    """What to say if the index is there as it was asked for; its properties are stored if they are not."""
+    """Return a note if the index exists with the wanted number of buckets; None if it must be built.
+
+    The index's properties are stored in the table's properties if they are missing there.
+    """
     if RECORD_INDEX not in view.config.metadata_partitions:
         return None
     state = record_index(view)
@@ -136,12 +149,12 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
     stored = on_properties(view.config)
     if differing(view.config, stored):
         update_table_config(view.store, stored)
-        return f"the record index was there, with {found} buckets; the table's properties tell of it now"
-    return f"the record index is there, with {found} buckets"
+        return f"the record index existed already, with {found} buckets; the table's properties now contain its options"
+    return f"the record index exists already, with {found} buckets"
 
 
 def _start(view: TableView, buckets: int) -> PendingInstant:
-    """Put a new build on the timeline."""
+    """Create a new build on the timeline."""
     if RECORD_INDEX not in view.config.metadata_partitions:
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
     last = view.timeline.writes().completed().latest()

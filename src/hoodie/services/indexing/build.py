@@ -1,11 +1,14 @@
-"""Build the record index of a table that has rows, or build it anew with another number of buckets, beside writers.
+"""Build or rebuild the record index of a table while other writers write to it.
 
-1. An indexing instant says on the timeline that the build runs. It has the state of the table when it was requested.
-2. Without the lock: the keys of that state are staged by bucket, and each bucket's base file is written. Then what
-   other writers changed since is written to log files, round by round: file groups before and after are compared.
-3. Under the table's lock: the last such round, the check of the counts, the switch (`services.indexing.switch`).
+A rebuild changes the number of buckets. A build has three steps:
 
-Nobody believes a file of it before. A build that died goes on where it was when it is called again.
+1. An indexing instant is created on the timeline. The build starts from the table as it was at its requested time.
+2. Without the lock: the keys of that state are staged by index file group, and the base file of each index file group
+   is written. Then the changes of other writers are written to log files, in rounds: each round compares the file
+   slices before and after.
+3. Under the table's lock: the last round, the check of the counts, and the switch (`services.indexing.switch`).
+
+The files of a build are uncommitted until the switch. If the process of a build dies, the next call resumes the build.
 """
 
 from __future__ import annotations
@@ -34,14 +37,15 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _ROUNDS_MAX = 5
-"""Rounds without the lock that catch up with writers; the last one, under it, is to be short."""
+"""Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexCall:
-    """One call of an operation on the record index: on which table, by which engines.
+    """One call of an operation on the record index: the table, the choice of the engine, and waiting times.
 
-    `wait_seconds`: how long a build waits for a JVM write that began before it to end.
+    `wait_seconds`: how long a build waits for the end of a JVM write that does not update the new index.
+    `retry_seconds`: the interval between two checks.
     """
 
     state: TableState
@@ -52,16 +56,18 @@ class IndexCall:
 
 
 def build_record_index(call: IndexCall, *, buckets: int | None = None) -> ServiceResult:
-    """Build the record index, or build it anew if it has another number of buckets than asked for.
+    """Build the record index, or rebuild it if it has another number of buckets than `buckets`.
 
-    `buckets`: None takes the number from the rows of the table, at a million keys each. An
-    index that is there already stays, unless a number is asked for that is not its own. The table's properties tell
-    JVM writers to keep it.
+    `buckets`: the number of index file groups; None derives it from the table's row count, with a million keys each.
+    An existing index is kept if `buckets` is None or is its number. The options that make JVM writers maintain the
+    index are stored in the table's properties.
 
     Raises:
-        RecordKeyError: rows that share a key, of which an index would know one; names some. Nothing is switched on.
+        RecordKeyError: several rows share a key, and the index stores one location for a key; the message names some
+            keys. The index is not switched on.
         UnsupportedError: table version 6, tables without meta fields.
-        CommitConflictError: another build runs; a JVM write did not end in time; files it compares were cleaned away.
+        CommitConflictError: another build runs; a JVM write did not end in time; the cleaner deleted files that the
+            build compares.
     """
     times = PhaseTimes()
     with times.phase("plan"):
@@ -73,7 +79,8 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
         try:
             _run(call, begun.pending, files, folder, times)
         except HoodieError as error:
-            # What a second call can wait for stays as it is; the rest would fail again.
+            # After a conflict or a lock timeout a second call can resume the build; after other errors it would fail
+            # again.
             if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
                 with suppress(Exception), TableLock(call.state.store):
                     _cancel(call.state, begun.build)
@@ -112,8 +119,8 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
                 return
         if time.monotonic() >= deadline:
             raise CommitConflictError(
-                f"{waits_for} of another engine began before the index was there and did not end in "
-                f"{call.wait_seconds:.0f} s; its keys would be missing: run the build again when it ended, it goes on"
+                f"{waits_for} of another engine did not end within {call.wait_seconds:.0f} s; the index would lack its "
+                "keys, because that write does not update the new index: run the build again after the write ends"
             )
         call.sleep(call.retry_seconds)
         with times.phase("catch up"):
@@ -121,9 +128,10 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
 
 
 def foreign_write(view: TableView) -> str | None:
-    """A write at work, if there is one, that would commit without telling the index: not one of ours.
+    """Return a pending write of another engine, which would commit without updating the new index; None if none.
 
-    Ours tell it: a write whose index changed since it began makes its entries once more when it commits.
+    Writes of this library update it: if the index was switched since a write began, the write makes its entries again
+    when it commits.
     """
     for instant in view.timeline.writes().pending():
         is_planned = instant.action in (Action.COMPACTION, Action.CLUSTERING) and instant.state is State.REQUESTED
@@ -137,7 +145,7 @@ def foreign_write(view: TableView) -> str | None:
 
 
 def _settled(state: TableState) -> TableView:
-    """The table without what dead writers left."""
+    """Roll back dead writes, and return the view after that."""
     view = TableView.load(state)
     return TableView.load(state) if roll_back_dead_writes(view) else view
 

@@ -1,4 +1,4 @@
-"""Take the record index off a table, and delete it."""
+"""Drop the record index of a table: remove it from the table's properties, and delete its files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from hoodie.view.table_view import TableView
 
 
 def drop_record_index(state: TableState) -> ServiceResult:
-    """Drop the record index; a build that died is taken back. Safe to repeat after a crash.
+    """Drop the record index, and roll back a build whose process died. Safe to repeat after a crash.
 
-    First the properties cease to name it, then its files go. Afterwards records are found by the index `global_simple`
-    (unless another one was stored), for JVM writers too: keys stay unique in the whole table.
+    The index is removed from the table's properties first, then its files are deleted. Afterwards writers, including
+    JVM writers, find records by the index `global_simple`, unless another index type was stored. So keys stay unique in
+    the whole table.
 
     Raises:
         UnsupportedError: table version 6, or the JVM is building an index.
@@ -56,15 +57,16 @@ def _end_builds(view: TableView) -> tuple[str, ...]:
         pending = pending_indexing(view)
         if pending:
             raise UnsupportedError(
-                f"{view.store.uri('')} has a pending {pending[0]} of the JVM: let it finish, or drop it with JVM Hudi"
+                f"{view.store.uri('')} has a pending {pending[0]} of the JVM: wait until it completes, or drop the "
+                "index with JVM Hudi"
             )
         return ()
     if is_live(view.store, build.requested_time):
         raise CommitConflictError(
-            f"the record index of {view.store.uri('')} is being built at {build.requested_time}; end that first"
+            f"the record index of {view.store.uri('')} is being built at {build.requested_time}; stop that build first"
         )
     if is_switched_on(view, build):
         finish_dead(view, build)
         return ()
     cancel(view, build)
-    return (f"took back the build at {build.requested_time}, whose process had died",)
+    return (f"rolled back the build at {build.requested_time}, whose process had died",)

@@ -1,8 +1,8 @@
-"""Switch a record index that was built on, or take it off: what the table says of it changes first, or last.
+"""Switch a record index on after its build, and define the table properties with and without a record index.
 
-Everybody believes `hoodie.table.metadata.partitions`. While the buckets of an index are exchanged it is not named
-there: for that moment, and after a crash in it until the build is run again, records are found by looking into the base
-files, which is slower and never wrong.
+All engines use the metadata partitions that `hoodie.table.metadata.partitions` names. While a rebuild replaces the
+index file groups, the property does not name the record index. In this time, and after a crash in it until the next
+build, writers find records by reading the base files, which is slower and always correct.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True)
 class SwitchOn:
-    """Completes a build by making its files the table's record index; see `Completion`.
+    """Complete a build: make its files the table's record index; see `Completion`.
 
-    `stats` are those of its files. Files of the index that it replaces are deleted. The next build takes up one that
-    died in here.
+    `stats` are the write statistics of its files. The files of the index that it replaces are deleted. If the process
+    dies in these steps, the next build resumes them.
     """
 
     build: IndexBuild
     stats: Sequence[WriteStat]
 
     def check(self, now: TableView) -> None:
-        """Raises: CommitConflictError if the metadata table has a pending compaction of the old buckets."""
+        """Refuse to replace an index while a service of the metadata table is pending. Raises: CommitConflictError."""
         if RECORD_INDEX in now.config.metadata_partitions:
             MetadataTable(now.store, now.config).check_no_service_pending()
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Take the old index off, complete the build's delta commit, and name the index in the table's properties."""
+        """Remove the old index, complete the build's delta commit, and name the index in the table's properties."""
         if RECORD_INDEX in now.config.metadata_partitions:
-            # What the table says besides stays true, and is known to the process that goes on after a crash.
+            # The other properties of the index stay stored: they still hold, and a process that resumes the build after
+            # a crash reads them.
             named = ",".join(sorted({*now.config.metadata_partitions} - {RECORD_INDEX}))
             update_table_config(now.store, {**index_properties(now.config), keys.METADATA_PARTITIONS: named})
         metadata_table = MetadataTable(now.store, now.config)
@@ -61,15 +62,15 @@ class SwitchOn:
 
 @dataclass(frozen=True, slots=True)
 class _SwitchedOn:
-    """Completes a build whose process died after it had switched the index on; see `Completion`."""
+    """Complete a build whose process died after it had switched the index on; see `Completion`."""
 
     build: IndexBuild
 
     def check(self, now: TableView) -> None:
-        """Nothing that other writers do conflicts."""
+        """Check nothing: no change of another writer conflicts."""
 
     def update_metadata_table(self, now: TableView) -> None:
-        """The metadata table has the index already."""
+        """Do nothing: the metadata table has the index already."""
 
     def content(self, now: TableView) -> bytes:
         """The last instant whose keys are in the index."""
@@ -82,14 +83,14 @@ def _content(build: IndexBuild, now: TableView) -> bytes:
 
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
-    """Whether the build became the table's index, and only its instant was not completed."""
+    """Return whether the build is the table's record index; only its instant may be pending."""
     if RECORD_INDEX not in view.config.metadata_partitions:
         return False
     return MetadataTable(view.store, view.config).has_build(build.build_time)
 
 
 def finish_dead(view: TableView, build: IndexBuild) -> None:
-    """Complete the instant of a build that was switched on and whose process then died. Under the table's lock."""
+    """Complete the instant of a build whose process died after the switch. Call it under the table's lock."""
     instant = view.timeline.get(build.requested_time, Action.INDEXING)
     if instant is not None and not instant.is_completed:
         PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
@@ -97,7 +98,7 @@ def finish_dead(view: TableView, build: IndexBuild) -> None:
 
 
 def cancel(view: TableView, build: IndexBuild) -> None:
-    """Take back a build that is not switched on: its files, its instants. Under the table's lock."""
+    """Roll back a build that is not switched on: delete its files and its instants. Call it under the table's lock."""
     MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, locked_table(view))
     states = (State.INFLIGHT, State.REQUESTED)
     delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
@@ -105,7 +106,7 @@ def cancel(view: TableView, build: IndexBuild) -> None:
 
 
 def on_properties(config: TableConfig) -> dict[str, str | None]:
-    """What the properties of a table with a record index say of it."""
+    """Return the properties to store in a table with a record index."""
     named = {*config.metadata_partitions, RECORD_INDEX}
     found = {**index_properties(config), keys.METADATA_PARTITIONS: ",".join(sorted(named))}
     if config.index_definitions_path is None:
@@ -114,10 +115,10 @@ def on_properties(config: TableConfig) -> dict[str, str | None]:
 
 
 def index_properties(config: TableConfig) -> dict[str, str | None]:
-    """What binds writers to the index. Whether records move stays as it was.
+    """Return the properties that make writers use and maintain the index. Whether records move does not change.
 
-    JVM writers drop an index that the properties do not ask for. An index type that is stored stays, but for
-    `GLOBAL_SIMPLE`: it promises the same, and is what a table has whose record index was dropped.
+    JVM writers drop an index that the properties do not enable. A stored index type is kept, except `GLOBAL_SIMPLE`: it
+    has the same guarantees, and a table has this type after its record index was dropped.
     """
     moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     told = RECORD.stored_properties(config.raw, moves_by_default=moves)
@@ -128,11 +129,12 @@ def index_properties(config: TableConfig) -> dict[str, str | None]:
 
 
 def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict[str, str | None]:
-    """What the properties of a table say that lost its record index, or the one with buckets for each data partition.
+    """Return the properties to store when a table's record index, or partitioned record index, is dropped.
 
-    Its keys are unique in the table, so that they are looked for in all of it from now on: another partition's row of
-    a key would else be left where it is. Whether records move stays as it was. Another index type that is stored stays.
-    After the partitioned index keys are unique in a partition, as before.
+    After a record index, the index type becomes `GLOBAL_SIMPLE`. Keys are unique in the whole table, so later writes
+    must look them up in the whole table: otherwise the row of a key in another partition would stay there. Whether
+    records move does not change. Any other stored index type is kept. After a partitioned record index, keys are unique
+    in each partition, as before.
     """
     named = {*config.metadata_partitions} - {RECORD_INDEX}
     building = {*config.metadata_partitions_inflight} - {RECORD_INDEX}
@@ -151,12 +153,12 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
 
 
 def is_told_partitioned(config: TableConfig) -> bool:
-    """Whether the stored index type is the record index with buckets for each data partition."""
+    """Return whether the stored index type is the partitioned record index."""
     return stored_index(config) is PARTITIONED_RECORD
 
 
 def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collection[str]:
-    """Keys of those properties that are not stored like this."""
+    """Return the keys of the properties whose stored values differ from the wanted values."""
     return [key for key, value in wanted.items() if config.raw.get(key) != value]
 
 

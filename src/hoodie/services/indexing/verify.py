@@ -1,4 +1,4 @@
-"""Prove that the record index and the data are the same: every key, both ways, with its location and its bucket."""
+"""Verify the record index: compare the keys of the data and the entries of the index, in both directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class IndexedState:
-    """A table and its record index at one moment."""
+    """A table and its record index as of the same instant."""
 
     view: TableView
     index: RecordIndexState
@@ -36,15 +36,14 @@ class IndexedState:
 
 
 def verify_record_index(state: TableState, engine_for: EngineFor = local_engine) -> Report:
-    """Compare all entries with all keys, bucket by bucket; writers may go on meanwhile.
+    """Compare all entries of the index with all keys of the data; other writers may write at the same time.
 
-    A problem is a key without an entry, an entry without a key, an entry that names another file group than the one
-    that holds the key, an entry in a wrong bucket, or a key that several rows have. Memory of a task: a bucket's keys
-    and entries.
+    The problems are: a key without an entry; an entry without a key; an entry with a wrong file group; an entry in a
+    wrong index file group; a key of several rows. Memory of a task: the keys and entries of one index file group.
 
     Raises:
         InvalidConfigError: the table has no record index.
-        UnsupportedError: an index with buckets for each partition.
+        UnsupportedError: the table has a partitioned record index.
     """
     started = time.perf_counter()
     found = consistent_state(state)
@@ -65,10 +64,12 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
 
 
 def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_engine) -> Report:
-    """Compare the entries of commits that completed after `since` with the index; cheap enough to run at intervals.
+    """Compare the index with the changes of commits that completed after `since`; cheap enough to run at intervals.
 
-    Keys that came to a file group must have an entry that names it, keys that left one must have none, unless they
-    are elsewhere. Raises: as `verify_record_index`; UnsupportedError if the cleaner removed files of that time.
+    A key that was added to a file group must have an entry that names this file group. A key that was removed from a
+    file group must have no entry, unless the key is in another file group.
+
+    Raises: as `verify_record_index`; UnsupportedError if the cleaner deleted files of the table as of `since`.
     """
     started = time.perf_counter()
     found = consistent_state(state)
@@ -89,7 +90,9 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
 
 
 def consistent_state(state: TableState) -> IndexedState:
-    """The table and its index as of the same commits; under the table's lock if writers are too quick.
+    """Load the table and its index as of the same instant.
+
+    If writers commit during each of three attempts, the last attempt holds the table's lock.
 
     Raises: InvalidConfigError if there is no record index.
     """
@@ -114,7 +117,7 @@ def _load(state: TableState) -> IndexedState:
 
 
 def report_of(subject: str, checked: dict[str, int], parts: Iterable[FileGroupDiffers], *, seconds: float) -> Report:
-    """The report of all buckets together."""
+    """Return one report of the outcomes of all index file groups."""
     totals: Counter[str] = Counter()
     problems: Counter[str] = Counter({kind.value: 0 for kind in IndexProblem})
     findings: list[Finding] = []

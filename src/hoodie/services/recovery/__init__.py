@@ -1,1 +1,1 @@
-"""Recovery that a user asks for: take back an instant that is pending."""
+"""Recovery that a user starts: roll back a pending instant."""

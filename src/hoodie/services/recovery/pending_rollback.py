@@ -1,4 +1,4 @@
-"""Roll back a pending instant that somebody names: a write whose writer died, or a compaction that is not wanted."""
+"""Roll back a pending instant that the caller names: a dead write, or an unwanted compaction."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OPERATION = "rollback"
 
 
 def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
-    """Take back an instant that did not complete: its files, and its place on the timeline.
+    """Roll back a pending instant: delete its data files and its instant files.
 
-    Of a compaction the plan goes too, so that its file slices are free for another one.
+    The plan of a compaction is deleted too, so that another plan can include its file slices.
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
-        CommitConflictError: whoever began it is still at work.
-        UnsupportedError: it completed, or it is a service that this release does not roll back.
+        CommitConflictError: the process that started the instant is still running.
+        UnsupportedError: the instant is completed, or is a service that this release does not roll back.
     """
     times = PhaseTimes()
     view = TableView.load(state)
@@ -36,7 +36,7 @@ def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
             view = TableView.load(state)
             instant = _pending(view, instant_time)
             if is_live(state.store, instant_time):
-                raise CommitConflictError(f"the writer of {instant} is at work: stop it first, or wait for its end")
+                raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
             done = roll_back(view, instant)
     counts = {"files_deleted": done.files_deleted}
     return ServiceResult(operation=OPERATION, instant=done.instant_time, counts=counts, seconds=times.seconds())
@@ -46,10 +46,13 @@ def _pending(view: TableView, instant_time: str) -> Instant:
     instant = view.timeline.get(instant_time)
     where = view.store.uri("")
     if instant is None:
-        raise InstantNotFoundError(f"{where} has no instant {instant_time}; t.timeline.pending() shows those that wait")
+        raise InstantNotFoundError(
+            f"{where} has no instant {instant_time}; t.timeline.pending() returns the pending instants"
+        )
     if instant.is_completed:
         raise UnsupportedError(
-            f"{instant} of {where} completed: this release rolls back what did not; read an earlier state with as_of="
+            f"{instant} of {where} is completed: this release rolls back pending instants only; read the table as of "
+            "an earlier instant with as_of="
         )
     is_service = instant.action in (Action.COMPACTION, Action.LOG_COMPACTION)
     if not (is_service or (instant.action.writes_data and instant.action is not Action.CLUSTERING)):

@@ -1,1 +1,1 @@
-"""Tasks of a write, each for one file group: they run in workers and return write statistics."""
+"""Tasks of a write that write files: they run in workers and return write statistics."""

@@ -1,4 +1,4 @@
-"""Bulk writing: rows go straight from the caller's data into new base files, in one pass. Runs in workers."""
+"""Write the rows of a bulk write directly from the caller's data to new base files, in one pass. Runs in workers."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _OPEN_FILES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class BulkWrite:
-    """Consumer for `Engine.process`: writes the change batches of one task to new file groups.
+    """Consumer for `Engine.process`: write the change batches of one task to new file groups.
 
-    A partition gets one open file per task, and the next one when that is full. Memory: 256 MiB over all open files,
-    which makes row groups small where one task meets hundreds of partitions; sort by partition then.
+    Each task has one open file per partition, and starts the next file when it is full. Memory: 256 MiB for all open
+    files. If one task writes to hundreds of partitions, this limit makes row groups small; then sort by partition.
     """
 
     context: WriteContext
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
-        """Write all rows; deletes among them have nothing to delete."""
+        """Write all rows; deletes are skipped, because there are no stored rows to delete."""
         with _OpenFiles(open_store(self.context.store), self.context, attempt) as files:
             schema = change_schema(self.context.schema)
             gathered: list[pa.RecordBatch] = []
@@ -59,7 +59,7 @@ class BulkWrite:
 
 
 class _OpenFiles:
-    """The files one task is writing, by partition path. A context manager: what is open at its end is abandoned."""
+    """The open files of one task, by partition path. A context manager: files that are still open are abandoned."""
 
     def __init__(self, store: Store, context: WriteContext, attempt: TaskContext) -> None:
         self._store = store

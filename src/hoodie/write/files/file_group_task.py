@@ -1,4 +1,4 @@
-"""What one task of a write does to its file group: a new base file, or one more log file."""
+"""Write the changes of one file group: a new base file, or one more log file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hoodie.write.plan import FileTask, TaggedRows
 
 @dataclass(frozen=True, slots=True)
 class WriteFileGroup:
-    """Callable for `Engine.run`: writes what the plan gave the file group of a task, whose changes are among `rows`.
+    """Callable for `Engine.run`: write the changes of a task's file group; `rows` contains these changes.
 
     Memory: as `file_task.rewrite` and `log_task.append`.
     """
@@ -23,5 +23,5 @@ class WriteFileGroup:
     rows: TaggedRows
 
     def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
-        """Write the file and say what it holds; nothing if there was nothing to write."""
+        """Write the file and return its write statistics; the result is empty if there is nothing to write."""
         return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)

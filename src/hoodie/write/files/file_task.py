@@ -1,4 +1,4 @@
-"""Write a new base file: stream the one that is there, merge the changes in, append the inserts. Runs in a worker."""
+"""Write a new base file: stream the existing base file, merge the changes, append the inserts. Runs in a worker."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from hoodie.write.plan import FileTask, TaggedRows
 
 
 def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
-    """Write the task's new base file and say what it holds; nothing if there was nothing to write.
+    """Write the task's new base file and return its write statistics; empty if there is nothing to write.
 
-    Memory: the task's updates and 64 MiB of its inserts, one row group of the base file and one of the new file;
-    neither the base file nor all the inserts.
+    Memory: the task's updates, 64 MiB of its inserts, one row group of the existing base file and one row group of the
+    new file. Neither the whole base file nor all inserts are in memory.
     """
     store = open_store(context.store)
     parts = changes_of(store, context, rows, task)
@@ -48,7 +48,7 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
 
 @dataclass(frozen=True, slots=True)
 class NewBaseFile:
-    """A base file that is about to be written, by one attempt at a task."""
+    """Writer of a new base file for one attempt at a task."""
 
     store: Store
     context: WriteContext
@@ -60,7 +60,7 @@ class NewBaseFile:
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> WriteStat:
-        """Merge the changes into the base file that is there, or open the file group; `parts` are further inserts."""
+        """Merge the changes into the existing base file, or create the file group; `parts` are further inserts."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
         name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
@@ -82,31 +82,31 @@ class NewBaseFile:
 
 
 def token_of(attempt: TaskContext) -> str:
-    """Write token of the files that an attempt at a task writes."""
+    """Return the write token of the files that an attempt at a task writes."""
     return write_token(attempt.partition, attempt.stage, attempt.attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Tells the record index, if there is one, which keys came to the file group and which left it."""
+    """Note locations: record the keys that are added to or removed from the file group, if there is a record index."""
 
     entries: EntryWriter | None
     partition_path: str
     file_id: str
 
     def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """These keys lie in the file group now."""
+        """Record that these keys are in the file group now."""
         if self.entries is not None:
             self.entries.put(keys, self.partition_path, self.file_id)
 
     def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """These keys do no longer lie in the file group."""
+        """Record that these keys are not in the file group any more."""
         if self.entries is not None:
             self.entries.delete(keys, self.partition_path)
 
 
 class _FileMerge:
-    """The merge of one file: which incoming key met a stored row, and how many did what."""
+    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
 
     def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper, locations: Locations) -> None:
         self._context = context
@@ -121,7 +121,7 @@ class _FileMerge:
         self.inserted = 0
 
     def merge(self, stored: pa.Table) -> pa.Table:
-        """The rows that take the place of `stored`, in its order."""
+        """Return the rows that replace the rows of `stored`, in the order of `stored`."""
         if not self._context.merge_stored:
             return self._stamper.kept_rows(stored)
         places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
@@ -143,7 +143,7 @@ class _FileMerge:
         return pa.concat_tables([kept, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
 
     def inserts(self) -> Iterator[pa.Table]:
-        """Rows whose key no stored row had; deletes of unknown keys have nothing to do."""
+        """Yield the rows whose key no stored row has; deletes of unknown keys are skipped."""
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
         self.inserted += len(new)
@@ -154,7 +154,7 @@ class _FileMerge:
             yield self._stamper.new_rows(rows)
 
     def append(self, changes: pa.Table) -> pa.Table:
-        """Further inserts, whose keys no stored row has."""
+        """Return further inserts, whose keys no stored row has."""
         rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
         self.inserted += rows.num_rows
         self._locations.put(rows[RECORD_KEY])
@@ -169,7 +169,7 @@ class _FileMerge:
         file_id: str,
         started: float,
     ) -> WriteStat:
-        """What the commit metadata says of the new file."""
+        """Return the write statistic of the new file."""
         millis = int((time.monotonic() - started) * 1000)
         runtime = RuntimeStats(total_upsert_time_ms=millis) if base_file else RuntimeStats(total_create_time_ms=millis)
         return WriteStat(

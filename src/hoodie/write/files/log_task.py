@@ -1,8 +1,8 @@
-"""Append to one file group: updates, inserts and deletes become the blocks of one log file. Runs in a worker.
+"""Append to one file group: write updates, inserts and deletes as blocks of one log file. Runs in a worker.
 
-On-disk format: docs/format/table.md §4. The stored rows are looked at only where the order of events asks for it: when
-a delete has an ordering value and the record index must know whether it counts, and when a record comes back that a
-log says is deleted.
+On-disk format: docs/format/table.md §4. Stored rows are read only if ordering values require it: if a delete has an
+ordering value and the record index must store whether the delete is effective, and if a record is inserted whose delete
+is logged.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _FIRST_VERSION = 1
 
 
 def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
-    """Write the task's log file and say what it holds; nothing if there was nothing to write.
+    """Write the task's log file and return its write statistics; empty if there is nothing to write.
 
-    Memory: the task's updates, 64 MiB of its inserts, and one block. Where the order of events asks for stored rows,
-    keys and ordering values of the updated records, and what `read_file_slice` takes.
+    Memory: the task's updates, 64 MiB of its inserts, and one block. If ordering values require stored rows, also the
+    keys and ordering values of the deleted records, and the memory of `read_file_slice`.
     """
     assert context.log is not None
     assert task.file_slice is not None
@@ -62,8 +62,8 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
         log.delete()
     stats += log.stats()
     if log.leaves_out:
-        # A log that says they are deleted would win over them, or bring the record back that was deleted. They are read
-        # once more, as there may be many.
+        # In this file group, the logged delete would win over these inserts, or the merge would restore the deleted
+        # record. So the inserts are written to a new file group. They are read again, because there may be many.
         left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
         stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
@@ -72,7 +72,7 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
 
 @dataclass(slots=True)
 class _Append:
-    """The log file of one attempt at a task; it begins to exist with its first block."""
+    """The log file of one attempt at a task; the file is created with its first block."""
 
     store: Store
     context: WriteContext
@@ -86,13 +86,13 @@ class _Append:
     inserted: int = 0
     deleted: int = 0
     leaves_out: bool = False
-    """Whether some of the inserts cannot go to this log."""
+    """Whether some of the inserts cannot be appended to this log file."""
     _writer: LogFileWriter | None = None
     _deletes: list[pa.Table] = field(default_factory=list)
     _deleted_before: pa.StringArray | None = None
 
     def update(self, changes: pa.Table) -> None:
-        """Rows and deletes of keys that the file group holds."""
+        """Write the rows, and collect the deletes, of keys that are in the file group."""
         kinds = np.asarray(changes[KIND].combine_chunks())
         changes, kinds = self._settled(changes, kinds)
         rows = changes.filter(pa.array(kinds == Kind.ROW))
@@ -104,7 +104,7 @@ class _Append:
             self._locations.delete(gone[RECORD_KEY])
 
     def insert(self, rows: pa.Table) -> None:
-        """Rows of new keys, without those that cannot go to this log."""
+        """Write rows with new keys, except rows that cannot be appended to this log file."""
         returning = self._returning(rows)
         if returning is not None:
             self.leaves_out = True
@@ -114,12 +114,12 @@ class _Append:
         self._locations.put(rows[RECORD_KEY])
 
     def left_out(self, rows: pa.Table) -> list[pa.Table]:
-        """Those of rows that `insert` got which cannot go to this log, if there are any."""
+        """Return the rows that `insert` skipped, because they cannot be appended to this log file."""
         returning = self._returning(rows)
         return [] if returning is None else [rows.filter(pa.array(returning))]
 
     def delete(self) -> None:
-        """Write the deletes, behind the rows."""
+        """Write the collected deletes, after the rows."""
         if not self._deletes:
             return
         gone = pa.concat_tables(self._deletes).combine_chunks()
@@ -134,7 +134,7 @@ class _Append:
             self._open().write(block)
 
     def stats(self) -> Iterator[WriteStat]:
-        """What the commit metadata says of the log file, if there is one."""
+        """Yield the write statistic of the log file, if there is a log file."""
         if self._writer is None:
             return
         stat = WriteStat.of_log(
@@ -168,7 +168,7 @@ class _Append:
         return {HeaderKey.INSTANT_TIME: self.context.instant_time, HeaderKey.SCHEMA: self.options.avro_schema}
 
     def _open(self) -> LogFileWriter:
-        """The log file, announced and opened when the first block comes."""
+        """Return the writer of the log file; the first call writes the marker and creates the file."""
         if self._writer is None:
             found, instant_time = self.file_slice, self.context.instant_time
             name = LogFileName(found.file_id, instant_time, _FIRST_VERSION, token_of(self.attempt)).name
@@ -178,7 +178,7 @@ class _Append:
         return self._writer
 
     def _write_rows(self, changes: pa.Table) -> None:
-        """Data blocks of these rows, each of a bounded size."""
+        """Write data blocks of these rows, each of a bounded size."""
         if not changes.num_rows:
             return
         schema, found = self.context.schema, self.file_slice
@@ -196,9 +196,11 @@ class _Append:
             self._open().write(block)
 
     def _settled(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> tuple[pa.Table, npt.NDArray[np.int8]]:
-        """Deletes with an ordering value are decided here if the record index must know: they win for good, or go.
+        """Compare deletes that have an ordering value with the stored rows, if the table has a record index.
 
-        A key that the index does not have may be inserted anywhere: a delete in this log must not wait for it.
+        The deletes are resolved now: kept as unconditional deletes, or discarded. After a delete, the record index has
+        no entry of the key, and the key may be inserted into any file group. So a logged delete must not depend on
+        later rows of the key.
         """
         in_order = np.flatnonzero(kinds == Kind.DELETE_IN_ORDER)
         if self.entries is None or not len(in_order):
@@ -214,7 +216,7 @@ class _Append:
         deletes = deletes.filter(pa.array(known))
         wins = self.context.merger.newer_wins(stored.take(places.drop_null()), deletes)
         if len(self.context.merger.ordering_columns) == 1:
-            # As in a log: a delete without a value wins always.
+            # As in the merge of log files: a delete without an ordering value always wins.
             wins |= np.asarray(deletes[self.context.merger.ordering_columns[0]].is_null())
         keep = np.ones(len(kinds), np.bool_)
         keep[in_order] = False
@@ -222,7 +224,7 @@ class _Append:
         return changes.filter(pa.array(keep)), kinds[keep]
 
     def _stored(self, keys: pa.StringArray) -> pa.Table:
-        """Keys and ordering values of the records as they are stored now."""
+        """Return the keys and ordering values of the stored records with these keys."""
         columns = (RECORD_KEY, *self.context.merger.ordering_columns)
         read = replace(self.options.read, columns=columns)
         rows = [
@@ -233,9 +235,9 @@ class _Append:
         return pa.concat_tables([schema.empty_table(), *rows])
 
     def _returning(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
-        """Which of these new records the logs of the file group say are deleted; None if none of them.
+        """Return a mask of the new records whose delete is logged in the file group; None if there are none.
 
-        Only where ordering values count: else the row, which comes later, wins.
+        Only if ordering values decide; otherwise the later version, the row, wins.
         """
         if not self.context.merger.ordering_columns or not self.file_slice.log_files:
             return None

@@ -1,4 +1,4 @@
-"""The changes of one file task, read back from staging: its updates, and its share of the inserts, a part at a time."""
+"""Read the staged changes of one file task: its updates, and its share of the inserts in parts."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ _PART_BYTES = 64 * 1024 * 1024
 
 
 def changes_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
-    """The task's changes in parts that share no key; one per key where the write combines duplicates.
+    """Yield the task's changes in parts that share no key; one change per key if the write combines duplicates.
 
-    All updates are in the first part. A part without a row to write does not come, so nothing comes where nothing is to
-    do. Memory: the updates, and about 64 MiB of inserts.
+    All updates are in the first part. Empty parts are omitted, so nothing is yielded if there is nothing to do. Memory:
+    the updates, and about 64 MiB of inserts.
     """
     updates = updates_of(store, context, rows, task)
     inserts = inserts_of(store, context, rows, task)
     if updates is not None:
-        # The first inserts come with them, so that one pass over the base file is enough for both.
+        # The first part also has the first inserts, so that one pass over the base file is enough for both.
         yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
     yield from inserts
 
 
 def updates_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> pa.Table | None:
-    """The task's updates and deletes, one per key; None if it has none. Memory: these."""
+    """Return the task's updates and deletes, one per key if the write combines duplicates; None if there are none.
+
+    Memory: these updates and deletes.
+    """
     with StageReader(store) as reader:
         found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
     if not found:
@@ -48,7 +51,7 @@ def updates_of(store: Store, context: WriteContext, rows: TaggedRows, task: File
 
 
 def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
-    """The task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
+    """Yield the task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
     runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
     parts = _parts(task, runs)
     with StageReader(store) as reader:
@@ -65,7 +68,7 @@ def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: File
 
 
 def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
-    """The share of the inserts, cut so that each part is about as large as may be held."""
+    """Split the task's hash range of inserts into ranges of about 64 MiB of rows each."""
     if task.inserts is None:
         return []
     start, end = task.inserts.start, task.inserts.end
@@ -79,7 +82,7 @@ def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
 
 
 def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> Iterator[pa.Table]:
-    """Rows that the index found in this file group; a row that moves away is here a delete."""
+    """Yield the rows that the index found in this file group; a row that moves to another partition is a delete."""
     if not task.hits:
         return
     found = [reader.read(hits) for hits in task.hits]
@@ -101,7 +104,7 @@ def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> 
 
 
 def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
-    """Rows of the partition's runs in a range of key hashes that the index found nowhere, or that move here."""
+    """Yield the inserts of a range of key hashes: rows of the partition's runs that have no hit or that move here."""
     for run in runs:
         if run.hash_end <= hashes.start or run.hash_start >= hashes.end:
             continue
@@ -117,7 +120,10 @@ def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, 
 
 
 def _taken(reader: StageReader, all_hits: Sequence[StagedHits], runs: Sequence[StagedRun]) -> Rows:
-    """Ordinals, ascending, of rows that are no inserts: updated somewhere, or dropped; those in the runs at least."""
+    """Return the ascending ordinals of rows that are not inserts: updates and dropped rows.
+
+    The result has all such rows of the runs; it may have others.
+    """
     found = [np.zeros(0, np.int64)]
     for hits in all_hits:
         if not any(hits.first < run.start + run.rows and run.start <= hits.last for run in runs):

@@ -1,4 +1,4 @@
-"""What workers hand back: the files they wrote, and the entries of the record index that these files bring about."""
+"""The results of workers: the files that they wrote, and the record index entries of these files."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hoodie.index.record import StagedEntries
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Files, and staged entries; both may be none."""
+    """Written files and staged entries; both may be empty."""
 
     stats: tuple[WriteStat, ...] = ()
     entries: tuple[StagedEntries, ...] = ()
 
     @classmethod
     def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None) -> Written:
-        """What one task wrote."""
+        """Return the result of one task."""
         return cls(tuple(stats), () if entries is None else (entries,))
 
     @classmethod
     def together(cls, parts: Iterable[Written]) -> Written:
-        """What several tasks wrote, in their order."""
+        """Return the joined result of several tasks, in their order."""
         found = list(parts)
         return cls(
             tuple(stat for part in found for stat in part.stats),

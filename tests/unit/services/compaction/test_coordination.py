@@ -129,6 +129,6 @@ def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
     assert claim_plan(TableView.load(TableState(store)), TableCoordinator()) is None
     assert claim_plan(TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
     result = compact(call_of(store, Session(registry)))
-    assert "did again what process" in str(result)
+    assert "executed again a plan that process" in str(result)
     assert merged_rows(store) == ROWS
     claimed.end()

@@ -84,7 +84,7 @@ def test_a_build_and_what_it_tells(table: Table) -> None:
 def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: Table) -> None:
     table.index.build(buckets=4)
     assert table.index.build().instant is None
-    assert table.index.build(buckets=4).notes == ("the record index is there, with 4 buckets",)
+    assert table.index.build(buckets=4).notes == ("the record index exists already, with 4 buckets",)
     for buckets in (7, 2):
         assert table.index.build(buckets=buckets).counts["buckets"] == buckets
         state = record_index(table.view())
@@ -245,7 +245,7 @@ def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
     assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
     ended = IndexCall(state=view.state, sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
     result = build_record_index(ended)
-    assert any("took up the build" in note for note in result.notes)
+    assert any("resumed the build" in note for note in result.notes)
     assert any("10 index file groups were kept from an earlier run" in note for note in result.notes)
     check(table, 300)
 
