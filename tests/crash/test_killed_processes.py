@@ -36,7 +36,7 @@ with watching(die):
         "BEGUN",  # is in flight
         "WRITTEN",  # has files
         "CHECKED",  # holds the lock
-        "TOLD",  # holds the lock, and the metadata table has it
+        "RECORDED",  # holds the lock, and the metadata table has it
     ],
 )
 def test_the_next_writer_does_not_wait(tmp_path: Path, step: str) -> None:

@@ -56,7 +56,7 @@ def die(step):
 with watching(die):
     hoodie.open(sys.argv[1]).upsert(to_arrow(eval(sys.argv[2], {{"Row": Row}})))
 """
-DEATHS = {"after the index logs": "LOCATED", "after the metadata table": "TOLD"}
+DEATHS = {"after the index logs": "LOCATED", "after the metadata table": "RECORDED"}
 
 
 def kill_a_writer(path: Path, rows: Sequence[Row], place: str) -> None:

@@ -150,7 +150,7 @@ class PendingInstant:
         content = completion.content(now)
         self.is_in_metadata_table = True
         completion.update_metadata_table(now)
-        reached(Step.TOLD)
+        reached(Step.RECORDED)
         return create_completed(
             now.store,
             now.layout,

@@ -27,7 +27,7 @@ class Step(StrEnum):
     """The index files are written. The following steps run under the table's lock."""
     CHECKED = "checked"
     """Under the lock: this process still owns the instant, and there is no conflict."""
-    TOLD = "told"
+    RECORDED = "recorded"
     """Under the lock: the metadata table has the instant; the completed file is next."""
 
 
@@ -50,7 +50,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
     >>> with watching(steps.append):
     ...     inserted = t.upsert(rows).inserted
     >>> [step.value for step in steps]
-    ['prepared', 'requested', 'begun', 'written', 'located', 'checked', 'told']
+    ['prepared', 'requested', 'begun', 'written', 'located', 'checked', 'recorded']
     """
     token = _watcher.set(watcher)
     try:

@@ -48,7 +48,7 @@ def index_of_view(view: TableView) -> IndexKind:
     return next((found for found in INDEXES if found.metadata_partition and found.exists_in(view)), kind)
 
 
-def partition_tells(config: TableConfig) -> bool:
+def partition_follows_columns(config: TableConfig) -> bool:
     """Return whether every row is in the partition that its columns determine, so that reads can skip partitions.
 
     False if rows stay in their first partition when their columns change.

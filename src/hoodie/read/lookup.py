@@ -7,7 +7,7 @@ import dataclasses
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.index import partition_tells
+from hoodie.index import partition_follows_columns
 from hoodie.read.key_holders import locate
 from hoodie.read.local import KeySet, read_table
 from hoodie.read.plan import ScanPlan, plan_keys
@@ -50,7 +50,7 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
-    if PARTITION_PATH in wanted.column_names and not partition_tells(view.config):
+    if PARTITION_PATH in wanted.column_names and not partition_follows_columns(view.config):
         # In such a table rows stay in their first partition, and their partition columns can name another partition.
         wanted = wanted.select([RECORD_KEY])
     return plan_keys(view, wanted)

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index import partition_tells
+from hoodie.index import partition_follows_columns
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
@@ -110,7 +110,9 @@ class ScanPlan:
         config = self.view.config
         same = {RECORD_KEY, *config.record_key_fields}
         # Several partition values, for example null and the empty string, have the default partition as their path.
-        if partition_tells(config) and not any(DEFAULT_PARTITION in found.partition_path for found in self.merged):
+        if partition_follows_columns(config) and not any(
+            DEFAULT_PARTITION in found.partition_path for found in self.merged
+        ):
             same.update(config.partition_fields)
         if self.where.columns(self.schema) <= same:
             return coarse if on_keys is None else coarse & on_keys, True
@@ -226,7 +228,7 @@ def _in_partitions_where(
         named = where.columns(schema) & set(fields)
     except UnsupportedError:
         return slices
-    if not named or not slices or not partition_tells(view.config):
+    if not named or not slices or not partition_follows_columns(view.config):
         return slices
     try:
         where.row_filter(schema)

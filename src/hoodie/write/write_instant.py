@@ -149,7 +149,7 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         return
     is_gone = False
     with contextlib.suppress(Exception):
-        is_gone = write.index.update.was_taken_away(write.view.refreshed())
+        is_gone = write.index.update.was_replaced_or_dropped(write.view.refreshed())
     if is_gone:
         raise CommitConflictError(
             f"the record index of {write.view.store.uri('')} was rebuilt or dropped while this write ran; nothing was "

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.commit.steps import Step, watching
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-COMPLETED = [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.TOLD]
+COMPLETED = [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED]
 WRITE = [Step.PREPARED, Step.REQUESTED, *COMPLETED]
 
 
@@ -41,7 +41,7 @@ def test_steps_of_a_compaction_and_of_an_index_build(tmp_path: Path) -> None:
     assert table.schedule_compaction() is not None
     assert steps_of(table.compact) == COMPLETED
     built = steps_of(lambda: table.index.build("record"))
-    assert built == [Step.REQUESTED, Step.BEGUN, Step.WRITTEN, Step.CHECKED, Step.TOLD]
+    assert built == [Step.REQUESTED, Step.BEGUN, Step.WRITTEN, Step.CHECKED, Step.RECORDED]
 
 
 def test_an_error_at_a_step_undoes_the_write(tmp_path: Path) -> None:

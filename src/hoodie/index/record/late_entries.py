@@ -44,7 +44,7 @@ def index_was_switched(began: TableView, now: TableView) -> bool:
     return any(completed.get(build_time(requested_time)) is not None for requested_time in builds)
 
 
-def index_was_taken_away(began: TableView, now: TableView) -> bool:
+def index_was_replaced_or_dropped(began: TableView, now: TableView) -> bool:
     """Return whether the index that the table had when a write began was deleted, with its files."""
     if RECORD_INDEX not in began.config.metadata_partitions:
         return False

@@ -27,8 +27,8 @@ from hoodie.index.record.entries import (
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.late_entries import (
     index_was_exchanged,
+    index_was_replaced_or_dropped,
     index_was_switched,
-    index_was_taken_away,
     late_entries,
 )
 from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
@@ -134,9 +134,9 @@ class RecordIndexUpdate:
         write = self._indexed(now)
         return write is not None and write.would_lose_to(other)
 
-    def was_taken_away(self, now: TableView) -> bool:
+    def was_replaced_or_dropped(self, now: TableView) -> bool:
         """Return whether the index for which entries were written was built anew or dropped since."""
-        return index_was_taken_away(self.view, now)
+        return index_was_replaced_or_dropped(self.view, now)
 
     def discard(self) -> None:
         """Delete the log files. If the metadata table was dropped, they are already deleted."""

@@ -124,7 +124,7 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     """
     kinds = np.asarray(versions[KIND].combine_chunks())
     if rule.merger.function is not None:
-        return _settle_custom(stored, versions, kinds, rule)
+        return _resolve_custom(stored, versions, kinds, rule)
     are_rows = kinds == VersionKind.ROW
     wins = kinds == VersionKind.DELETE
     wins |= rule.merger.newer_wins(stored, versions) if rule.decides_by_order else True
@@ -140,7 +140,7 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     return Resolved(replaced, wins & ~are_rows, rows)
 
 
-def _settle_custom(stored: pa.Table, versions: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Resolved:
+def _resolve_custom(stored: pa.Table, versions: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Resolved:
     """Merge the stored rows with the versions that follow no delete, with the caller's function."""
     met = np.flatnonzero(kinds == VersionKind.ROW)
     rows, gone = _call(stored.take(pa.array(met)), versions.take(pa.array(met)), rule)

@@ -19,7 +19,7 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_tells, stored_index
+from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_follows_columns, stored_index
 from hoodie.index.record.building.plan import IndexBuild
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.places import INDEX_DEFINITIONS
@@ -120,7 +120,7 @@ def index_properties(config: TableConfig) -> dict[str, str | None]:
     JVM writers drop an index that the properties do not enable. A stored index type is kept, except `GLOBAL_SIMPLE`: it
     has the same guarantees, and a table has this type after its record index was dropped.
     """
-    moves = partition_tells(config) and config.merge_rule.mode is not MergeMode.CUSTOM
+    moves = partition_follows_columns(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     told = RECORD.stored_properties(config.raw, moves_by_default=moves)
     stored = config.raw.get(options.INDEX_TYPE_KEY)
     if stored and stored_index(config) is not GLOBAL_SIMPLE:
