@@ -15,9 +15,10 @@ def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
 
     Raises: as `index_kind`.
     """
+    if view.timeline.instants or view.has_archived_instants():
+        # Not asked first: a table service works on a table whose index this release lacks.
+        return ()
     wanted = table_index(view.config).metadata_partition
     if wanted is None or wanted.name in view.config.metadata_partitions:
-        return ()
-    if view.timeline.instants or view.has_archived_instants():
         return ()
     return (wanted,)

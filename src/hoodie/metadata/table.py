@@ -67,10 +67,12 @@ class MetadataTable:
         Raises:
             UnsupportedError: table version 6, whose metadata table this release does not write.
         """
+        # Before anything is deleted: a listing that fails leaves the table as it is.
+        files = list_files()
         create_metadata_table(store, table.config)
         created = cls(store, table.config, kinds=kinds)
         for kind in kinds.required:
-            created._fill(kind, table, list_files)
+            created._fill(kind, table, lambda: files)
         return created
 
     def listing(self, data_timeline: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:

@@ -59,7 +59,8 @@ class Condition:
         parts = list(conditions)
         if len(parts) < 2:
             return parts[0] if parts else None
-        text = " AND ".join(f"({part.text})" for part in parts)
+        # A line comment at the end of a part ends at the line break.
+        text = " AND ".join(f"({part.text}\n)" for part in parts)
         tree = exp.and_(*(part.tree for part in parts))
         assert isinstance(tree, exp.Expression)
         return cls(text, tree)

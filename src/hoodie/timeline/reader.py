@@ -18,7 +18,8 @@ class _Listing:
     """The files of one listing, each with its instant; None for a file that is not an instant file.
 
     The key of a file is its name. If names contain no completion times (version 6), size and change time are part of
-    the key, so that a changed file is parsed again.
+    the key, so that a changed file is parsed again. A file that an upgrade did not rename is keyed by its name too: its
+    change time is read once, as completed instants do not change.
     """
 
     instants: dict[str | FileInfo, Instant | None] = field(default_factory=dict)

@@ -89,10 +89,16 @@ class WriteInstant:
         return completed
 
     def undo(self) -> None:
-        """Undo the write unless the metadata table may have it. Never raises an error."""
+        """Undo the write unless the metadata table may have it. Never raises an error.
+
+        If the index files cannot be deleted, the instant stays pending: the next writer's rollback deletes them.
+        """
         if not self.pending.is_in_metadata_table:
-            with contextlib.suppress(Exception):
+            try:
                 self.index.update.discard()
+            except Exception:
+                self.pending.end()
+                return
         self.pending.undo()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step, watching
+from hoodie.index.record.update import RecordIndexUpdate
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 COMPLETED = [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED]
@@ -57,3 +58,29 @@ def test_an_error_at_a_step_undoes_the_write(tmp_path: Path) -> None:
             table.upsert(rows("b"))
         assert [instant.requested_time for instant in table.timeline.pending()] == [], step
         assert table.to_arrow(columns=["id"])["id"].to_pylist() == ["a"]
+
+
+def test_index_files_that_cannot_be_deleted_are_left_to_the_next_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its instant nothing would name them."""
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", spark=False)
+    table.upsert(rows("a"))
+
+    def fail(*_: object) -> None:
+        raise OSError("no answer")
+
+    def die(reached: Step) -> None:
+        if reached is Step.LOCATED:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RecordIndexUpdate, "discard", fail)
+    with watching(die), pytest.raises(KeyboardInterrupt):
+        table.upsert(rows("b"))
+    monkeypatch.undo()
+    (pending,) = table.timeline.pending()
+    index = tmp_path / ".hoodie" / "metadata" / "record_index"
+    assert list(index.glob(f".*_{pending.requested_time}.log*")) != []
+    assert table.upsert(rows("c")).notes != ()
+    assert list(index.glob(f".*_{pending.requested_time}.log*")) == []
+    assert sorted(table.to_arrow(columns=["id"])["id"].to_pylist()) == ["a", "c"]

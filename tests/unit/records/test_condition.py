@@ -35,6 +35,12 @@ def test_conditions_are_joined_as_wholes() -> None:
     assert matching(city) == [1, 3, 4]
 
 
+def test_a_comment_at_the_end_of_a_condition_ends_there() -> None:
+    both = Condition.all_of([Condition.parse("id = 1 -- the first"), Condition.parse("id < 3")])
+    assert both is not None
+    assert matching(pickle.loads(pickle.dumps(both))) == [1]
+
+
 def test_one_condition_is_itself_and_none_is_none() -> None:
     one = Condition.parse("id = 1")
     assert Condition.all_of([one]) is one

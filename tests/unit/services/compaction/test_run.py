@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
+from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.engine.api import Result, Task
 from hoodie.errors import (
@@ -19,6 +20,7 @@ from hoodie.errors import (
     InvalidConfigError,
     UnsupportedError,
 )
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.claim import claim_plan
@@ -48,6 +50,17 @@ def logged_table(index: str = "record", properties: Mapping[str, str] | None = N
     Table(store).upsert(trips(CHANGE))
     Table(store).delete(pa.table({"id": ["b"], "city": ["sf"]}))
     return store
+
+
+@pytest.mark.parametrize("index", ["record", "simple"])
+def test_a_table_whose_stored_index_this_release_lacks_is_compacted(index: str) -> None:
+    store = logged_table(index)
+    update_table_config(store, {INDEX_TYPE_KEY: "BLOOM"})
+    instant = Table(store).schedule_compaction()
+    assert instant is not None
+    assert Table(store).compact().instant == instant
+    assert merged_rows(store) == AFTER
+    check_listing(store)
 
 
 def metadata_of(store: MemoryStore, instant_time: str) -> CommitMetadata:
