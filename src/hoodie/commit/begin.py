@@ -29,7 +29,7 @@ def begin_write(
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
-    The table's lock is acquired once. If an error is raised, the timeline has no trace of the new instant.
+    The table's lock is acquired once. If an error is raised, the new instant is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """

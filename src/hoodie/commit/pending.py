@@ -1,6 +1,6 @@
 """Begin a pending instant of the data table, keep its ownership, and complete it under the table's lock or undo it.
 
-The order of the steps is docs/format/table.md §9.1. Every change of a table uses this module: writes, compactions,
+The order of the steps is docs/format/table.md §9.1. Every instant that completes uses this module: writes, compactions,
 index builds, rollbacks. The steps in which they differ are passed as a `Completion`.
 """
 
@@ -51,7 +51,8 @@ class PendingInstant:
 
     `view` is the table as it was when the instant began. `token` is the content of the inflight file if that content
     names the owner; if the file has other content, another process owns the instant. `keeps_plan`: the instant is a
-    planned table service, and undoing an attempt keeps the plan on the timeline.
+    planned table service, and undoing an attempt keeps the plan on the timeline. (An index build is cancelled by its
+    service instead.)
     """
 
     view: TableView
@@ -68,7 +69,7 @@ class PendingInstant:
         """Create a new instant on the timeline, requested with `plan` and inflight with `content`.
 
         Call it under the table's lock. The heartbeat starts before the inflight file exists. If an error is raised, the
-        timeline has no trace of the instant.
+        instant is undone; if that fails too, the next writer rolls it back.
 
         Raises: CommitConflictError if another process creates an instant of the same time.
         """
@@ -84,7 +85,7 @@ class PendingInstant:
 
     @classmethod
     def claim(cls, view: TableView, instant: Instant, token: bytes = b"") -> PendingInstant:
-        """Claim a planned table service that no live process executes. Call it under the table's lock.
+        """Claim a planned table service. Call it under the table's lock, when no live process owns the instant.
 
         `token` names this process, or is empty. It is stored in a new inflight file, which replaces the inflight file
         of an earlier attempt.
@@ -163,8 +164,8 @@ class PendingInstant:
     def undo(self) -> None:
         """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.
 
-        The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls back the
-        instant.
+        The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls the instant
+        back; the plan of a table service waits for its next executor.
         """
         if not self.is_in_metadata_table:
             with contextlib.suppress(Exception):
@@ -187,6 +188,8 @@ class PendingInstant:
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
                 self._delete_attempt(State.INFLIGHT)
+                # Under the lock: later the heartbeat file may be that of the next owner.
+                self.end()
 
     def _delete_attempt(self, *states: State) -> None:
         """Delete data files, then the instant's files, then the markers that name the data files."""

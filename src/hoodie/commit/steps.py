@@ -16,7 +16,7 @@ class Step(StrEnum):
     """A step of a pending instant, in the order in which an instant reaches them."""
 
     PREPARED = "prepared"
-    """The write staged its changes. The timeline has no trace of the write yet."""
+    """The write is prepared; an upsert or delete staged its changes. The timeline has no trace of the write yet."""
     REQUESTED = "requested"
     """Under the table's lock: the requested file is the only trace of the instant."""
     BEGUN = "begun"

@@ -92,7 +92,12 @@ def compact_all(
     errors: list[Exception] = []
     while stopped is None or not stopped():
         times = PhaseTimes()
-        claimed = claim_plan(_checked(call), call.coordinator, skip=tried)
+        try:
+            claimed = claim_plan(_checked(call), call.coordinator, skip=tried)
+        except (HoodieError, OSError) as error:
+            # No plan can be claimed now; an error of an earlier plan is the one to raise.
+            errors.append(error)
+            break
         if claimed is None:
             break
         tried.add(claimed.instant_time)

@@ -74,19 +74,12 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
         begun = begin_build(call.state, call.engine_for, buckets)
     if begun.build is None or begun.pending is None:
         return ServiceResult(operation="build record index", seconds=times.seconds(), notes=begun.notes)
-    files = IndexFiles(call.state, call.engine_for, begun.build, begun.rows)
-    with stage_folder(call.state.store) as folder:
-        try:
-            _run(call, begun.pending, files, folder, times)
-        except HoodieError as error:
-            # After a conflict or a lock timeout a second call can resume the build; after other errors it would fail
-            # again.
-            if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
-                with suppress(Exception), TableLock(call.state.store):
-                    _cancel(call.state, begun.build)
-            raise
-        finally:
-            begun.pending.end()
+    try:
+        files = IndexFiles(call.state, call.engine_for, begun.build, begun.rows)
+        with stage_folder(call.state.store) as folder:
+            _run_or_cancel(call, begun.pending, files, folder, times)
+    finally:
+        begun.pending.end()
     counts = {"entries": files.entries, "buckets": begun.build.buckets, "files_read": files.files_read}
     return ServiceResult(
         operation="build record index",
@@ -96,6 +89,18 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
         seconds=times.seconds(),
         notes=(*begun.notes, *files.notes),
     )
+
+
+def _run_or_cancel(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
+    """Run the build; cancel it after an error with which a second call would fail too."""
+    try:
+        _run(call, pending, files, folder, times)
+    except HoodieError as error:
+        # After a conflict or a lock timeout a second call can resume the build.
+        if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
+            with suppress(Exception), TableLock(call.state.store):
+                _cancel(call.state, files.build)
+        raise
 
 
 def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
