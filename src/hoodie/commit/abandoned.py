@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.files.markers import TEMP_FOLDER, delete_markers, read_markers
+from hoodie.commit.attempt_files import delete_marked_files
+from hoodie.files.markers import TEMP_FOLDER, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
 from hoodie.storage import Store
@@ -65,8 +66,7 @@ def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None
     may have been archived, so its files count as committed and are kept.
     """
     if not timeline.contains_or_before_start(instant_time):
-        for marker in read_markers(store, instant_time) or []:
-            store.delete(marker.path)
+        delete_marked_files(store, instant_time)
     delete_markers(store, instant_time)
 
 

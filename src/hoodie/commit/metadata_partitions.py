@@ -66,4 +66,4 @@ def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
 
 def _reloaded(view: TableView) -> TableView:
     view.state.metadata_table = None
-    return TableView.load(view.state)
+    return view.refreshed()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
-from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, TagRequest, index_kind
+from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts
@@ -89,17 +89,7 @@ class _Located:
 
 
 def _located(setup: WriteSetup, staged: Staged, tagger: Tagger, folder: str) -> _Located:
-    tagged = tagger.tag(
-        TagRequest(
-            schema=setup.schema.arrow,
-            merger=setup.merger,
-            runs=staged.runs,
-            keys=staged.keys,
-            key_groups=staged.key_groups,
-            stage_folder=folder,
-            engine_for=setup.engine_for,
-        )
-    )
+    tagged = tagger.tag(setup.tag_request(staged, folder))
     hits = [hit for hit in tagged.hits if hit.file_id]
     names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
     rows, groups = _rows_of(setup.view.store, hits, {name: place for place, name in enumerate(names)})

@@ -8,7 +8,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index import Tagged, TagRequest
+from hoodie.index import Tagged
 from hoodie.progress import PhaseTimes
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
@@ -67,7 +67,8 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
         with setup.begin(setup.write_action, operation) as write:
             clustered = groups_being_clustered(write.view)
             with watch.phase("tag"):
-                tagged = _tag(setup, write, staged, folder) if is_indexed else _untagged(write, staged)
+                request = setup.tag_request(staged, folder)
+                tagged = write.index.tag(request) if is_indexed else _untagged(write, staged)
             refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
             tasks = plan_files(
                 staged.runs,
@@ -111,20 +112,6 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
         merger=setup.merger if meets else None,
         key_stage=index.key_stage(setup.view, setup.merger) if is_indexed else None,
     )
-
-
-def _tag(setup: WriteSetup, write: WriteInstant, staged: Staged, folder: str) -> Tagged:
-    """Tag the staged rows with the index of the write."""
-    request = TagRequest(
-        schema=setup.schema.arrow,
-        merger=setup.merger,
-        runs=staged.runs,
-        keys=staged.keys,
-        key_groups=staged.key_groups,
-        stage_folder=folder,
-        engine_for=setup.engine_for,
-    )
-    return write.index.tag(request)
 
 
 def _untagged(write: WriteInstant, staged: Staged) -> Tagged:

@@ -22,7 +22,7 @@ from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import INDEXES, Index, IndexKind, index_kind, index_of
+from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of
 from hoodie.index.record import EntryStage
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
@@ -33,6 +33,7 @@ from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
+from hoodie.write.staging import Staged
 from hoodie.write.write_instant import WriteInstant, write_instant
 
 
@@ -175,6 +176,18 @@ class WriteSetup:
         return FileSizing(
             max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
             small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
+        )
+
+    def tag_request(self, staged: Staged, folder: str) -> TagRequest:
+        """Return the request to tag the staged rows; hits are staged in `folder`."""
+        return TagRequest(
+            schema=self.schema.arrow,
+            merger=self.merger,
+            runs=staged.runs,
+            keys=staged.keys,
+            key_groups=staged.key_groups,
+            stage_folder=folder,
+            engine_for=self.engine_for,
         )
 
     @contextmanager

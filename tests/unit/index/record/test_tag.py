@@ -17,7 +17,7 @@ from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index import LookUpCost, Route, TagRequest
+from hoodie.index import LookUpCost, Route
 from hoodie.index.record.find import LookUp
 from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import TagTask
@@ -57,15 +57,7 @@ def tag(
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:
         staged = indexed._stage(setup, ArrowDataset(changes), operation, folder)
-        request = TagRequest(
-            schema=setup.schema.arrow,
-            merger=setup.merger,
-            runs=staged.runs,
-            keys=staged.keys,
-            key_groups=staged.key_groups,
-            stage_folder=folder,
-            engine_for=setup.engine_for,
-        )
+        request = setup.tag_request(staged, folder)
         tagged = setup.index.begin(TableFacts(setup.view)).tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:
