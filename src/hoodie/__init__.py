@@ -1,5 +1,7 @@
 """Apache Hudi for Python on PySpark, without the Hudi JAR."""
 
+from typing import TYPE_CHECKING, Any
+
 from hoodie.errors import (
     CommitConflictError,
     CorruptFileError,
@@ -16,7 +18,11 @@ from hoodie.errors import (
 )
 from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, create, exists, open, register
-from hoodie.write.result import WriteResult
+
+if TYPE_CHECKING:
+    from hoodie.write.result import WriteResult
+
+__version__ = "0.4.0"
 
 __all__ = [
     "CommitConflictError",
@@ -33,9 +39,19 @@ __all__ = [
     "TableNotFoundError",
     "UnsupportedError",
     "WriteResult",
+    "__version__",
     "create",
     "exists",
     "open",
     "register",
     "register_merger",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `WriteResult` when it is first used; its module loads the modules of writes."""
+    if name == "WriteResult":
+        from hoodie.write.result import WriteResult
+
+        return WriteResult
+    raise AttributeError(f"module 'hoodie' has no attribute {name!r}")

@@ -227,17 +227,25 @@ def _module(source: Source) -> str:
 @cache
 def _names_that_users_hold() -> frozenset[str]:
     exports = next(source for source in package_sources() if _module(source) == PUBLIC)
-    groups = [ast.literal_eval(node.value) for node in exports.tree.body if isinstance(node, ast.Assign)]
-    wanted = {_resolve(f"{PUBLIC}.{name}") for names in groups for name in names}
+    exported = next(
+        node.value for node in exports.tree.body if isinstance(node, ast.Assign) and "__all__" in _names_defined(node)
+    )
+    wanted = {_resolve(f"{PUBLIC}.{name}") for name in ast.literal_eval(exported)}
     classes = {found.name: found for found in _definitions() if isinstance(found.node, ast.ClassDef)}
     held: set[str] = set()
     while wanted:
         name = wanted.pop()
         held.add(name)
         if name in classes:
+            wanted |= set(_names_of_bases(classes[name])) - held
             returned = set(_names_returned(classes[name])) & classes.keys()
             wanted |= {name for name in returned - held if classes[name].source.room in ROOMS_OF_USERS}
     return frozenset(held)
+
+
+def _names_of_bases(definition: Definition) -> Iterator[str]:
+    """Full names of the classes from which a class inherits: their public methods are methods of the class."""
+    yield from (_full_name(base, definition.source) for base in getattr(definition.node, "bases", []))
 
 
 def _names_returned(definition: Definition) -> Iterator[str]:

@@ -6,8 +6,12 @@ table with a custom merger.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hoodie.errors import InvalidConfigError
-from hoodie.records.merging.merge import MergeFunction
+
+if TYPE_CHECKING:
+    from hoodie.records.merging.merge import MergeFunction
 
 _REGISTERED: dict[str, MergeFunction] = {}
 

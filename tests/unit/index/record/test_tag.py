@@ -51,7 +51,7 @@ def tag(
     table: Table, changes: pa.Table, properties: dict[str, str] | None = None, *, deletes: bool = False
 ) -> tuple[list[Told], LookUpCost | None]:
     """How the table's index tags these rows; nothing is written but staged files, which go."""
-    call = WriteCall(state=table._state, engine=LocalEngine(), properties=properties or {})
+    call = WriteCall(state=table._context.state, engine=LocalEngine(), properties=properties or {})
     setup = WriteSetup.of(call, None if deletes else changes.schema)
     operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
     told: list[Told] = []

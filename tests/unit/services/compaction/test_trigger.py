@@ -88,7 +88,7 @@ def test_the_properties_of_hudi_choose_it() -> None:
 
 
 def test_asking_reads_no_file() -> None:
-    counted = FaultStore(table_with(3)._state.store, count_reads=True)
+    counted = FaultStore(table_with(3)._context.state.store, count_reads=True)
     view = TableView.load(TableState(counted))
     before = len(counted.calls)
     for strategy in ("num_commits", "num_commits_after_last_request", "time_elapsed", "num_or_time", "num_and_time"):

@@ -1,0 +1,125 @@
+"""What the methods of a table handle share: its state, its engines, and the plans that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hoodie.engine import Engine
+    from hoodie.read.plan import ScanPlan, When
+    from hoodie.services.compaction.coordination import Coordinator
+    from hoodie.services.compaction.run import CompactionCall
+    from hoodie.storage import Store
+    from hoodie.view.table_view import TableView
+    from hoodie.write.setup import WriteCall
+
+Text = Mapping[str, str]
+"""Options or metadata: text by name."""
+
+
+class TableContext:
+    """The state of one table in this process, and the Spark session that its handle was given. Thread-safe."""
+
+    def __init__(self, store: Store, spark: Any = None) -> None:
+        """Open nothing. `spark`: a session; None: the active session; False: work runs in this process."""
+        from hoodie.view.table_state import TableState
+
+        self.state = TableState(store)
+        self._spark = spark
+
+    def view(self) -> TableView:
+        """Load a view of the table as of the newest completed instant."""
+        from hoodie.view.table_view import TableView
+
+        return TableView.load(self.state)
+
+    def session(self) -> Any:
+        """Return the Spark session for reads and large work; None without one, and for stores of this process only."""
+        from hoodie.engine.selection import active_session
+
+        if self._spark is False or (self._spark is None and self.state.store.spec.is_private):
+            return None
+        return self._spark if self._spark is not None else active_session()
+
+    def needed_session(self) -> Any:
+        """Return the Spark session. Raises: InvalidConfigError if there is none."""
+        from hoodie.errors import InvalidConfigError
+
+        session = self.session()
+        if session is None:
+            raise InvalidConfigError("no Spark session: pass spark= to hoodie.open, or read with to_arrow()")
+        return session
+
+    def engine(self) -> Engine:
+        """Return the engine for large work without data of the caller: the Spark session, otherwise this process."""
+        from hoodie.engine import LocalEngine
+        from hoodie.engine.selection import spark_room
+
+        session = self.session()
+        if session is None:
+            return LocalEngine()
+        engine: Engine = spark_room().SparkEngine(session)
+        return engine
+
+    def scan(
+        self,
+        columns: str | Sequence[str] | None,
+        where: str | None,
+        as_of: When | None,
+        kind: str = "snapshot",
+    ) -> ScanPlan:
+        """Plan a read of the newest commit."""
+        from hoodie.read.plan import plan_scan
+        from hoodie.records.condition import Condition
+
+        condition = Condition.parse_optional(where)
+        return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
+
+    def result(self, plan: ScanPlan) -> Any:
+        """Execute a read: a DataFrame if there is a Spark session, otherwise a pyarrow Table."""
+        from hoodie.engine.selection import spark_room
+        from hoodie.read.local import read_table
+
+        session = self.session()
+        return read_table(plan) if session is None else spark_room().read_scan(session, plan)
+
+    def keys(self, keys: Any, view: TableView | None = None) -> Any:
+        """Convert keys to data with key columns; return data with columns unchanged. Loads a view if `view` is None."""
+        from hoodie.engine.selection import is_spark, key_array
+        from hoodie.read.lookup import key_columns
+
+        values = None if is_spark(keys) else key_array(keys)
+        return keys if values is None else key_columns(view or self.view()).table_of(values)
+
+    def write_call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
+        """Return the call of a write and the caller's data as a dataset of the engine that processes it.
+
+        Raises: UnsupportedError for a DataFrame if Spark's workers cannot reach the table, and for other data types.
+        """
+        from hoodie.engine import ArrowDataset, LocalEngine
+        from hoodie.engine.selection import engine_and_dataset, is_spark
+        from hoodie.errors import UnsupportedError
+        from hoodie.write.setup import WriteCall
+
+        state = self.state
+        if is_spark(data) and state.store.spec.is_private:
+            raise UnsupportedError(
+                f"{state.store.uri('')} is in this process, and Spark workers cannot read it: pass Arrow data"
+            )
+        engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
+        call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {})
+        return call, dataset
+
+    def compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
+        """Return the call of a compaction."""
+        from hoodie.services.compaction.coordination import coordinator_of
+        from hoodie.services.compaction.run import CompactionCall
+        from hoodie.services.engine_choice import engine_by_size
+
+        return CompactionCall(
+            state=self.state,
+            engine_for=engine_by_size(self.state, self.engine, properties),
+            properties=properties or {},
+            coordinator=coordinator_of(coordinator),
+        )

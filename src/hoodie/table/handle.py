@@ -1,0 +1,76 @@
+"""The handle of one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hoodie.table.context import TableContext
+from hoodie.table.reads import TableReads
+from hoodie.table.services import TableServices
+from hoodie.table.writes import TableWrites
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie.index_facade import TableIndex
+    from hoodie.read.inspect import Inspection
+    from hoodie.storage import Store
+    from hoodie.timeline import Timeline
+    from hoodie.view.table_view import TableView
+
+
+class Table(TableReads, TableWrites, TableServices):
+    """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit."""
+
+    def __init__(self, store: Store, *, spark: Any = None) -> None:
+        self._context = TableContext(store, spark)
+
+    def __repr__(self) -> str:
+        return f"hoodie.open({self.path!r})"
+
+    @property
+    def path(self) -> str:
+        """URI of the table."""
+        return self._context.state.store.uri("")
+
+    def view(self) -> TableView:
+        """Load a view of the table as of the newest completed instant."""
+        return self._context.view()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the table as of the newest commit, without the meta columns."""
+        return self.view().schema().arrow
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`."""
+        return self.view().timeline
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """Return the instants of the active timeline, newest first, at most `limit`; columns as `HISTORY_SCHEMA`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"]})
+        >>> t = hoodie.create("memory://doc-history", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.history().select(["operation", "state", "inserted"]).to_pylist()
+        [{'operation': 'upsert', 'state': 'completed', 'inserted': 2}]
+        """
+        from hoodie.read.history import history
+
+        return history(self.view(), limit)
+
+    @property
+    def inspect(self) -> Inspection:
+        """Contents of the table as pyarrow Tables: `.files()`, `.slices()`, `.partitions()`, `.statistics()`."""
+        from hoodie.read.inspect import Inspection
+
+        return Inspection(self.view())
+
+    @property
+    def index(self) -> TableIndex:
+        """The table's indexes: `.build("record")`, `.drop("record")`, `.verify()`, `.compare("record", "simple")`."""
+        from hoodie.index_facade import TableIndex
+
+        return TableIndex(self._context.state, self._context.engine)

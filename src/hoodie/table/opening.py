@@ -1,0 +1,112 @@
+"""Create, open and find tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from hoodie.table.context import Text
+from hoodie.table.handle import Table
+
+
+def create(
+    path: str | os.PathLike[str],
+    schema: Any,
+    *,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] = (),
+    ordering: str | Sequence[str] | None = None,
+    type: str = "copy_on_write",
+    index: str = "record",
+    name: str | None = None,
+    table_version: int = 9,
+    merge_mode: Any = None,
+    key_generator: str | None = None,
+    properties: Text | None = None,
+    storage_options: Text | None = None,
+    spark: Any = None,
+    exist_ok: bool = False,
+) -> Table:
+    """Create a table and return its handle.
+
+    Args:
+        path: folder or URI (`s3://…`, `gs://…`, `az://…`, `memory://…`) of the table.
+        schema: a pyarrow Schema, a Spark StructType, or an object with a schema: a DataFrame, a pyarrow Table.
+        record_key: column or columns whose values identify a record; a dot selects a field of a struct.
+        partition_by: column or columns that form the partition path; `column:timestamp` with `key_generator="custom"`.
+        ordering: column or columns; a greater value marks a newer version. Without them a later commit is newer.
+        type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
+            appends changes to log files; reads and compactions merge the log files with the base files).
+        index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys
+            are unique in a partition) or `global_simple` (keys are unique in the table); later releases add others.
+        name: name of the table; default is the last folder of the path.
+        merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
+        key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; the default depends on the columns.
+        properties: further `hoodie.*` options, as strings.
+        storage_options: settings of the object store.
+        spark: Spark session for reads. Default is the active session; with False reads run in this process.
+        exist_ok: open an existing table instead of raising an error, unless it contradicts the options given here.
+
+    Raises:
+        TableExistsError, InvalidConfigError, SchemaMismatchError, UnsupportedError: before anything is created.
+
+    >>> import hoodie, pyarrow as pa
+    >>> trips = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("city", pa.string())])
+    >>> t = hoodie.create("memory://doc-create", trips, record_key="id", partition_by="city")
+    >>> t.upsert(pa.table({"id": ["a", "b"], "fare": [1.0, 2.0], "city": ["sf", "nyc"]})).inserted
+    2
+    """
+    from hoodie.engine.selection import arrow_schema
+    from hoodie.files.table_properties import read_table_config, table_exists
+    from hoodie.storage import open_store
+    from hoodie.write.create import CreateOptions, check_same_table, create_table
+
+    store = open_store(path, storage_options)
+    wanted = CreateOptions(
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        type=type,
+        index=index,
+        name=name,
+        table_version=table_version,
+        merge_mode=merge_mode,
+        key_generator=key_generator,
+        properties=properties or {},
+    )
+    if exist_ok and table_exists(store):
+        check_same_table(read_table_config(store), wanted)
+    else:
+        create_table(store, arrow_schema(schema), wanted)
+    return Table(store, spark=spark)
+
+
+def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, spark: Any = None) -> Table:
+    """Open a table of any writer; table versions 6, 8 and 9 can be read, version 9 can be written.
+
+    Raises: TableNotFoundError, CorruptFileError, UnsupportedError.
+    """
+    from hoodie.storage import open_store
+
+    table = Table(open_store(path, storage_options), spark=spark)
+    table.view()
+    return table
+
+
+def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None) -> bool:
+    """Check whether the path holds a Hudi table."""
+    from hoodie.files.table_properties import table_exists
+    from hoodie.storage import open_store
+
+    return table_exists(open_store(path, storage_options))
+
+
+def register(spark: Any) -> None:
+    """Register `spark.read.format("hoodie").load(path)` in a Spark session; requires PySpark 4.
+
+    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`. Raises: UnsupportedError.
+    """
+    from hoodie.engine.selection import spark_room
+
+    spark_room().register(spark)

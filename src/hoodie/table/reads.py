@@ -1,0 +1,148 @@
+"""The reads of a table handle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hoodie.table.context import TableContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie.read.plan import When
+
+
+class TableReads:
+    """The methods of `Table` that return rows."""
+
+    _context: TableContext
+
+    def read(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+        view: str = "snapshot",
+    ) -> Any:
+        """Read rows as a Spark DataFrame; see `to_arrow` for the arguments.
+
+        Raises: InvalidConfigError if there is no Spark session.
+        """
+        from hoodie.engine.selection import spark_room
+
+        plan = self._context.scan(columns, where, as_of, view)
+        return spark_room().read_scan(self._context.needed_session(), plan)
+
+    def to_arrow(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+        view: str = "snapshot",
+    ) -> pa.Table:
+        """Read rows in this process, as a pyarrow Table. Memory: all rows that match.
+
+        Args:
+            columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
+            where: condition in Spark SQL; partitions and row groups that cannot match are not read.
+            as_of: read the table as of this instant (inclusive), datetime or ISO date.
+            view: query type: `snapshot`, or `read_optimized`, which skips log files.
+        """
+        from hoodie.read.local import read_table
+
+        return read_table(self._context.scan(columns, where, as_of, view))
+
+    def head(
+        self,
+        limit: int = 10,
+        *,
+        columns: str | Sequence[str] | None = None,
+        where: str | None = None,
+        as_of: When | None = None,
+    ) -> pa.Table:
+        """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`."""
+        from hoodie.read.stream import first_rows
+
+        return first_rows(self._context.scan(columns, where, as_of), limit)
+
+    def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
+        """Count the rows, or the rows that match a condition, in this process.
+
+        Without a condition the counts come from Parquet footers; of file slices with log files the keys are read too.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-count", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.count(), t.count("x > 1")
+        (2, 1)
+        """
+        from hoodie.read.stream import count_rows
+        from hoodie.records.change import RECORD_KEY
+
+        return count_rows(self._context.scan(RECORD_KEY, where, as_of))
+
+    def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
+        """Read rows changed by commits completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
+        from hoodie.read.changes import plan_changes
+
+        return self._context.result(plan_changes(self._context.view(), since, until, mode=mode))
+
+    def read_keys(self, keys: Any) -> Any:
+        """Read the rows with these record keys, as a Spark DataFrame, or as a pyarrow Table without Spark.
+
+        `keys` is data with the key columns (or `_hoodie_record_key`), one value of the key column, or a list, set,
+        array or Series of such values. In a table with several key columns a value is a string like `a:1,b:2`. The
+        type of the values can differ from the column's type, but must be convertible to it. The keys are held in the
+        driver, also the keys of a Spark DataFrame.
+
+        Raises: SchemaMismatchError for keys that cannot be converted; RecordKeyError for null keys.
+        """
+        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.read.lookup import plan_lookup
+
+        view = self._context.view()
+        found = self._context.keys(keys, view)
+        return self._context.result(
+            plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found))
+        )
+
+    def filter_exists(self, data: Any) -> Any:
+        """Return the rows of `data` whose key the table does not hold.
+
+        Returns a DataFrame for a DataFrame, otherwise a pyarrow Table. Arrow data is held in memory, together with
+        those of its keys that the table holds. A DataFrame is filtered by Spark.
+        """
+        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.index import index_of_view
+        from hoodie.read.lookup import filter_exists
+
+        view = self._context.view()
+        is_global = index_of_view(view).is_global
+        if is_spark(data):
+            return spark_room().filter_exists(view, data, is_global=is_global)
+        return filter_exists(view, table_in_memory(data), is_global=is_global)
+
+    def record_locations(self, keys: Any, as_of: When | None = None) -> Any:
+        """Return the locations of record keys: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
+
+        Accepts keys in the same forms as `read_keys`. Returns a pyarrow Table with a row for each key, in the order of
+        the keys, or a DataFrame for a DataFrame. The location of an unknown key is null. `as_of` (inclusive) as for
+        `to_arrow`. See `hoodie.read.locations`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
+        >>> t = hoodie.create("memory://doc-locations", rows.schema, record_key="id", partition_by="city")
+        >>> written = t.upsert(rows)
+        >>> t.record_locations(["b", "c"])["partition_path"].to_pylist()
+        ['city=nyc', None]
+        """
+        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.read.locations import record_locations
+
+        view = self._context.view()
+        found = self._context.keys(keys, view)
+        if is_spark(found):
+            return spark_room().record_locations(view, found, as_of=as_of)
+        return record_locations(view, table_in_memory(found), as_of=as_of)

@@ -1,0 +1,78 @@
+"""The table services of a table handle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hoodie.table.context import TableContext, Text
+
+if TYPE_CHECKING:
+    from hoodie.services.compaction.compactor import Compactor
+    from hoodie.services.compaction.coordination import Coordinator
+    from hoodie.services.compaction.pending import PendingCompactions
+    from hoodie.services.result import ServiceResult
+
+
+class TableServices:
+    """The methods of `Table` that look after a table."""
+
+    _context: TableContext
+
+    def schedule_compaction(
+        self, strategy: str | None = None, extra_metadata: Text | None = None, *, properties: Text | None = None
+    ) -> str | None:
+        """Plan a compaction now, even if none is due; return its instant, or None if there is nothing to compact.
+
+        `strategy`: `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
+        `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.schedule`.
+        """
+        from hoodie.services.compaction.schedule import schedule_compaction
+
+        state = self._context.state
+        return schedule_compaction(state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
+
+    def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
+        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`."""
+        from hoodie.services.compaction.log_compaction import schedule_log_compaction
+
+        return schedule_log_compaction(self._context.state, blocks_min=blocks_min)
+
+    def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
+        """Execute a pending (log) compaction; default: the oldest that does not run. See `services.compaction.run`."""
+        from hoodie.services.compaction.run import compact
+
+        return compact(self._context.compaction(None, properties), instant)
+
+    def pending_compactions(self) -> PendingCompactions:
+        """Return the pending compactions: their instants, file slices and bytes, and the process that executes each."""
+        from hoodie.services.compaction.pending import pending_compactions
+
+        return pending_compactions(self._context.state)
+
+    def rollback(self, instant: str) -> ServiceResult:
+        """Roll back a pending write, or a pending compaction and its plan; see `services.recovery.pending_rollback`."""
+        from hoodie.services.recovery.pending_rollback import roll_back_pending
+
+        return roll_back_pending(self._context.state, instant)
+
+    def compactor(
+        self,
+        *,
+        interval: float = 60.0,
+        schedule: bool = True,
+        coordinator: str | Coordinator | None = None,
+        properties: Text | None = None,
+        report: Callable[[ServiceResult], None] | None = None,
+        on_error: Callable[[Exception], None] | None = None,
+    ) -> Compactor:
+        """Create a thread that compacts while writers run: `with t.compactor(interval=10): …`.
+
+        Every `interval` seconds the thread schedules a compaction if one is due (unless `schedule` is false), and
+        executes pending compactions. `coordinator`: `zookeeper://host:port/path`, if several machines share the work.
+        `report` gets each result, and `on_error` gets the error of a failed round; the next round tries again.
+        """
+        from hoodie.services.compaction.compactor import Compactor
+
+        call = self._context.compaction(coordinator, properties)
+        return Compactor(call, interval_seconds=interval, schedule=schedule, report=report, on_error=on_error)
