@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 
-from hoodie.errors import CorruptFileError, InvalidConfigError
+from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType, stored_key_generator
@@ -118,7 +118,7 @@ class TableConfig:
         Raises:
             CorruptFileError: a required property is missing or is not a number, or the checksum is wrong.
             InvalidConfigError: the value of a property is invalid.
-            UnsupportedError: hoodie does not support the table version or the key generator type.
+            UnsupportedError: hoodie does not support the table version, the table format or the key generator type.
         """
         raw = parse_properties(data, path=path)
         _check_complete(raw, path)
@@ -130,10 +130,11 @@ class TableConfig:
 
         Raises:
             InvalidConfigError: the value of a property is invalid.
-            UnsupportedError: hoodie does not support the table version or the key generator type.
+            UnsupportedError: hoodie does not support the table version, the table format or the key generator type.
         """
         values = _Values(raw, path)
         version = TableVersion.of(values.number(keys.VERSION), path=path)
+        values.expect_native_format()
         values.expect_layout(version)
         initial = values.number(keys.INITIAL_VERSION) if raw.get(keys.INITIAL_VERSION) else None
         record_key_fields = values.items(keys.RECORD_KEY_FIELDS)
@@ -222,6 +223,7 @@ class TableConfig:
         return TableConfig.from_properties(raw, path=f"{self.name}: hoodie.properties")
 
 
+_NATIVE_FORMAT = "native"
 _NEEDED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
 
 
@@ -275,6 +277,13 @@ class _Values:
 
     def old_base_file_format(self) -> BaseFileFormat:
         return self.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
+
+    def expect_native_format(self) -> None:
+        found = self.raw.get(keys.TABLE_FORMAT, "").strip()
+        if found.lower() not in ("", _NATIVE_FORMAT):
+            expected = f"{keys.TABLE_FORMAT}={_NATIVE_FORMAT} expected, found {found!r}"
+            advice = "hoodie reads Hudi's own timeline only; use JVM Hudi with the plug-in of this format"
+            raise UnsupportedError(f"{self.path}: {expected}; {advice}")
 
     def expect_layout(self, version: TableVersion) -> None:
         found = self.number(keys.LAYOUT_VERSION)

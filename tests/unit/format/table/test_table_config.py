@@ -131,6 +131,12 @@ def test_another_table_version_is_unsupported(number: str, advice: str) -> None:
         _parse(**{keys.VERSION: number})
 
 
+def test_tables_of_another_format_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match=r"hoodie\.table\.format=native expected, found 'iceberg'.*JVM Hudi"):
+        _parse(**{keys.TABLE_FORMAT: "iceberg"})
+    assert _parse(**{keys.TABLE_FORMAT: "NATIVE"}).name == _parse(**{keys.TABLE_FORMAT: ""}).name == "t"
+
+
 def test_a_version_that_is_no_number_is_corrupt() -> None:
     with pytest.raises(CorruptFileError, match="a number expected, found 'nine'"):
         _parse(**{keys.VERSION: "nine"})
