@@ -11,6 +11,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import InstantClock, Layout, Timeline, TimelineReader
 from hoodie.view.commit_cache import CommitCache
+from hoodie.view.timeline_folder import check_timeline_folder
 
 
 @dataclass(slots=True)
@@ -25,6 +26,8 @@ class TableState:
     """Held while `metadata_table` is used or replaced, and while the clock is made."""
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
+    _is_known_empty: bool = field(init=False, default=False)
+    """Whether the last timeline had no instant, and its folder exists."""
 
     def __post_init__(self) -> None:
         self._properties = TablePropertiesReader(self.store)
@@ -43,9 +46,19 @@ class TableState:
         """
         return self._properties.last_read()
 
-    def load_timeline(self, layout: Layout) -> Timeline:
-        """List the active timeline; files that were parsed before are not parsed again."""
+    def load_timeline(self, config: TableConfig, layout: Layout) -> Timeline:
+        """List the active timeline; files that were parsed before are not parsed again.
+
+        Raises: CorruptFileError if the folder of the timeline is missing.
+        """
         reader = self._timeline
         if reader is None or reader.layout != layout:
             reader = self._timeline = TimelineReader(self.store, layout)
-        return reader.load()
+            self._is_known_empty = False
+        timeline = reader.load()
+        if timeline.instants:
+            self._is_known_empty = False
+        elif not self._is_known_empty:
+            check_timeline_folder(self.store, config, layout)
+            self._is_known_empty = True
+        return timeline

@@ -60,7 +60,7 @@ class TableView:
         """
         config = state.read_config()
         layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
-        return cls(state, config, layout, state.load_timeline(layout))
+        return cls(state, config, layout, state.load_timeline(config, layout))
 
     def refreshed(self) -> TableView:
         """Load the same table as it is now, also from a view of the past. Cost and errors as `load`."""

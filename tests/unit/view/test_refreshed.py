@@ -64,6 +64,7 @@ def test_changed_properties_are_parsed_again(table: hoodie.Table) -> None:
     view = table.view()
     update_table_config(view.store, {"hoodie.table.name": "other"})
     assert view.refreshed().config.name == "other"
+    view.store.create(".hoodie/elsewhere/history/.keep", b"")
     update_table_config(view.store, {"hoodie.timeline.path": "elsewhere"})
     assert len(view.refreshed().timeline) == 0
 

@@ -1,0 +1,106 @@
+"""A table whose timeline folder is missing is damaged: it is neither read as an empty table nor written to."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import CorruptFileError
+from hoodie.files.table_properties import PROPERTIES
+from hoodie.storage import FaultStore, MemoryStore, open_store
+from hoodie.table import Table
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+from hoodie.write.create import CreateOptions, create_table
+
+ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
+TIMELINE = Path(".hoodie", "timeline")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A table with one commit."""
+    hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False).upsert(ROWS)
+    return tmp_path / "t"
+
+
+def files_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["missing", "renamed", "without history"])
+def test_a_missing_timeline_is_an_error_on_open_read_and_write(folder: Path, kind: str) -> None:
+    table = hoodie.open(folder, spark=False)
+    if kind == "renamed":
+        (folder / TIMELINE).rename(folder / ".hoodie" / "timelime")
+    else:
+        shutil.rmtree(folder / TIMELINE)
+    if kind == "without history":
+        (folder / TIMELINE).mkdir()
+    before = files_of(folder)
+    for call in (
+        lambda: hoodie.open(folder),
+        lambda: table.to_arrow(),
+        lambda: table.upsert(ROWS),
+        lambda: table.bulk_insert(ROWS),
+        lambda: table.delete_where("x = 1"),
+        lambda: table.timeline,
+        lambda: table.changes(),
+        lambda: table.index.build(),
+        lambda: table.schedule_compaction(),
+    ):
+        with pytest.raises(
+            CorruptFileError, match=r"/\.hoodie/timeline: expected the folder .*timeline\.path=timeline"
+        ):
+            call()
+    assert files_of(folder) == before
+
+
+def test_a_changed_bit_of_the_timeline_path_is_an_error_or_changes_nothing(folder: Path) -> None:
+    path = folder / PROPERTIES
+    content = path.read_bytes()
+    start = content.index(b"hoodie.timeline.path")
+    outcomes = []
+    for at in range(start, content.index(b"\n", start)):
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[at] ^= 1 << bit
+            path.write_bytes(changed)
+            try:
+                outcomes.append(hoodie.open(folder, spark=False).to_arrow().num_rows)
+            except CorruptFileError:
+                outcomes.append("refused")
+    # A damaged name of the property leaves its default, which is the right value.
+    assert set(outcomes) == {2, "refused"}
+    assert outcomes.count("refused") == 64
+
+
+def test_a_new_table_in_an_object_store_is_empty_and_not_damaged() -> None:
+    store = MemoryStore()
+    create_table(store, ROWS.schema, CreateOptions(record_key="id"))
+    assert Table(store).to_arrow().num_rows == 0
+    assert Table(store).upsert(ROWS).inserted == 2
+
+
+def test_a_new_table_of_emrfs_is_empty_and_not_damaged() -> None:
+    store = MemoryStore()
+    create_table(store, ROWS.schema, CreateOptions(record_key="id"))
+    store.delete(".hoodie/timeline/history/.keep")
+    store.create(".hoodie/timeline_$folder$", b"")
+    store.create(".hoodie/timeline/history_$folder$", b"")
+    assert Table(store).to_arrow().num_rows == 0
+
+
+def test_the_folder_is_looked_for_once_and_only_while_there_is_no_instant(folder: Path, tmp_path: Path) -> None:
+    for path, more in ((folder, 0), (tmp_path / "new", 1)):
+        if more:
+            hoodie.create(path, ROWS.schema, record_key="id", spark=False)
+        store = FaultStore(open_store(path), count_reads=True)
+        view = TableView.load(TableState(store))
+        assert len(store.calls) == 2 + more
+        view.refreshed()
+        assert len(store.calls) == 4 + more
