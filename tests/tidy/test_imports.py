@@ -138,7 +138,24 @@ def _file_accesses(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def test_importing_hoodie_is_light() -> None:
-    code = "import sys, hoodie; print(*{'pyspark', 'pandas', 'typer', 'rich'} & sys.modules.keys())"
+    heavy = {"fastavro", "isal", "numpy", "obstore", "pandas", "pyarrow", "pyspark", "rich", "sqlglot", "typer"}
+    assert _loaded("import hoodie") & heavy == set(), "`import hoodie` must stay light"
+
+
+def test_a_read_without_a_condition_loads_no_parser() -> None:
+    table = "import hoodie, pyarrow as pa; t = hoodie.create('memory://t', pa.schema([('id', pa.string())]))"
+    assert "sqlglot" not in _loaded(f"{table}; t.head()")
+
+
+def test_the_command_line_loads_its_command_only() -> None:
+    loaded = _loaded("from hoodie.cli import main", "main(['head', 'memory://none'])")
+    assert "hoodie.cli.reads" in loaded
+    assert loaded & {"hoodie.cli.writes", "hoodie.cli.demo", "pandas", "pyspark", "sqlglot"} == set()
+
+
+def _loaded(*lines: str) -> set[str]:
+    """Return the names of the modules that a new process has loaded after these lines, which may exit."""
+    code = "\n".join(["import atexit, sys", "atexit.register(lambda: print('LOADED', *sys.modules))", *lines])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [], "`import hoodie` must stay light"
+    assert "LOADED" in done.stdout, done.stderr
+    return set(done.stdout.partition("LOADED")[2].split())

@@ -1,54 +1,153 @@
-"""The `hoodie` command: its subcommands and its exit codes."""
+"""The `hoodie` command: its subcommands and its exit codes.
+
+A call loads the module of its own command only, because the modules of all commands take longer to load than most
+commands run. Help and shell completion load all of them.
+"""
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib.abc import MetaPathFinder
+from types import MappingProxyType
+from typing import Annotated, Any, Final, NoReturn
 
-import pyarrow as pa
 import typer
+from typer.core import TyperGroup
 
-from hoodie.cli import compact, creation, demo, index, inspection, reads, services, writes
+import hoodie
 from hoodie.errors import HoodieError
 from hoodie.ui.console import print_error
 
 FAILED = 1
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
-app = typer.Typer(
-    name="hoodie",
-    help="Apache Hudi tables from Python, without a JAR. Every command that prints data has --json (JSON lines).",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+_MODULE_OF: Final = MappingProxyType(
+    {
+        "demo": "demo",
+        "create": "creation",
+        "upsert": "writes",
+        "insert": "writes",
+        "delete": "writes",
+        "head": "reads",
+        "count": "reads",
+        "changes": "reads",
+        "timeline": "inspection",
+        "show": "inspection",
+        "inspect": "inspection",
+        "compact": "compact",
+        "rollback": "services",
+    }
 )
-app.command("demo")(demo.demo)
-app.command("create")(creation.create)
-app.command("upsert")(writes.upsert)
-app.command("insert")(writes.insert)
-app.command("delete")(writes.delete)
-app.command("head")(reads.head)
-app.command("count")(reads.count)
-app.command("changes")(reads.changes)
-app.command("timeline")(inspection.timeline)
-app.command("show")(inspection.show)
-app.command("inspect")(inspection.inspect)
-app.command("compact")(compact.compact)
-app.command("rollback")(services.rollback)
-app.add_typer(index.app, name="index")
-app.add_typer(services.app, name="services")
+_GROUPS: Final = ("index", "services")
+
+
+class _Commands(TyperGroup):
+    """The group of all commands: turns errors that need no traceback into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command of this call."""
+        if ctx.invoked_subcommand != "demo":
+            _hide_pandas()
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            print_error(
+                KeyboardInterrupt(
+                    "interrupted; a write that was not yet committed changed nothing: `hoodie timeline` shows "
+                    "which instants are completed"
+                )
+            )
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader, such as `head -1`, has what it wanted. Python flushes standard output once more at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except (HoodieError, OSError) as error:
+            # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
+            return _fail(error)
+        except Exception as error:
+            if type(error).__module__ == "pyarrow.lib":
+                return _fail(error)
+            raise
+        return result
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line and exit; default is the command line of this process.
 
-    Exit codes: 0 success, 1 failure with one line on standard error, 2 wrong usage.
+    Exit codes: 0 success (also if the reader of the output closed it), 1 failure with one line on standard error,
+    2 wrong usage, 130 Ctrl-C.
     """
-    try:
-        app(args=None if arguments is None else list(arguments), prog_name="hoodie")
-    except (HoodieError, pa.ArrowException, OSError) as error:
-        # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
-        print_error(error)
-        sys.exit(FAILED)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    _app(given)(args=given, prog_name="hoodie")
     sys.exit(0)
+
+
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """Build the commands that this call can need: one if the first argument names it, otherwise all."""
+    app = typer.Typer(
+        name="hoodie",
+        help="Apache Hudi tables from Python, without a JAR. Every command that prints data has --json (JSON lines).",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        cls=_Commands,
+    )
+    app.callback()(_common)
+    names = {*_MODULE_OF, *_GROUPS}
+    wanted = {*arguments[:1]} & names or names
+    for name, module in _MODULE_OF.items():
+        if name in wanted:
+            app.command(name)(getattr(importlib.import_module(f"hoodie.cli.{module}"), name))
+    for name in _GROUPS:
+        if name in wanted:
+            app.add_typer(importlib.import_module(f"hoodie.cli.{name}").app, name=name)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hoodie {hoodie.__version__}")
+        raise typer.Exit(0)
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """Options of the command `hoodie` itself."""
+
+
+def _fail(error: Exception) -> NoReturn:
+    print_error(error)
+    raise typer.Exit(FAILED)
+
+
+def _hide_pandas() -> None:
+    """Keep pyarrow from importing pandas, which takes longer than most commands. No command uses pandas objects."""
+    if "pandas" in sys.modules:
+        return
+    hidden = _Hidden()
+    sys.meta_path.insert(0, hidden)
+    try:
+        import pyarrow as pa
+
+        pa.array([0])  # pyarrow looks for pandas once, here
+    finally:
+        sys.meta_path.remove(hidden)
+
+
+class _Hidden(MetaPathFinder):
+    """A finder by which pandas is not installed."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Refuse pandas; let the other finders find all other modules."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(f"{fullname} is hidden from this command", name=fullname)

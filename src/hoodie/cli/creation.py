@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
 from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
 from hoodie.errors import InvalidConfigError
-from hoodie.records.sql.types import arrow_type
 from hoodie.ui.json_lines import print_json
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 def create(
@@ -79,6 +79,10 @@ def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -
 
 
 def _field(text: str) -> pa.Field:
+    # sqlglot is loaded only for the option that needs it.
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
     name, separator, type_name = text.partition(":")
     if not separator or not name:
         raise typer.BadParameter(f"--column: expected NAME:TYPE, found {text!r}")
@@ -92,6 +96,10 @@ def _field(text: str) -> pa.Field:
 
 def _type(node: exp.DataType) -> pa.DataType:
     """Convert a parsed type name to an Arrow type; nested types are converted too."""
+    from sqlglot import exp
+
+    from hoodie.records.sql.types import arrow_type
+
     parts = node.expressions
     if node.this == exp.DataType.Type.STRUCT:
         return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])

@@ -10,8 +10,6 @@ import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, pairs
-from hoodie.read.changes import plan_changes
-from hoodie.read.stream import count_rows, first_rows, stream
 from hoodie.ui.console import output
 from hoodie.ui.json_lines import print_json, print_rows
 from hoodie.ui.tables import print_table
@@ -62,6 +60,9 @@ def changes(
     as_json: AsJson = False,
 ) -> None:
     """Print the rows changed by commits after --since and up to --until, each row once, as of --until."""
+    from hoodie.read.changes import plan_changes
+    from hoodie.read.stream import count_rows, first_rows, stream
+
     table = hoodie.open(path, storage_options=pairs(storage_option))
     plan = plan_changes(table.view(), since, until).with_columns(_columns(table, column, meta))
     if as_json and limit is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,13 @@ from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.condition import Condition
 from hoodie.records.keys.key_columns import KeyColumns
-from hoodie.records.keys.key_condition import KeysOf
 from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
+    from hoodie.records.keys.key_condition import KeysOf
 
 _LOOKED_UP_KEYS_MAX = 100_000
 """With more keys a read does not use the index: nearly every file group holds some of them, and a scan is cheaper."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +18,14 @@ from hoodie.index import partition_follows_columns
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.condition import Condition
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.timeline import to_instant_time
 from hoodie.view.rules import slice_read, table_key_generator
 from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
 
 When = str | datetime | date
 SNAPSHOT = "snapshot"

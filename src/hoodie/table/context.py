@@ -71,9 +71,13 @@ class TableContext:
     ) -> ScanPlan:
         """Plan a read of the newest commit."""
         from hoodie.read.plan import plan_scan
-        from hoodie.records.condition import Condition
 
-        condition = Condition.parse_optional(where)
+        condition = None
+        if where is not None:
+            # Loaded only for a condition: the parser takes as long to load as a small read takes.
+            from hoodie.records.condition import Condition
+
+            condition = Condition.parse(where)
         return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
 
     def result(self, plan: ScanPlan) -> Any:
