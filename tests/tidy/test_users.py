@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from hoodie.cli.app import GROUPS, MODULE_OF
 from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 
 # Without a user in the package, each with its reason.
@@ -32,6 +33,11 @@ ALLOWED = {
 # The command line calls functions with these decorators; notebooks call methods of these names.
 CALLED_BY_DECORATOR = {"command", "callback"}
 CALLED_BY_NAME = {"_repr_html_"}
+
+# The command line loads the module of the called command by name.
+COMMANDS = {f"hoodie.cli.{module}.{name}" for name, module in MODULE_OF.items()} | {
+    f"hoodie.cli.{group}.app" for group in GROUPS
+}
 
 # This package is loaded by name, so what it exports is matched like a method.
 LOADED_BY_NAME = "hoodie.spark"
@@ -111,7 +117,7 @@ def _is_inside_any(use: Use, definitions: Iterable[Definition]) -> bool:
 
 def _is_called_from_outside(definition: Definition, held: frozenset[str]) -> bool:
     name = definition.last_name
-    if name.startswith("__") or name in CALLED_BY_NAME or definition.name in held:
+    if name.startswith("__") or name in CALLED_BY_NAME or definition.name in held or definition.name in _commands():
         return True
     decorators = [node.func for node in getattr(definition.node, "decorator_list", []) if isinstance(node, ast.Call)]
     if any(isinstance(node, ast.Attribute) and node.attr in CALLED_BY_DECORATOR for node in decorators):
@@ -120,6 +126,11 @@ def _is_called_from_outside(definition: Definition, held: frozenset[str]) -> boo
         return False
     is_of_users = definition.owner in held and not name.startswith("_")
     return is_of_users or any(_is_foreign(base, definition.source) for base in definition.class_node.bases)
+
+
+@cache
+def _commands() -> frozenset[str]:
+    return frozenset(_resolve(name) for name in COMMANDS)
 
 
 def _is_foreign(base: ast.expr, source: Source) -> bool:

@@ -25,7 +25,7 @@ FAILED = 1
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
-_MODULE_OF: Final = MappingProxyType(
+MODULE_OF: Final = MappingProxyType(
     {
         "demo": "demo",
         "create": "creation",
@@ -42,7 +42,9 @@ _MODULE_OF: Final = MappingProxyType(
         "rollback": "services",
     }
 )
-_GROUPS: Final = ("index", "services")
+"""The module of each command; a command is the function of its name there."""
+GROUPS: Final = ("index", "services")
+"""Modules with an `app` of several commands."""
 
 
 class _Commands(TyperGroup):
@@ -99,12 +101,12 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
         cls=_Commands,
     )
     app.callback()(_common)
-    names = {*_MODULE_OF, *_GROUPS}
+    names = {*MODULE_OF, *GROUPS}
     wanted = {*arguments[:1]} & names or names
-    for name, module in _MODULE_OF.items():
+    for name, module in MODULE_OF.items():
         if name in wanted:
             app.command(name)(getattr(importlib.import_module(f"hoodie.cli.{module}"), name))
-    for name in _GROUPS:
+    for name in GROUPS:
         if name in wanted:
             app.add_typer(importlib.import_module(f"hoodie.cli.{name}").app, name=name)
     return app
