@@ -5,6 +5,7 @@ The modules `data_block` and `delete_block` read and write the content of blocks
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,12 @@ _FORMAT_VERSION_ANCIENT = 0
 _BLOCK_BYTES_MIN = _FIXED.size + 8 + 4 + 8
 _ROLLBACK_COMMAND = "0"
 _HEAD_BYTES = 64 * 1024
-"""Number of bytes of a block that are read first. If its head is longer, the whole block is read."""
+"""Number of bytes of a block that are read first. If its head is longer, up to `_HEAD_BYTES_MAX` are read."""
+_HEAD_BYTES_MAX = 64 * 1024 * 1024
+"""Maximum length of the headers of one block; the longest ones are a schema and the positions of records."""
+_HEADERS_MAX = 1024
+_TORN_MAX = 10_000
+"""Maximum number of places in a file that begin like a block and are none. Each dead writer leaves one of them."""
 _SEARCH_BYTES = 4 * 1024 * 1024
 
 
@@ -136,27 +142,28 @@ def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
     """Find the blocks of a log file, in file order; only lengths and headers are read.
 
     A block is torn if its lengths disagree or if it extends past the end of the file. A torn block becomes one CORRUPT
-    block that extends to the next magic or to the end of the file. Fewer than six bytes at the end are ignored, as in
-    the JVM.
+    block that extends to the next whole block or to the end of the file. Time: linear in the size of the file.
 
     Raises:
-        CorruptFileError: a block is not torn, but its headers are damaged or its type is unknown.
+        CorruptFileError: a block is not torn, but its headers are damaged or its type is unknown; or more than 10,000
+            torn blocks.
         UnsupportedError: a block has log format version 0 (before Hudi 0.4).
     """
     position = 0
-    while position + len(_MAGIC) <= source.size:
+    search = _MagicSearch(source)
+    while position < source.size:
         end = _end_of_whole_block(source, position)
-        if end is None:
-            end = _find_magic(source, position + 1)
-            yield BlockPlace(
-                block_type=BlockType.CORRUPT,
-                offset=position,
-                content_offset=position,
-                content_bytes=end - position,
-            )
-        else:
+        if end is not None:
             yield _parse_head(source, position, end, path=path)
-        position = end
+            position = end
+            continue
+        start = position
+        while end is None and position < source.size:
+            position = search.next_after(position, path=path)
+            end = _end_of_whole_block(source, position)
+        yield BlockPlace(
+            block_type=BlockType.CORRUPT, offset=start, content_offset=start, content_bytes=position - start
+        )
 
 
 def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
@@ -176,26 +183,49 @@ def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
     return end if trailing - len(_MAGIC) == size and is_followed else None
 
 
-def _find_magic(source: ByteSource, start: int) -> int:
-    """Return the offset of the next magic at or after `start`, or the end of the file."""
-    while start < source.size:
-        window = bytes(source.read(start, min(_SEARCH_BYTES, source.size - start)))
-        found = window.find(_MAGIC)
-        if found >= 0:
-            return start + found
-        if start + len(window) >= source.size:
-            break
-        start += len(window) - len(_MAGIC) + 1
-    return source.size
+class _MagicSearch:
+    """Finds the magics of a file in ascending order; each byte is read once."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._window = b""
+        self._start = 0
+        self._found = 0
+
+    def next_after(self, position: int, *, path: str) -> int:
+        """Return the offset of the first magic after `position`, or the end of the file.
+
+        Raises: CorruptFileError if it is called too often.
+        """
+        self._found += 1
+        if self._found > _TORN_MAX:
+            raise CorruptFileError(
+                f"expected at most {_TORN_MAX} torn blocks in a log file, found more; restore the file from a copy",
+                path=path,
+                offset=position,
+            )
+        position += 1
+        while position < self._source.size:
+            if not self._start <= position <= self._start + len(self._window) - len(_MAGIC):
+                self._start = position
+                self._window = bytes(self._source.read(position, min(_SEARCH_BYTES, self._source.size - position)))
+            found = self._window.find(_MAGIC, position - self._start)
+            if found >= 0:
+                return self._start + found
+            if self._start + len(self._window) >= self._source.size:
+                break
+            position = self._start + len(self._window) - len(_MAGIC) + 1
+        return self._source.size
 
 
 def _parse_head(source: ByteSource, start: int, end: int, *, path: str) -> BlockPlace:
     """Read the headers and the content length of a block that is not torn."""
-    view = read_exactly(source, start, min(_HEAD_BYTES, end - start), path=path)
-    try:
-        return _parse_block(view, start, end, path=path)
-    except _HeadTooLongError:
-        return _parse_block(read_exactly(source, start, end - start, path=path), start, end, path=path)
+    for limit in (_HEAD_BYTES, _HEAD_BYTES_MAX):
+        view = read_exactly(source, start, min(limit, end - start), path=path)
+        with contextlib.suppress(_HeadTooLongError):
+            return _parse_block(view, start, end, path=path)
+    message = f"expected headers of up to {_HEAD_BYTES_MAX} bytes, found longer ones"
+    raise CorruptFileError(message, path=path, offset=start)
 
 
 class _HeadTooLongError(Exception):
@@ -237,6 +267,9 @@ def _parse_headers(
     Positions count from the block's first byte, which is at offset `start`. The headers must end before `limit`.
     """
     headers: dict[HeaderKey, str] = {}
+    if count > _HEADERS_MAX:
+        message = f"expected up to {_HEADERS_MAX} headers, found {count}"
+        raise CorruptFileError(message, path=path, offset=start + position)
     for _ in range(count):
         if position + 8 > limit:
             raise CorruptFileError("the headers extend past the block", path=path, offset=start + position)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.log import log_block
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, find_log_blocks, parse_log_blocks
 from tests.support.rollback_block import rollback_block
 from tests.support.seeds import examples
 
@@ -80,8 +80,9 @@ def test_a_block_with_a_wrong_length_at_its_end_is_torn() -> None:
     ]
 
 
-def test_a_few_bytes_at_the_end_and_an_empty_file_are_nothing() -> None:
-    assert len(parse_log_blocks(FIRST + b"#HUD", path="log")) == 1
+def test_a_few_bytes_at_the_end_are_torn_and_an_empty_file_is_nothing() -> None:
+    found = parse_log_blocks(FIRST + b"#HUD", path="log")
+    assert [block.block_type for block in found] == [BlockType.AVRO_DATA, BlockType.CORRUPT]
     assert parse_log_blocks(b"", path="log") == []
     assert [block.block_type for block in parse_log_blocks(b"no log at all", path="log")] == [BlockType.CORRUPT]
 
@@ -282,3 +283,48 @@ def test_deletes_with_an_ordering_value_and_those_without_go_apart() -> None:
     )
     assert within.unmixed() == [within]
     assert DeleteRecords.without_ordering(pa.array([], pa.string()), "").unmixed() == []
+
+
+@pytest.mark.parametrize(
+    "noise", [b"#HUDI#" * 1000, b"#HUDI#\0\0\0\0\0\0\0\x40" * 1000, b"#HUDI#" + b"#" * 50_000], ids=["magics", "lengths", "signs"]
+)
+def test_torn_blocks_take_one_pass(noise: bytes) -> None:
+    source = CountingSource(FIRST + noise + SECOND)
+    first, torn, second = find_log_blocks(source, path="log")
+    assert (first.block_type, torn.block_type, second.block_type) == (
+        BlockType.AVRO_DATA,
+        BlockType.CORRUPT,
+        BlockType.DELETE,
+    )
+    assert (torn.offset, torn.content_bytes) == (len(FIRST), len(noise))
+    assert source.read_bytes < 2 * source.size + 40 * noise.count(b"#HUDI#")
+
+
+def test_a_file_of_magics_is_refused() -> None:
+    source = CountingSource(b"#HUDI#" * 50_000)
+    with pytest.raises(CorruptFileError, match="at most 10000 torn blocks"):
+        list(find_log_blocks(source, path="log"))
+
+
+def test_too_many_and_too_long_headers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CorruptFileError, match="up to 1024 headers, found 1025"):
+        parse_log_blocks(with_field(22, (1025).to_bytes(4, "big")), path="log")
+    monkeypatch.setattr(log_block, "_HEAD_BYTES", 40)
+    monkeypatch.setattr(log_block, "_HEAD_BYTES_MAX", 60)
+    source = CountingSource(FIRST)
+    with pytest.raises(CorruptFileError, match="headers of up to 60 bytes"):
+        list(find_log_blocks(source, path="log"))
+    assert source.read_bytes <= 40 + 60 + 14 + 14
+
+
+class CountingSource:
+    """A source in memory that counts the bytes that are read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+        self.read_bytes = 0
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.read_bytes += length
+        return self._data[offset : offset + length]
