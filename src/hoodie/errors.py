@@ -42,15 +42,21 @@ class CorruptFileError(HoodieError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the message, path and offset, so that the error of a worker reaches the driver complete."""
-        return (_rebuild_corrupt_file_error, (str(self), self.path, self.offset))
+        return (_rebuild_corrupt_file_error, (type(self), str(self), self.path, self.offset))
 
 
-def _rebuild_corrupt_file_error(text: str, path: str, offset: int | None) -> CorruptFileError:
-    error = CorruptFileError.__new__(CorruptFileError)
+def _rebuild_corrupt_file_error(
+    kind: type[CorruptFileError], text: str, path: str, offset: int | None
+) -> CorruptFileError:
+    error = kind.__new__(kind)
     Exception.__init__(error, text)
     error.path = path
     error.offset = offset
     return error
+
+
+class MissingFileError(CorruptFileError):
+    """A file that the table lists does not exist."""
 
 
 class CommitConflictError(HoodieError):

@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.files.logs.log_scan import ScanRule
 from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
@@ -45,6 +46,7 @@ class SliceRead:
     unavailable_value: str | None = None
     latest_instant: str | None = None
     timeline: Timeline | None = None
+    commits: CommitRecords | None = None
     base_filter: pc.Expression | None = None
     base_filter_on_keys: bool = False
     spill_folder: str | None = None
@@ -58,7 +60,7 @@ class SliceRead:
     @property
     def scan_rule(self) -> ScanRule:
         """The rule that decides which blocks count."""
-        return ScanRule(latest_instant=self.latest_instant, timeline=self.timeline)
+        return ScanRule(latest_instant=self.latest_instant, timeline=self.timeline, commits=self.commits)
 
     @property
     def fold_rule(self) -> FoldRule:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from hoodie.config import LOG_BLOCK_FORMAT, PYTHON_MERGER
 from hoodie.errors import UnsupportedError
+from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.files.merged_slice import SliceRead
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.table import table_keys as keys
@@ -16,6 +17,7 @@ from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.records.merging.mergers import registered_merger
+from hoodie.timeline import layout_for
 
 
 def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
@@ -86,7 +88,13 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         delete_marker=rule.delete_marker,
         partial_update_mode=rule.partial_update_mode,
         unavailable_value=rule.unavailable_value,
+        commits=_commit_records(config),
     )
+
+
+def _commit_records(config: TableConfig) -> CommitRecords:
+    layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+    return CommitRecords(layout, history_path=config.history_path)
 
 
 def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from hoodie.errors import CorruptFileError
+from hoodie.files.damage import damaged_file, expected_file, missing_file
+from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.files.slices import LogFile
 from hoodie.format.hfile.source import BufferSource, ByteSource
 from hoodie.format.log.log_block import BlockPlace, BlockType, HeaderKey, LogBlock, find_log_blocks
@@ -30,17 +32,25 @@ class ScanRule:
 
     `latest_instant` (inclusive): blocks of later instants do not count. `timeline`: only blocks of instants that it
     contains as completed, or that are archived, count; None if the log files were already selected by the instant in
-    their names (version 8 and later).
+    their names (version 8 and later). Then each file belongs to one completed instant and must be whole, unless
+    `commits` shows that a failed attempt left it; without `commits`, every file must be whole.
     """
 
     latest_instant: str | None = None
     timeline: Timeline | None = None
+    commits: CommitRecords | None = None
 
     def accepts(self, instant_time: str) -> bool:
         """Return whether blocks of this instant count."""
         if self.latest_instant is not None and instant_time > self.latest_instant:
             return False
         return self.timeline is None or self.timeline.contains_or_before_start(instant_time)
+
+    def requires_whole(self, store: Store, log: LogFile) -> bool:
+        """Return whether the file must be whole. Reads the file's commit: call it only if the file looks damaged."""
+        if self.timeline is not None:
+            return False
+        return self.commits is None or self.commits.expect_content(store, log.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +85,12 @@ class FoundBlock:
         """Return the block with its content.
 
         Raises:
-            CorruptFileError: the file is shorter than when it was scanned.
+            CorruptFileError: the file is shorter than when it was scanned, or does not exist any more.
         """
         if self.content is not None:
             return self.place.block(self.content)
-        content = store.read_range(self.path, self.place.content_offset, self.place.content_bytes)
+        with expected_file(store, self.path):
+            content = store.read_range(self.path, self.place.content_offset, self.place.content_bytes)
         if len(content) != self.place.content_bytes:
             message = f"expected a block of {self.place.content_bytes} bytes, got {len(content)}"
             raise CorruptFileError(message, path=store.uri(self.path), offset=self.place.content_offset)
@@ -106,11 +117,15 @@ B = TypeVar("B", bound=Replacing)
 def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
     """Return the data and delete blocks of a slice that count, in the order in which they are merged.
 
-    `log_files` are the log files of the slice, in its order. Torn blocks, change data (CDC) files and blocks, and
-    blocks that a later command block rolled back are skipped. Memory: the headers of all blocks, and 64 MiB.
+    `log_files` are the log files of the slice, in its order. Torn blocks of failed attempts, change data (CDC) files
+    and blocks, and blocks that a later command block rolled back are skipped. Memory: the headers of all blocks, and
+    64 MiB.
 
     Raises:
-        CorruptFileError, UnsupportedError: a log file does not parse.
+        CorruptFileError: a log file does not parse, or a file that must be whole has a torn block, no block, or not the
+            length that is listed.
+        MissingFileError: a log file does not exist.
+        UnsupportedError: a block has log format version 0.
     """
     found: list[FoundBlock] = []
     kept_bytes = 0
@@ -118,10 +133,11 @@ def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> l
     for log in log_files:
         if log.name.is_cdc:
             continue
-        data, source = _open(store, log)
+        with expected_file(store, log.path):
+            data, places = _places(store, log, rule)
         keeps = data is not None and kept_bytes + len(data) <= _KEPT_BYTES
         kept_bytes += len(data) if keeps and data is not None else 0
-        for place in find_log_blocks(source, path=store.uri(log.path)):
+        for place in places:
             if place.block_type is BlockType.CORRUPT or place.block_type is BlockType.CDC_DATA:
                 continue
             shared = BlockPlace(
@@ -176,34 +192,74 @@ def replaced_instants(header: str | None) -> frozenset[str]:
     return frozenset(filter(None, (header or "").split(",")))
 
 
-def _open(store: Store, log: LogFile) -> tuple[memoryview | None, ByteSource]:
-    """Open a log file: a small file is read whole, a large file is read in windows."""
-    if log.size_bytes > _WHOLE_BYTES:
-        return None, _StoredFile(store, log.path, log.size_bytes)
-    data = memoryview(store.read(log.path))
-    return data, BufferSource(data)
+def _places(store: Store, log: LogFile, rule: ScanRule) -> tuple[memoryview | None, list[BlockPlace]]:
+    """Return the content of a log file if it is small, and the places of its blocks."""
+    listed_bytes = log.size_bytes or _size_of(store, log)
+    data: memoryview | None = None
+    if listed_bytes > _WHOLE_BYTES:
+        source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes))
+        places = list(find_log_blocks(source, path=store.uri(log.path)))
+        found_bytes = stored.found_bytes
+    else:
+        # One byte more than is listed: a longer file is noticed, and its other bytes are not read.
+        whole = rule.timeline is not None
+        data = memoryview(store.read(log.path) if whole else store.read_range(log.path, 0, listed_bytes + 1))
+        places = list(find_log_blocks(BufferSource(data), path=store.uri(log.path)))
+        found_bytes = len(data)
+    problem = _problem(places, listed_bytes, found_bytes)
+    if problem and rule.requires_whole(store, log):
+        raise damaged_file(store, log.path, problem)
+    return data, places
+
+
+def _size_of(store: Store, log: LogFile) -> int:
+    """Return the size of a file that is not listed with its size."""
+    info = store.head(log.path)
+    if info is None:
+        raise missing_file(store, log.path)
+    return info.size_bytes
+
+
+def _problem(places: Sequence[BlockPlace], listed_bytes: int, found_bytes: int) -> str:
+    """Return what shows that a log file is damaged, or was left by a failed attempt; empty for a whole file."""
+    if found_bytes != listed_bytes:
+        found = f"{found_bytes} bytes" if found_bytes < listed_bytes else "a longer file"
+        return f"expected {listed_bytes} bytes as the table's listing states, found {found}"
+    torn = [place.offset for place in places if place.block_type is BlockType.CORRUPT]
+    if torn:
+        return f"expected whole log blocks, found a torn block at byte {torn[0]}"
+    return "" if places else "expected a log file with blocks, found an empty file"
 
 
 class _StoredFile:
-    """A file of a store, read in windows; the last two are kept, because they contain the start and end of a block."""
+    """A file of a store, read in windows; the last two are kept, because they contain the start and end of a block.
+
+    Reads at the end of the file ask for one byte more than is listed, so that a longer file is noticed.
+    """
 
     def __init__(self, store: Store, path: str, size_bytes: int) -> None:
         self._store = store
         self._path = path
-        self._size = size_bytes
         self._windows: list[tuple[int, memoryview]] = []
+        self._is_longer = False
+        self.size = size_bytes
+        """Size of the file in bytes: as it is listed, or less if a read found its end earlier."""
 
     @property
-    def size(self) -> int:
-        """Size of the file in bytes."""
-        return self._size
+    def found_bytes(self) -> int:
+        """The size as far as it was seen: if the file is longer than listed, one byte more."""
+        return self.size + self._is_longer
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Return the bytes `[offset, offset + length)`."""
+        """Return the bytes `[offset, offset + length)`; fewer if the file ends before."""
         for start, window in self._windows:
             if start <= offset and offset + length <= start + len(window):
                 return window[offset - start : offset - start + length]
-        wanted = min(max(length, _WINDOW_BYTES), self._size - offset)
+        wanted = max(length, _WINDOW_BYTES)
+        wanted = self.size + 1 - offset if offset + wanted >= self.size else wanted
         window = memoryview(self._store.read_range(self._path, offset, wanted))
+        end = offset + len(window)
+        self._is_longer = self._is_longer or end > self.size
+        self.size = min(self.size, end if len(window) < wanted else self.size)
         self._windows = [*self._windows[-1:], (offset, window)]
         return window[:length]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_parquet
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -62,7 +62,7 @@ class CompactSlice:
                 for rows in read_file_slice(store, task, self.read):
                     logged.count(rows)
                     writer.write(stamper.kept_rows(rows))
-        except FileNotFoundError as error:
+        except MissingFileError as error:
             raise CorruptFileError(
                 f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the file "
                 f"or roll back the plan with t.rollback({self.instant_time!r}), so that another plan can be scheduled",

@@ -67,9 +67,11 @@ def test_a_rolled_back_instant_ranks_by_its_first_block_that_is_left() -> None:
     assert scanned(*files) == ["300:a", "200:b"]
 
 
-def test_torn_blocks_and_change_records_are_left_out() -> None:
+def test_torn_blocks_of_version_6_and_change_records_are_left_out() -> None:
     whole = block("100")
-    assert scanned(whole + block("200")[:40], block("300")[:-3] + block("400")) == ["100:rows", "400:rows"]
+    rule = ScanRule(timeline=timeline(["100", "200", "300", "400"], []))
+    torn = (whole + block("200")[:40], block("300")[:-3] + block("400"), b"")
+    assert scanned(*torn, rule=rule) == ["100:rows", "400:rows"]
     store = MemoryStore()
     assert scan_blocks(store, written(store, whole, suffix=".cdc"), ScanRule()) == []
     changes = LogBlock(block_type=BlockType.CDC_DATA, headers={HeaderKey.INSTANT_TIME: "100"}).to_bytes()
@@ -143,7 +145,8 @@ def test_large_files_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     torn = block("400", content=content)[:-100]
     data = block("100", content=content) + torn + block("200", content=b"y" + content) + long_head
     store = CountingStore()
-    found = scan_blocks(store, written(store, data), ScanRule())
+    rule = ScanRule(timeline=timeline(["100", "200", "300", "400"], []))
+    found = scan_blocks(store, written(store, data), rule)
     # The torn block has to be searched for the next magic, by 4 MiB at a time.
     assert store.read_bytes < 5_000_000
     assert [(each.instant_time, each.place.content_bytes) for each in found] == [

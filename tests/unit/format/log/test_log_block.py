@@ -286,7 +286,9 @@ def test_deletes_with_an_ordering_value_and_those_without_go_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [b"#HUDI#" * 1000, b"#HUDI#\0\0\0\0\0\0\0\x40" * 1000, b"#HUDI#" + b"#" * 50_000], ids=["magics", "lengths", "signs"]
+    "noise",
+    [b"#HUDI#" * 1000, b"#HUDI#\0\0\0\0\0\0\0\x40" * 1000, b"#HUDI#" + b"#" * 50_000],
+    ids=["magics", "lengths", "signs"],
 )
 def test_torn_blocks_take_one_pass(noise: bytes) -> None:
     source = CountingSource(FIRST + noise + SECOND)
