@@ -40,6 +40,10 @@ class CorruptFileError(HoodieError):
         where = path if offset is None else f"{path} at byte {offset}"
         super().__init__(f"{where}: {message}")
 
+    def with_remedy(self, remedy: str) -> CorruptFileError:
+        """Return the same error with a sentence that says what to do."""
+        return _rebuild_corrupt_file_error(type(self), f"{self}; {remedy}", self.path, self.offset)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the message, path and offset, so that the error of a worker reaches the driver complete."""
         return (_rebuild_corrupt_file_error, (type(self), str(self), self.path, self.offset))

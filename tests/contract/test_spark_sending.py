@@ -12,6 +12,7 @@ import hoodie
 from hoodie.engine import TaskContext
 from hoodie.engine.selection import active_session
 from hoodie.files import base_file
+from hoodie.files.slices import BaseFile
 from hoodie.spark import SparkEngine, small_tables, stored_types, tasks
 from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.stored_types import files_by_types
@@ -83,13 +84,13 @@ def test_one_footer_tells_the_types_of_what_an_archived_commit_wrote(
     files = tuple(found.base_file for found in view.slices() if found.base_file)
     monkeypatch.setattr(stored_types, "_schema_text", lambda *_: None)
     opened: list[str] = []
-    real = base_file.open_parquet
+    real = base_file.open_base_file
 
-    def counting(store: hoodie.storage.Store, path: str) -> object:
-        opened.append(path)
-        return real(store, path)
+    def counting(store: hoodie.storage.Store, file: BaseFile) -> object:
+        opened.append(file.path)
+        return real(store, file)
 
-    monkeypatch.setattr(stored_types, "open_parquet", counting)
+    monkeypatch.setattr(stored_types, "open_base_file", counting)
     for _ in range(2):
         ((schema, found),) = files_by_types(table.view(), files, TRIPS)
         assert (schema, set(found)) == (TRIPS, set(files))

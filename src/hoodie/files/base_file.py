@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
+from hoodie.files.damage import check_length, damaged_file, expected_file
+from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import RECORD_KEY
@@ -177,7 +179,7 @@ def _utf16(key: str) -> bytes:
 
 def read_base_file(
     store: Store,
-    path: str,
+    file: BaseFile,
     schema: pa.Schema,
     *,
     columns: Sequence[str] | None = None,
@@ -187,11 +189,11 @@ def read_base_file(
 
     `columns` selects by name. Memory: one row group's selected columns, whatever the size of the file.
 
-    Raises: CorruptFileError if the file is not a whole Parquet file; SchemaMismatchError if its columns do not match.
+    Raises: as `open_base_file`; SchemaMismatchError if its columns do not match.
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    with open_parquet(store, path) as file:
-        yield from stored_rows(file, wanted, where=store.uri(path), batch_rows=batch_rows)
+    with open_base_file(store, file) as (parquet, _):
+        yield from stored_rows(parquet, wanted, where=store.uri(file.path), batch_rows=batch_rows)
 
 
 def stored_rows(
@@ -239,22 +241,22 @@ def _runs(
 
 
 @contextlib.contextmanager
-def open_parquet(store: Store, path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file and read its footer.
+def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFile, pa.NativeFile]]:
+    """Open a base file and read its footer. Yields the Parquet file, and the handle that it is read from.
 
-    Raises: CorruptFileError if it is not a whole Parquet file; FileNotFoundError if it does not exist.
+    The length of the file is compared with the listing; an open handle knows it, so this costs no request.
+
+    Raises:
+        MissingFileError: the file does not exist.
+        CorruptFileError: the file does not have the length that is listed, or is not a whole Parquet file.
     """
-    with store.open_input(path) as source:
-        yield parquet_file(store, path, source)
-
-
-def parquet_file(store: Store, path: str, source: pa.NativeFile) -> pq.ParquetFile:
-    """Read the footer of a Parquet file from an open handle. Raises: as `open_parquet`."""
-    try:
-        return pq.ParquetFile(source)
-    except (pa.ArrowInvalid, OSError) as error:
-        message = f"expected a whole Parquet file, found {source.size()} bytes that are not ({error})"
-        raise CorruptFileError(
-            f"{message}; restore the file from a copy, or roll back or restore the table to an instant before it",
-            path=store.uri(path),
-        ) from error
+    with expected_file(store, file.path):
+        source = store.open_input(file.path)
+    with source:
+        try:
+            parquet = pq.ParquetFile(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            problem = f"expected a whole Parquet file, found {source.size()} bytes that are not ({error})"
+            raise damaged_file(store, file.path, problem) from error
+        check_length(store, file.path, listed_bytes=file.size_bytes, found_bytes=source.size())
+        yield parquet, source

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.files.base_file import parquet_file, stored_rows
+from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.records.change import RECORD_KEY
@@ -51,14 +51,12 @@ class BaseRows:
     def _rows(self, schema: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool = False) -> Iterator[pa.Table]:
         if self._base is None:
             return
-        path = self._base.path
-        with self._store.open_input(path) as source:
-            parquet = parquet_file(self._store, path, source)
+        with open_base_file(self._store, self._base) as (parquet, source):
             groups: list[int] | None = None
             if self._read.base_filter is not None and _has_types(parquet.schema_arrow, schema):
                 groups = self._useful(parquet, source, keys, is_merged=is_merged)
             if groups != []:
-                yield from stored_rows(parquet, schema, where=self._store.uri(path), row_groups=groups)
+                yield from stored_rows(parquet, schema, where=self._store.uri(self._base.path), row_groups=groups)
 
     def _useful(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, keys: pa.ChunkedArray | None, *, is_merged: bool

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.files.base_file import open_parquet, read_base_file
+from hoodie.files.base_file import open_base_file, read_base_file
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, logged_keys, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
@@ -193,7 +193,7 @@ class _Incoming:
             return
         base = file_slice.base_file
         if base is not None and not self._outside(store, base):
-            yield from read_base_file(store, base.path, task.read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS)
+            yield from read_base_file(store, base, task.read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS)
         if file_slice.log_files:
             yield pa.table({RECORD_KEY: logged_keys(store, file_slice, task.read)})
 
@@ -215,7 +215,7 @@ class _Incoming:
         """Return whether no incoming key is in the key range that the file's footer stores."""
         if len(self.unique_keys) == 0:
             return True
-        with open_parquet(store, file.path) as parquet:
+        with open_base_file(store, file) as (parquet, _):
             footer = parquet.metadata.metadata or {}
         low, high = footer.get(MIN_KEY_FOOTER_KEY.encode()), footer.get(MAX_KEY_FOOTER_KEY.encode())
         if not low or not high or not low.isascii() or not high.isascii():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Layout, layout_for
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
@@ -12,7 +14,14 @@ METADATA_HOODIE_FOLDER: Final = f"{METADATA_FOLDER}/.hoodie"
 METADATA_PROPERTIES: Final = f"{METADATA_HOODIE_FOLDER}/hoodie.properties"
 INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 METADATA_TIMELINE_PATH: Final = "timeline"
-METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/history"
+METADATA_HISTORY_PATH: Final = "history"
+METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/{METADATA_HISTORY_PATH}"
+
+
+METADATA_COMMITS: Final = CommitRecords(
+    layout_for(TableVersion.NINE, METADATA_TIMELINE_PATH), METADATA_HOODIE_FOLDER, METADATA_HISTORY_PATH
+)
+"""Where the commits of the metadata table record the content of its log files, in versions 8 and 9."""
 
 
 def partition_folder(partition: str) -> str:

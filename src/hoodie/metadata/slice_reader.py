@@ -5,19 +5,23 @@ docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.files.damage import damaged_file, missing_file
 from hoodie.files.logs.log_scan import replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.filenames import LogFileName
 from hoodie.format.hfile import HFileReader
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.places import METADATA_COMMITS, partition_folder
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
@@ -95,16 +99,54 @@ def slices_of(store: Store, kind: PartitionKind, timeline: Timeline) -> list[Fil
 
 
 def read_base(store: Store, path: str) -> HFileReader:
-    """Open a base file."""
-    return HFileReader(store.read(path), path=store.uri(path))
+    """Open a base file.
+
+    Raises:
+        CorruptFileError: the file does not parse, or does not exist.
+    """
+    with expected_metadata_file(store, path):
+        return HFileReader(store.read(path), path=store.uri(path))
 
 
 def read_log(store: Store, path: str) -> LogContent:
-    """Parse a log file."""
+    """Parse a log file of a completed instant.
+
+    Raises:
+        CorruptFileError: the file does not parse or does not exist; or it has a torn block or no block, and its delta
+            commit recorded rows in it.
+    """
     where = store.uri(path)
-    blocks = parse_log_blocks(store.read(path), path=where)
-    parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
+    with expected_metadata_file(store, path):
+        blocks = parse_log_blocks(store.read(path), path=where)
+        torn = [block.offset for block in blocks if block.block_type is BlockType.CORRUPT]
+        if torn or not blocks:
+            _check_leftover(store, path, torn)
+        parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
     return LogContent(tuple(parsed), len(blocks))
+
+
+@contextlib.contextmanager
+def expected_metadata_file(store: Store, path: str) -> Iterator[None]:
+    """Add what to do to the errors for a file of the metadata table that is damaged or missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise missing_file(store, path).with_remedy(_remedy(path)) from error
+    except CorruptFileError as error:
+        raise error.with_remedy(_remedy(path)) from error
+
+
+def _remedy(path: str) -> str:
+    if path.startswith(f"{partition_folder(RECORD_INDEX)}/"):
+        return "or build the index anew: t.index.drop('record'), then t.index.build('record')"
+    return "or drop the metadata table and build it anew"
+
+
+def _check_leftover(store: Store, path: str, torn: Sequence[int]) -> None:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    if name is None or METADATA_COMMITS.expect_content(store, name):
+        found = f"a torn block at byte {torn[0]}" if torn else "an empty file"
+        raise damaged_file(store, path, f"expected whole log blocks, found {found}")
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.files.base_file import open_parquet
+from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, parse_data_file
 from hoodie.read.history import instant_content
@@ -122,7 +122,7 @@ class Inspection:
         store = self.view.store
 
         def read(file: BaseFile, context: TaskContext) -> list[dict[str, Any]]:
-            with open_parquet(store, file.path) as parquet:
+            with open_base_file(store, file) as (parquet, _):
                 return _column_rows(file, parquet.metadata)
 
         rows = [row for rows in LocalEngine().run(read, base_files) for row in rows]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.files.base_file import parquet_file, stored_rows
+from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
@@ -167,8 +167,7 @@ class SliceScan:
             yield from self._base_rows(store, found.base_file)
 
     def _base_rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
-        with store.open_input(file.path) as source:
-            parquet = parquet_file(store, file.path, source)
+        with open_base_file(store, file) as (parquet, source):
             groups = None if self.keys is None else self.keys.row_groups(parquet)
             if groups == []:
                 return

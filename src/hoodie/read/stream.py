@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.files.base_file import open_parquet
+from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
@@ -51,7 +51,7 @@ def count_rows(plan: ScanPlan) -> int:
         if scan.filters_rows or found.log_files:
             return sum(batch.num_rows for batch in scan.batches(store, found))
         assert found.base_file is not None
-        with open_parquet(store, found.base_file.path) as parquet:
+        with open_base_file(store, found.base_file) as (parquet, _):
             return int(parquet.metadata.num_rows)
 
     return sum(LocalEngine().run(count, plan.slices))

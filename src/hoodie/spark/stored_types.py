@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.files.base_file import open_parquet
+from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields
 from hoodie.view.table_view import TableView
@@ -51,7 +51,7 @@ def _footer_schemas(view: TableView, files: Mapping[str, BaseFile]) -> Mapping[s
     missing = [file for instant_time, file in files.items() if instant_time not in known]
 
     def read(file: BaseFile, context: TaskContext) -> pa.Schema:
-        with open_parquet(view.store, file.path) as parquet:
+        with open_base_file(view.store, file) as (parquet, _):
             return parquet.schema_arrow.remove_metadata()
 
     found = LocalEngine().run(read, missing)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, key_bounds, read_base_file
+from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.storage import MemoryStore
 
 KEY = "_hoodie_record_key"
 SCHEMA = pa.schema([(KEY, pa.string()), ("n", pa.int64())])
-PATH = "p/f.parquet"
+PATH = "p/f_0-0-0_20261122090000000.parquet"
+FILE = BaseFile("p", PATH.rpartition("/")[2], "f", "20261122090000000", 0)
 # Ascending in UTF-16 code units, as the JVM sorts; by UTF-8 the last two change places.
 BEYOND = ["", "A", "a", "é", "日", "😀", "\ue000", "\uffff"]
 
@@ -57,7 +60,7 @@ def test_key_bounds_in_the_footer_are_those_of_the_jvm(keys: list[str], batch: i
 
 def test_a_file_without_rows_is_a_file() -> None:
     store = write([])
-    assert sum(table.num_rows for table in read_base_file(store, PATH, SCHEMA)) == 0
+    assert sum(table.num_rows for table in read_base_file(store, FILE, SCHEMA)) == 0
     assert MIN_KEY_FOOTER_KEY in footer(store)
 
 
@@ -65,17 +68,17 @@ def test_a_file_without_rows_is_a_file() -> None:
 def test_rows_come_back(codec: str) -> None:
     keys = [f"k{number}" for number in range(2500)]
     store = write(keys, ParquetOptions(codec=codec, row_group_bytes=20_000))
-    read = pa.concat_tables(read_base_file(store, PATH, SCHEMA, batch_rows=700))
+    read = pa.concat_tables(read_base_file(store, FILE, SCHEMA, batch_rows=700))
     assert read[KEY].to_pylist() == keys
     parquet = pq.ParquetFile(pa.BufferReader(store.read(PATH)))
     assert parquet.metadata.num_row_groups > 1
-    assert next(read_base_file(store, PATH, SCHEMA, columns=["n"])).column_names == ["n"]
+    assert next(read_base_file(store, FILE, SCHEMA, columns=["n"])).column_names == ["n"]
 
 
 def test_old_files_get_new_columns_and_wider_types() -> None:
     store = write(["a"])
     wider = pa.schema([(KEY, pa.string()), ("n", pa.float64()), ("new", pa.string())])
-    (read,) = read_base_file(store, PATH, wider)
+    (read,) = read_base_file(store, FILE, wider)
     assert read.to_pylist() == [{KEY: "a", "n": 0.0, "new": None}]
 
 
@@ -84,7 +87,7 @@ def test_a_truncated_file(length: int) -> None:
     store = write([f"k{number}" for number in range(100)])
     store.replace(PATH, store.read(PATH)[:length])
     with pytest.raises(CorruptFileError, match="expected a whole Parquet file, found") as caught:
-        list(read_base_file(store, PATH, SCHEMA))
+        list(read_base_file(store, FILE, SCHEMA))
     assert caught.value.path == store.uri(PATH)
 
 
@@ -94,13 +97,24 @@ def test_damaged_pages() -> None:
     data[4:300] = b"\xff" * 296
     store.replace(PATH, bytes(data))
     with pytest.raises(CorruptFileError, match="cannot be read") as caught:
-        list(read_base_file(store, PATH, SCHEMA))
+        list(read_base_file(store, FILE, SCHEMA))
     assert caught.value.path == store.uri(PATH)
 
 
+@pytest.mark.parametrize("change", ["another file", "bytes at the front"])
+def test_a_file_of_another_length(change: str) -> None:
+    store = write([f"k{number}" for number in range(100)])
+    data = store.read(PATH)
+    listed = replace(FILE, size_bytes=len(data))
+    assert sum(table.num_rows for table in read_base_file(store, listed, SCHEMA)) == 100
+    store.replace(PATH, write(["k1"]).read(PATH) if change == "another file" else b"\0" * 8 + data)
+    with pytest.raises(CorruptFileError, match=f"expected {len(data)} bytes as the table's listing states"):
+        list(read_base_file(store, listed, SCHEMA))
+
+
 def test_a_missing_file() -> None:
-    with pytest.raises(FileNotFoundError):
-        list(read_base_file(MemoryStore(), PATH, SCHEMA))
+    with pytest.raises(MissingFileError, match="the instant 20261122090000000; if a cleaner"):
+        list(read_base_file(MemoryStore(), FILE, SCHEMA))
 
 
 def test_a_writer_left_by_an_error_is_quiet_and_leaves_no_whole_file() -> None:
@@ -112,4 +126,4 @@ def test_a_writer_left_by_an_error_is_quiet_and_leaves_no_whole_file() -> None:
     del writer
     gc.collect()  # a complaint from here would fail the test
     with pytest.raises(CorruptFileError):
-        list(read_base_file(store, PATH, SCHEMA))
+        list(read_base_file(store, FILE, SCHEMA))

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hoodie.format.hfile import hfile_to_bytes
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.files import FilesKind, merge
-from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.places import METADATA_COMMITS
+from hoodie.metadata.slice_reader import SliceReader, read_base, read_log
 from hoodie.storage import MemoryStore
-from hoodie.timeline import Action, Instant, State, Timeline
+from hoodie.timeline import (
+    Action,
+    Instant,
+    State,
+    Timeline,
+    create_completed,
+    create_inflight,
+    create_requested,
+)
 
 FOLDER = ".hoodie/metadata/files"
 
@@ -101,11 +114,46 @@ def test_log_files_belong_to_slices_by_their_completion_time() -> None:
     assert merged(store, Timeline.of(instants)) == {"late": 1}
 
 
-def test_torn_blocks_are_passed_over() -> None:
+def commit(store: MemoryStore, log: str, rows: int) -> None:
+    """Complete the delta commit 100, which records `rows` rows in a log file."""
+    stat = replace(WriteStat.of_log(f"files/{log}", "files", 1, prev_commit="100"), num_writes=rows)
+    content = CommitMetadata(partition_to_write_stats={"files": (stat,)}).to_bytes(TableVersion.NINE)
+    layout, folder = METADATA_COMMITS.layout, METADATA_COMMITS.folder
+    create_requested(store, layout, "100", Action.DELTA_COMMIT, folder=folder)
+    create_inflight(store, layout, "100", Action.DELTA_COMMIT, folder=folder)
+    create_completed(store, layout, "100", Action.DELTA_COMMIT, content, completion_time="150", folder=folder)
+
+
+@pytest.mark.parametrize("damage", ["half", "nothing", "appended", "flipped"])
+@pytest.mark.parametrize("partition", ["files", "record_index"])
+def test_a_damaged_log_file(damage: str, partition: str) -> None:
     store = MemoryStore()
-    data = rows_block("100", {"a": 1})
-    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", data + data[:100])
-    assert merged(store, Timeline.of([instant("100", "150")])) == {"a": 1}
+    whole = rows_block("100", {"a": 1})
+    inside = parse_log_blocks(whole, path="log")[0].content_offset + 50
+    data = {
+        "half": whole[: len(whole) // 2],
+        "nothing": b"",
+        "appended": whole + whole[:100],
+        "flipped": whole[:inside] + bytes([whole[inside] ^ 1]) + whole[inside + 1 :],
+    }[damage]
+    log = f".{partition.replace('_', '-')}-0000-0_100.log.1_0-0-0"
+    path = f".hoodie/metadata/{partition}/{log}"
+    store.create(path, data)
+    remedy = "t.index.build" if partition == "record_index" else "drop the metadata table"
+    with pytest.raises(CorruptFileError, match=remedy) as caught:
+        read_log(store, path)
+    assert str(caught.value).startswith(store.uri(path))
+    if damage in ("nothing", "appended"):
+        commit(store, log, 0)
+        assert len(read_log(store, path).blocks) == (damage == "appended")
+
+
+def test_a_missing_file() -> None:
+    path = f"{FOLDER}/.files-0000-0_100.log.1_0-0-0"
+    with pytest.raises(MissingFileError, match="drop the metadata table"):
+        read_log(MemoryStore(), path)
+    with pytest.raises(MissingFileError, match="drop the metadata table"):
+        read_base(MemoryStore(), f"{FOLDER}/files-0000-0_0-0-0_100.hfile")
 
 
 def test_other_data_blocks_are_refused() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.errors import MissingFileError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.state import partitioned_index, record_index
@@ -76,7 +77,7 @@ class IndexedWrite:
             return True
         try:
             keys = self._keys(theirs)
-        except FileNotFoundError:
+        except MissingFileError:
             return True
         return bool(pc.any(pc.is_in(self._keys(own), value_set=keys)).as_py())
 

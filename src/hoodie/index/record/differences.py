@@ -119,7 +119,7 @@ def _keys(store: Store, found: FileSlice, read: SliceRead) -> Iterator[pa.String
             yield rows[RECORD_KEY].combine_chunks()
     elif found.base_file is not None:
         schema = with_meta_fields(pa.schema([]))
-        for rows in read_base_file(store, found.base_file.path, schema, columns=[RECORD_KEY], batch_rows=_BATCH_ROWS):
+        for rows in read_base_file(store, found.base_file, schema, columns=[RECORD_KEY], batch_rows=_BATCH_ROWS):
             yield rows[RECORD_KEY].combine_chunks()
 
 

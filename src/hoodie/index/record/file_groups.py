@@ -25,7 +25,7 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
-from hoodie.metadata.slice_reader import read_base, read_log
+from hoodie.metadata.slice_reader import expected_metadata_file, read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.timeline import Timeline
 
@@ -146,7 +146,8 @@ class _StoredFile:
     size: int
 
     def read(self, offset: int, length: int) -> bytes:
-        return self.store.read_range(self.path, offset, length)
+        with expected_metadata_file(self.store, self.path):
+            return self.store.read_range(self.path, offset, length)
 
 
 class _ParsedFiles:

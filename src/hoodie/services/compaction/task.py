@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_parquet
+from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.partition_folder import ensure_partition_metadata
@@ -94,7 +94,7 @@ def _stat(
     base = task.base_file
     stored = 0
     if base is not None:
-        with open_parquet(store, base.path) as file:
+        with open_base_file(store, base) as (file, _):
             stored = file.metadata.num_rows
     inserted = max(0, writer.rows - stored)
     deleted = max(0, stored - writer.rows)

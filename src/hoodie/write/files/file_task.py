@@ -72,7 +72,7 @@ class NewBaseFile:
         schema = with_meta_fields(self.context.schema)
         with BaseFileWriter(store, path, schema, self.context.parquet) as writer:
             if base_file is not None:
-                for stored in read_base_file(store, base_file.path, schema):
+                for stored in read_base_file(store, base_file, schema):
                     writer.write(merge.merge(stored))
             for rows in merge.inserts():
                 writer.write(rows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hoodie import config as options
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
-from hoodie.files.base_file import open_parquet
+from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
 from hoodie.records.change import RECORD_KEY
@@ -45,7 +45,7 @@ def rows_of_slices(
 ) -> dict[FileSlice, int]:
     """Return the rows of each file slice: from the base file's footer, or by merging if there are log files.
 
-    Raises: CorruptFileError if a file is not a complete Parquet file; FileNotFoundError.
+    Raises: CorruptFileError if a file is damaged or missing.
     """
     pieces = [tuple(slices[start : start + _FILES_PER_TASK]) for start in range(0, len(slices), _FILES_PER_TASK)]
     engine = engine_for(sum(found.size_bytes if found.log_files else _FOOTER_BYTES for found in slices))
@@ -70,6 +70,6 @@ def _count_rows(task: _CountTask, _context: TaskContext) -> list[int]:
         if found.log_files or found.base_file is None:
             rows.append(sum(merged.num_rows for merged in read_file_slice(store, found, task.read)))
             continue
-        with open_parquet(store, found.base_file.path) as parquet:
+        with open_base_file(store, found.base_file) as (parquet, _):
             rows.append(int(parquet.metadata.num_rows))
     return rows
