@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.json_text import parse_json_object
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.storage import Store
 
@@ -48,18 +49,10 @@ def drop_definitions(store: Store, names: Collection[str]) -> None:
 
 def _read(store: Store) -> dict[str, Any]:
     try:
-        content = json.loads(store.read(INDEX_DEFINITIONS))
+        content = store.read(INDEX_DEFINITIONS)
     except FileNotFoundError:
         return {_DEFINITIONS: {}}
-    except ValueError as error:
-        raise CorruptFileError(
-            f"index definitions do not parse as JSON: {error!r}", path=store.uri(INDEX_DEFINITIONS)
-        ) from error
-    if not isinstance(content, dict):
-        raise CorruptFileError(
-            "index definitions do not parse: expected a JSON object", path=store.uri(INDEX_DEFINITIONS)
-        )
-    return content
+    return parse_json_object(content, path=store.uri(INDEX_DEFINITIONS), expected="a JSON object of index definitions")
 
 
 def _definitions(content: dict[str, Any], store: Store) -> dict[str, Any]:

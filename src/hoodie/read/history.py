@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.avro.file import is_avro_file, parse_record
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline import Instant, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
@@ -122,10 +122,7 @@ def _decoded(content: bytes, path: str) -> Any:
         return None
     if is_avro_file(content):
         return _opened(parse_record(content, path=path)[1])
-    try:
-        return _opened(json.loads(content))
-    except ValueError as error:
-        raise CorruptFileError(f"expected an Avro container or JSON, found {content[:20]!r}", path=path) from error
+    return _opened(parse_json(content, path=path, expected="an Avro container or JSON"))
 
 
 def _opened(value: Any) -> Any:
@@ -137,7 +134,7 @@ def _opened(value: Any) -> Any:
         return value.hex()
     if isinstance(value, str) and value.startswith("{"):
         try:
-            return json.loads(value)
-        except ValueError:
+            return parse_json(value, path="")
+        except CorruptFileError:
             return value
     return value

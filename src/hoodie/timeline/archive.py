@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.instants.archive import (
+    MANIFEST_PREFIX,
     VERSION_FILE,
     ArchivedInstant,
     ArchiveFile,
@@ -68,7 +69,7 @@ class TimelineArchive:
         """Return the newest snapshot; it is empty if nothing was archived yet.
 
         Raises:
-            CorruptFileError: the manifest is missing or does not parse.
+            CorruptFileError: the manifest is missing or does not parse, or the version file contains no number.
         """
         version = self._version()
         if version == 0:
@@ -134,7 +135,7 @@ class TimelineArchive:
         for parts, file in _by_name(self.snapshot().manifest.files):
             if any(parts.first_time <= time <= parts.last_time for time in wanted):
                 for (time, action), completion_time in self._completions_in(file).items():
-                    if time in wanted and Action(action).writes_data:
+                    if time in wanted and self._action(action, file).writes_data:
                         found[time] = completion_time
         return found
 
@@ -147,7 +148,13 @@ class TimelineArchive:
             text = self.store.read(self._path(VERSION_FILE)).strip()
         except FileNotFoundError:
             text = b""
-        return int(text) if text.isdigit() else max(self._versions(), default=0)
+        if not text:
+            return max(self._versions(), default=0)
+        version = manifest_version(MANIFEST_PREFIX + text.decode("ascii", "replace"))
+        if version is None:
+            message = f"the number of a manifest expected, found {text[:50]!r}; delete the file to read the newest one"
+            raise CorruptFileError(message, path=self.store.uri(self._path(VERSION_FILE)))
+        return version
 
     def _versions(self) -> list[int]:
         versions = (manifest_version(info.name) for info in self.store.list(self.folder))
@@ -182,9 +189,17 @@ class TimelineArchive:
     def _completions_in(self, file: ArchiveFile) -> dict[tuple[str, str], str]:
         return completion_times(self._read(file), path=self.store.uri(self._path(file.name)))
 
-    def _read(self, file: ArchiveFile) -> bytes:
+    def _action(self, name: str, file: ArchiveFile) -> Action:
         try:
-            return self.store.read(self._path(file.name))
+            return Action(name)
+        except ValueError as error:
+            message = f"a completed action expected, found {name[:50]!r}; restore the file"
+            raise CorruptFileError(message, path=self.store.uri(self._path(file.name))) from error
+
+    def _read(self, file: ArchiveFile) -> bytes:
+        # The name comes from the manifest: it must not lead to another folder.
+        try:
+            return self.store.read(self._path(file.parsed_name.name))
         except FileNotFoundError as error:
             where = self.store.uri(self._path(file.name))
             message = "a file that the manifest of the archived timeline lists is missing; restore the file"

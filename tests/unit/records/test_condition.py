@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.condition import Condition
+from hoodie.records.sql.parse import DEPTH_MAX
 
 TABLE = pa.table({"id": [1, 2, 3, 4], "city": ["sf", "la", None, "sf"]})
 
@@ -54,3 +56,54 @@ def test_a_pickled_condition_is_equal_and_works() -> None:
     assert again == joined
     assert hash(again) == hash(joined)
     assert matching(again) == matching(joined) == [1]
+
+
+_NESTED = {
+    "parentheses": "({}{}{})".format("(" * 10_000, "id = 1", ")" * 10_000),
+    "not": "NOT " * 10_000 + "id = 1",
+    "plus": "id" + " + id" * 10_000 + " = 1",
+    "equal": "id = 1" + " = true" * 10_000,
+    "or in parentheses": "(" * 10_000 + "id = 1" + " OR id = 2) AND id < 4" * 10_000,
+    "coalesce": "coalesce(" * 10_000 + "id" + ")" * 10_000 + " = 1",
+    "dots": "id" + ".id" * 10_000 + " = 1",
+    "comments": "/*" * 10_000,
+}
+
+
+@pytest.mark.parametrize("case", _NESTED)
+def test_deep_text_is_refused(case: str) -> None:
+    with pytest.raises(InvalidConfigError) as raised:
+        Condition.parse(_NESTED[case])
+    assert len(str(raised.value)) < 1000
+
+
+def test_the_deepest_condition_is_computed() -> None:
+    deepest = Condition.parse("id" + " + 0" * (DEPTH_MAX - 3) + " = 1")
+    assert matching(deepest) == [1]
+    with pytest.raises(InvalidConfigError, match="nested"):
+        Condition.parse("id" + " + 0" * DEPTH_MAX + " = 1")
+
+
+@pytest.mark.parametrize("connector", ["OR", "AND"])
+def test_long_chains_are_computed(connector: str) -> None:
+    """Arrow computes a chain by recursion: 10,000 operands ended the interpreter."""
+    leaf = {"OR": "id = {}", "AND": "id <> {}"}[connector]
+    long = Condition.parse(f" {connector} ".join(leaf.format(number) for number in range(3, 10_003)))
+    expected = {"OR": [3, 4], "AND": [1, 2]}[connector]
+    assert matching(long) == expected
+    pruned = long.row_group_filter(TABLE.schema)
+    assert pruned is not None
+    found = ds.dataset(TABLE).to_table(filter=pruned)
+    assert set(expected) <= set(found["id"].to_pylist())
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0." + "9" * 5000, "-" + "9" * 39])
+def test_numbers_of_too_many_digits_are_refused(number: str) -> None:
+    with pytest.raises(UnsupportedError, match="digits") as raised:
+        matching(Condition.parse(f"id = {number}"))
+    assert len(str(raised.value)) < 500
+
+
+def test_text_without_utf_8_form_is_refused() -> None:
+    with pytest.raises(InvalidConfigError):
+        Condition.parse("city = '\ud800'")

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.instants.archive import ArchivedInstant, ArchiveFileName
+from hoodie.format.instants.archive import (
+    ArchivedInstant,
+    ArchiveFile,
+    ArchiveFileName,
+    ArchiveManifest,
+    archived_to_bytes,
+)
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import (
@@ -206,3 +212,30 @@ def test_a_move_that_dies_is_believed_and_can_be_repeated(crash_point: CrashPoin
     moved = TimelineArchive.of(store, LAYOUT).instants()
     assert [found.requested_time for found in moved] == ["1001", "1002", "1003"]
     assert all(ArchiveFileName.parse(name) or "_" in name for name in names(TimelineArchive.of(store, LAYOUT)))
+
+
+@pytest.mark.parametrize("text", [b"x", b"-1", b"9" * 5000, b"1.0", b"\xff"])
+def test_a_version_file_without_a_number_is_corrupt(text: bytes) -> None:
+    found = archive()
+    found.append([instant(1)])
+    found.store.replace(f"{found.folder}/_version_", text)
+    with pytest.raises(CorruptFileError, match="number of a manifest"):
+        found.snapshot()
+
+
+@pytest.mark.parametrize("name", ["../../x.parquet", "/etc/passwd", "", "1_2_0.parquet/x"])
+def test_names_in_a_manifest_do_not_lead_elsewhere(name: str) -> None:
+    found = archive()
+    found.append([instant(1)])
+    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, 1),)).to_bytes())
+    with pytest.raises(CorruptFileError, match="first instant"):
+        found.instants()
+
+
+def test_an_unknown_action_in_the_archive_is_corrupt() -> None:
+    found = archive()
+    data = archived_to_bytes([ArchivedInstant(requested_time="0001", completion_time="0002", action="commjt")])
+    found.append([instant(1)])
+    found.store.replace(f"{found.folder}/0001_0001_0.parquet", data)
+    with pytest.raises(CorruptFileError, match="commjt"):
+        found.completion_times(["0001"])

@@ -20,6 +20,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.avro.safe_schema import bare_schema
 from hoodie.format.varint import zigzag_at, zigzag_to_bytes
 
 MAGIC: Final = b"Obj\x01"
@@ -48,23 +49,33 @@ class RecordSchema:
 
     @classmethod
     @lru_cache(maxsize=128)
-    def of(cls, text: str) -> RecordSchema:
-        """Parse a schema; the same text is parsed once per process.
+    def _of_checked(cls, text: str) -> RecordSchema:
+        return cls(text, fastavro.parse_schema(bare_schema(text, path="<memory>")))
+
+    @classmethod
+    def of(cls, text: str, *, path: str = "<memory>") -> RecordSchema:
+        """Check and parse the schema of a file; the same text is parsed once per process.
 
         Raises:
-            ValueError: the text is not the JSON of an Avro schema.
+            CorruptFileError: the text is not the JSON of a record's Avro schema.
+            UnsupportedError: the schema exceeds the limits of `safe_schema`.
         """
+        bare_schema(text, path=path)
         try:
-            return cls(text, fastavro.parse_schema(json.loads(text)))
-        except (SchemaParseException, LookupError, TypeError, AttributeError, RecursionError, ValueError) as error:
-            raise ValueError(f"not an Avro schema: {error!r}") from error
+            found = cls._of_checked(text)
+        except SchemaParseException as error:
+            raise CorruptFileError(f"not an Avro schema: {error}", path=path) from error
+        if not isinstance(found.parsed, dict) or found.parsed.get("type") not in ("record", "error"):
+            raise CorruptFileError(f"the Avro schema of a record expected, found {text[:100]!r}", path=path)
+        return found
 
     @classmethod
     @lru_cache(maxsize=128)
     def load(cls, name: str) -> RecordSchema:
         """Load the schema of a record of the format, by its name, from the package's data."""
         file = resources.files("hoodie.format.schemas").joinpath(f"{name}.avsc")
-        return cls.of(file.read_text(encoding="utf-8").strip())
+        text = file.read_text(encoding="utf-8").strip()
+        return cls(text, fastavro.parse_schema(json.loads(text)))
 
     @property
     def name(self) -> str:
@@ -83,7 +94,8 @@ def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, 
     Raises:
         CorruptFileError: the bytes are truncated, are not a container, hold more or fewer records than one, or do not
             fit the schema.
-        UnsupportedError: the container is compressed; Hudi never writes such containers to its timeline.
+        UnsupportedError: the container is compressed, and Hudi never writes such containers to its timeline; or its
+            schema exceeds the limits of `safe_schema`.
     """
     if not is_avro_file(data):
         raise CorruptFileError(f"an Avro container ({MAGIC!r}) expected, found {data[:4]!r}", path=path, offset=0)
@@ -133,7 +145,11 @@ def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_mar
 def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
     stream = io.BytesIO(block)
     try:
-        schema = RecordSchema.of(header.get("avro.schema", b"").decode())
+        text = header.get("avro.schema", b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"a schema in UTF-8 expected: {error}", path=path) from error
+    schema = RecordSchema.of(text, path=path)
+    try:
         record = fastavro.schemaless_reader(stream, schema.parsed, None)
     except _DECODE_ERRORS as error:
         message = f"the record does not fit the file's schema: {error!r}"

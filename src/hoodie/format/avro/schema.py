@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.safe_schema import check_schema, parse_schema
 
 META_FIELDS: Final = (
     "_hoodie_commit_time",
@@ -151,17 +152,23 @@ def _record(data_type: pa.StructType, place: _Place) -> dict[str, Any]:
     return out
 
 
-def avro_to_arrow(schema: str | Mapping[str, Any]) -> pa.Schema:
+def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's schema") -> pa.Schema:
     """Return the Arrow schema of an Avro record schema, given as JSON text or as parsed JSON.
 
     Enums and uuids become strings, `fixed` becomes fixed size binary, decimals decimal128 (over bytes and over fixed).
-    Unions of int and long, or of float and double, become the wider type, as in Spark.
+    Unions of int and long, or of float and double, become the wider type, as in Spark. `path` is the file that has the
+    schema.
 
     Raises:
-        UnsupportedError: the schema is not a record, or has an unknown type, a recursive type, or a union of two or
-            more types besides null.
+        CorruptFileError: the text is not the JSON of an Avro schema.
+        UnsupportedError: the schema is not a record, has an unknown type, a recursive type, or a union of two or more
+            types besides null, or exceeds the limits of `safe_schema`.
     """
-    parsed: Any = json.loads(schema) if isinstance(schema, str) else schema
+    if isinstance(schema, str):
+        parsed: Any = parse_schema(schema, path=path)
+    else:
+        check_schema(schema, path=path)
+        parsed = schema
     if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
         raise UnsupportedError(f"expected an Avro record as table schema, found {str(parsed)[:100]}")
     struct, _ = _Reader().read(parsed, namespace="", path="")
@@ -235,7 +242,10 @@ class _Reader:
 
 
 def _decimal(avro: Mapping[str, Any], path: str) -> pa.DataType:
-    precision, scale = avro["precision"], avro.get("scale", 0)
-    if not 1 <= precision <= 38:
-        raise UnsupportedError(f"column {path!r}: a decimal precision of 1 to 38 expected, found {precision}")
+    precision, scale = avro.get("precision"), avro.get("scale", 0)
+    if type(precision) is not int or not 1 <= precision <= 38:
+        raise UnsupportedError(f"column {path!r}: a decimal precision of 1 to 38 expected, found {str(precision)[:50]}")
+    if type(scale) is not int or not 0 <= scale <= precision:
+        found = str(scale)[:50]
+        raise UnsupportedError(f"column {path!r}: a decimal scale of 0 to {precision} expected, found {found}")
     return pa.decimal128(precision, scale)

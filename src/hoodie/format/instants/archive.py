@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.json_text import parse_json_object
 
 VERSION_FILE: Final = "_version_"
 MANIFEST_PREFIX: Final = "manifest_"
 _INSTANT_VERSION: Final = 1
+_DIGITS_MAX: Final = 18
 _NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
 _TEXT = {"type": "string", "avro.java.string": "String"}
 _AVRO_FIELDS: Final[list[dict[str, Any]]] = [
@@ -114,9 +116,9 @@ class ArchiveManifest:
             CorruptFileError: the content is not a manifest.
         """
         try:
-            listed = json.loads(data)["files"]
+            listed = parse_json_object(data, path=path)["files"]
             return cls(tuple(ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in listed))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(f"not a manifest of an archived timeline: {error!r}", path=path) from error
 
     def to_bytes(self) -> bytes:
@@ -133,7 +135,8 @@ def manifest_name(version: int) -> str:
 def manifest_version(name: str) -> int | None:
     """Return the snapshot version in the name of a manifest file; None for other files."""
     digits = name.removeprefix(MANIFEST_PREFIX)
-    return int(digits) if name.startswith(MANIFEST_PREFIX) and digits.isascii() and digits.isdigit() else None
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+    return int(digits) if name.startswith(MANIFEST_PREFIX) and is_number else None
 
 
 def archived_to_bytes(instants: Sequence[ArchivedInstant]) -> bytes:

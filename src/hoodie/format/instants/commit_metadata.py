@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro.file import RecordSchema, is_avro_file, parse_record, record_to_bytes
 from hoodie.format.instants.write_stat import NULL_COMMIT, RuntimeStats, WriteStat, parse_texts
+from hoodie.format.json_text import parse_json_object
 from hoodie.format.table.versions import TableVersion
 
 __all__ = ["NULL_COMMIT", "SCHEMA_KEY", "CommitMetadata", "RuntimeStats", "WriteOperation", "WriteStat"]
@@ -90,7 +91,7 @@ class CommitMetadata:
             if not is_replace and schema.name != "HoodieCommitMetadata":
                 raise CorruptFileError(f"the record HoodieCommitMetadata expected, found {schema.name}", path=path)
             return _from_record(record, path, is_replace=is_replace, keep_unknown=False)
-        record = _parse_json(data, path)
+        record = parse_json_object(data, path=path, expected="an Avro container or a JSON object")
         return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
 
     def to_bytes(self, table_version: TableVersion | int, *, sync_marker: bytes | None = None) -> bytes:
@@ -146,17 +147,6 @@ _KNOWN_NAMES: Final = frozenset(
         "partitionToReplaceFileIds",
     }
 )
-
-
-def _parse_json(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        message = f"an Avro container or a JSON object expected, found {data[:20]!r}: {error}"
-        raise CorruptFileError(message, path=path) from error
-    if not isinstance(record, dict):
-        raise CorruptFileError(f"a JSON object expected, found {type(record).__name__}", path=path)
-    return record
 
 
 def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep_unknown: bool) -> CommitMetadata:

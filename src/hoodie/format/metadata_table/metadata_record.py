@@ -17,6 +17,7 @@ from typing import Any
 import fastavro
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.avro.safe_schema import bare_schema
 from hoodie.format.varint import zigzag_to_bytes
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
@@ -87,6 +88,7 @@ def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any
 
     Raises:
         CorruptFileError: the value does not fit the schema, or the schema is not an Avro schema.
+        UnsupportedError: the schema exceeds the limits of `safe_schema`.
     """
     stream = io.BytesIO(value)
     try:
@@ -101,7 +103,7 @@ def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any
 @lru_cache(maxsize=16)
 def _parsed(schema_json: str) -> Any:
     try:
-        return fastavro.parse_schema(json.loads(schema_json))
+        return fastavro.parse_schema(bare_schema(schema_json, path="<schema of a metadata file>"))
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(str(error)) from error
 

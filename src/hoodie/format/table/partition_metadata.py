@@ -13,6 +13,7 @@ from hoodie.format.table.properties import java_date, parse_properties, properti
 
 _COMMIT_TIME = "commitTime"
 _PARTITION_DEPTH = "partitionDepth"
+_DIGITS_MAX = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,8 @@ class PartitionMetadata:
         """
         properties = parse_properties(data, path=path)
         depth = properties.get(_PARTITION_DEPTH, "")
-        if not (depth.isascii() and depth.isdigit()):
-            raise CorruptFileError(f"expected {_PARTITION_DEPTH}=<number>, found {depth!r}", path=path)
+        if not (depth.isascii() and depth.isdigit() and len(depth) <= _DIGITS_MAX):
+            raise CorruptFileError(f"expected {_PARTITION_DEPTH}=<number>, found {depth[:100]!r}", path=path)
         return cls(commit_time=properties.get(_COMMIT_TIME), partition_depth=int(depth))
 
     def to_bytes(self, now: datetime) -> bytes:

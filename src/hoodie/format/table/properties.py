@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 
 from hoodie.errors import CorruptFileError
 
+BYTES_MAX = 16 * 1024 * 1024
+"""The greatest size of a file of properties. The longest property is a schema."""
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _KEY_END = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
@@ -40,8 +42,14 @@ def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
     """Parse a `.properties` file; the last value of a repeated key is used, as in Java.
 
     Raises:
-        CorruptFileError: a unicode escape is malformed.
+        CorruptFileError: a unicode escape is malformed or half of a surrogate pair, or the file is no text or larger
+            than `BYTES_MAX`.
     """
+    if len(data) > BYTES_MAX:
+        raise CorruptFileError(f"at most {BYTES_MAX} bytes of properties expected, found {len(data)}", path=path)
+    if b"\0" in data:
+        message = "properties are text; restore the file from a copy: a NUL byte found"
+        raise CorruptFileError(message, path=path, offset=data.index(b"\0"))
     found: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1")):
         key = _KEY_END.match(line)
@@ -101,12 +109,16 @@ def _unescape(text: str, path: str) -> str:
         if len(escape) == 5:
             return chr(int(escape[1:], 16))
         if escape == "u":
-            raise CorruptFileError(f"expected four hex digits after \\u, found {text!r}", path=path)
+            raise CorruptFileError(f"expected four hex digits after \\u, found {text[:100]!r}", path=path)
         return _UNESCAPED.get(escape, escape)
 
-    # Escapes are UTF-16 code units: a surrogate pair becomes one character, a single surrogate is kept.
+    # Escapes are UTF-16 code units: a surrogate pair becomes one character.
     units = _ESCAPE.sub(replace, text)
-    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    try:
+        return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError as error:
+        message = f"both halves of a surrogate pair expected, found {text[:100]!r}"
+        raise CorruptFileError(message, path=path) from error
 
 
 def _escape_key(key: str) -> str:

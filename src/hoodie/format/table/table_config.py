@@ -169,9 +169,9 @@ class TableConfig:
             payload_class=raw.get(keys.PAYLOAD_CLASS) or None,
             legacy_payload_class=raw.get(keys.LEGACY_PAYLOAD_CLASS) or None,
             timezone=values.choice(keys.TIMEZONE, TimelineZone, TimelineZone.LOCAL),
-            timeline_path=raw.get(keys.TIMELINE_PATH) or "timeline",
-            history_path=raw.get(keys.HISTORY_PATH) or "history",
-            archive_folder=raw.get(keys.ARCHIVE_FOLDER) or "archived",
+            timeline_path=values.folder(keys.TIMELINE_PATH, "timeline"),
+            history_path=values.folder(keys.HISTORY_PATH, "history"),
+            archive_folder=values.folder(keys.ARCHIVE_FOLDER, "archived"),
             metadata_partitions=values.items(keys.METADATA_PARTITIONS),
             metadata_partitions_inflight=values.items(keys.METADATA_PARTITIONS_INFLIGHT),
             index_definitions_path=raw.get(keys.INDEX_DEFINITIONS_PATH) or None,
@@ -224,6 +224,7 @@ class TableConfig:
 
 
 _NATIVE_FORMAT = "native"
+_DIGITS_MAX = 9
 _NEEDED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
 
 
@@ -234,7 +235,7 @@ def _check_complete(raw: Mapping[str, str], path: str) -> None:
         raise CorruptFileError(f"expected the properties {', '.join(missing)}, found none; {advice}", path=path)
     for key in (keys.VERSION, keys.LAYOUT_VERSION):
         if not (raw[key].strip().isascii() and raw[key].strip().isdigit()):
-            raise CorruptFileError(f"{key}: a number expected, found {raw[key]!r}", path=path)
+            raise CorruptFileError(f"{key}: a number expected, found {raw[key][:100]!r}", path=path)
     stored = raw.get(keys.CHECKSUM)
     expected = table_checksum(raw.get(keys.DATABASE), raw[keys.NAME])
     if stored is not None and stored.strip() != str(expected):
@@ -252,14 +253,23 @@ class _Values:
 
     def number(self, key: str) -> int:
         text = self.raw.get(key, "").strip()
-        if not (text.isascii() and text.isdigit()):
-            raise InvalidConfigError(f"{self.path}: {key}: a number expected, found {text!r}")
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+            expected = f"a number of at most {_DIGITS_MAX} digits expected"
+            raise InvalidConfigError(f"{self.path}: {key}: {expected}, found {text[:100]!r}")
         return int(text)
+
+    def folder(self, key: str, default: str) -> str:
+        """Return a relative path below the folder that it is relative to."""
+        text = self.raw.get(key) or default
+        if text.startswith("/") or any(part in ("", ".", "..") for part in text.split("/")) or ":" in text:
+            expected = f"a folder of the table such as {default} expected"
+            raise InvalidConfigError(f"{self.path}: {key}: {expected}, found {text[:100]!r}; correct the property")
+        return text
 
     def flag(self, key: str, *, default: bool) -> bool:
         text = self.raw.get(key, "").strip().lower()
         if text not in ("", "true", "false"):
-            raise InvalidConfigError(f"{self.path}: {key}: true or false expected, found {self.raw[key]!r}")
+            raise InvalidConfigError(f"{self.path}: {key}: true or false expected, found {self.raw[key][:100]!r}")
         return text == "true" if text else default
 
     def items(self, key: str) -> tuple[str, ...]:
@@ -273,7 +283,7 @@ class _Values:
             return choices(text)
         except ValueError:
             expected = ", ".join(choices)
-            raise InvalidConfigError(f"{self.path}: {key}: one of {expected} expected, found {text!r}") from None
+            raise InvalidConfigError(f"{self.path}: {key}: one of {expected} expected, found {text[:100]!r}") from None
 
     def old_base_file_format(self) -> BaseFileFormat:
         return self.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)

@@ -13,22 +13,56 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 
+DEPTH_MAX = 100
+"""How deep operations may be nested: expressions are translated, and Arrow computes them, by recursion."""
+_SHOWN_MAX = 300
+_CHAIN_MAX = 256
 _SPARK = Dialect.get_or_raise("spark")
 
 
 def parse_expression(text: str) -> exp.Expression:
     """Parse one Spark SQL expression.
 
-    Raises: InvalidConfigError if the text is not exactly one expression.
+    Raises: InvalidConfigError if the text is not exactly one expression, or nests deeper than `DEPTH_MAX`.
     """
     try:
+        text.encode()
         tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
         trees = _SPARK.parser().parse_into(exp.Condition, tokens, text)
-    except SqlglotError as error:
-        raise InvalidConfigError(f"not a Spark SQL expression: {text!r} ({_first_reason(error)})") from error
+    except (SqlglotError, UnicodeEncodeError) as error:
+        raise InvalidConfigError(f"not a Spark SQL expression: {_shown(text)} ({_first_reason(error)})") from error
+    except RecursionError as error:
+        raise _too_deep(text) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-        raise InvalidConfigError(f"expected exactly one Spark SQL expression, found {len(trees)}: {text!r}")
+        raise InvalidConfigError(f"expected exactly one Spark SQL expression, found {len(trees)}: {_shown(text)}")
+    if _depth(trees[0]) > DEPTH_MAX:
+        raise _too_deep(text)
     return trees[0]
+
+
+def _too_deep(text: str) -> InvalidConfigError:
+    return InvalidConfigError(
+        f"a Spark SQL expression of at most {DEPTH_MAX} nested operations expected, found more: {_shown(text)}; remove "
+        f"parentheses, or write a chain of = and OR as IN (…)"
+    )
+
+
+def _depth(tree: exp.Expression) -> int:
+    """Return how deep operations are nested; a chain of AND or of OR is one operation."""
+    deepest = 0
+    pending: list[tuple[exp.Expression, int]] = [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        deepest = max(deepest, depth)
+        for child in node.iter_expressions():
+            is_chain = isinstance(node, (exp.And, exp.Or)) and type(without_parens(child)) is type(node)
+            is_paren = isinstance(node, exp.Paren)
+            pending.append((child, depth if is_chain or is_paren else depth + 1))
+    return deepest
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]!r}…"
 
 
 def to_sql(node: exp.Expression) -> str:
@@ -39,7 +73,7 @@ def to_sql(node: exp.Expression) -> str:
 def unsupported(node: exp.Expression, reason: str = "") -> UnsupportedError:
     """Build the error for a part of SQL that Arrow cannot compute with Spark's results."""
     why = f": {reason}" if reason else ""
-    return UnsupportedError(f"SQL expression {to_sql(node)!r} ({node.key}) is not supported without Spark{why}")
+    return UnsupportedError(f"SQL expression {_shown(to_sql(node))} ({node.key}) is not supported without Spark{why}")
 
 
 def without_parens(node: exp.Expression) -> exp.Expression:
@@ -82,7 +116,13 @@ def weaken(node: exp.Expression, leaf: Callable[[exp.Expression], pc.Expression 
 def balanced(
     combine: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: list[pc.Expression]
 ) -> pc.Expression:
-    """Combine expressions to a shallow tree: Arrow processes them recursively, and a long chain overflows its stack."""
+    """Combine expressions to a shallow tree: Arrow processes them recursively, and a long chain overflows its stack.
+
+    Arrow makes one deep chain of nested chains again. It does not where each part is negated twice.
+    """
+    while len(parts) > _CHAIN_MAX:
+        chunks = [parts[start : start + _CHAIN_MAX] for start in range(0, len(parts), _CHAIN_MAX)]
+        parts = [~~balanced(combine, chunk) for chunk in chunks]
     while len(parts) > 4:
         parts = [reduce(combine, parts[start : start + 2]) for start in range(0, len(parts), 2)]
     return reduce(combine, parts)

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.records.sql import functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
-from hoodie.records.sql.parse import balanced, operands, unsupported, without_parens
+from hoodie.records.sql.parse import balanced, operands, to_sql, unsupported, without_parens
 from hoodie.records.sql.types import arrow_type
-from hoodie.records.sql.values import Value, decimal_literal, fold, integer_literal, literal
+from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, fold, integer_literal, literal
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: eq,
@@ -75,7 +75,7 @@ class Translator:
         if value.family == "null":
             return null_boolean()
         if value.family != "boolean":
-            raise SchemaMismatchError(f"expected a condition, found {node.sql(dialect='spark')!r} of type {value.type}")
+            raise SchemaMismatchError(f"expected a condition, found {to_sql(node)[:300]!r} of type {value.type}")
         return value.expression
 
     def _column(self, node: exp.Expression) -> Value:
@@ -145,7 +145,13 @@ def _number(self: Translator, node: exp.Literal) -> Value:
     written = node.name
     if "e" in written.lower():
         return literal(float(written), pa.float64())
-    return decimal_literal(Decimal(written)) if "." in written else integer_literal(int(written))
+    return decimal_literal(Decimal(written)) if "." in written else integer_literal(_integer(written))
+
+
+def _integer(written: str) -> int:
+    if len(written.lstrip("0")) > MAX_PRECISION:
+        raise UnsupportedError(f"number {written[:50]}… has {len(written)} digits; a decimal holds {MAX_PRECISION}")
+    return int(written)
 
 
 def _negative(self: Translator, node: exp.Neg) -> Value:

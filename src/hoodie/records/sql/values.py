@@ -80,7 +80,7 @@ def decimal_literal(value: Decimal) -> Value:
     scale = max(0, -exponent)
     precision = max(digits + max(0, exponent), scale)
     if precision > MAX_PRECISION:
-        raise UnsupportedError(f"number {value} has {precision} digits; a decimal holds {MAX_PRECISION}")
+        raise UnsupportedError(f"number {str(value)[:50]} has {precision} digits; a decimal holds {MAX_PRECISION}")
     return literal(value, pa.decimal128(precision, scale))
 
 

@@ -118,5 +118,7 @@ def test_a_changed_byte_is_corrupt_or_gives_a_record(data: st.DataObject) -> Non
 
 def test_schemas_are_parsed_once() -> None:
     assert RecordSchema.load("HoodieCommitMetadata") is RecordSchema.load("HoodieCommitMetadata")
-    with pytest.raises(ValueError, match="not an Avro schema"):
+    text = _SCHEMA.text
+    assert RecordSchema.of(text, path="a").parsed is RecordSchema.of(text, path="b").parsed
+    with pytest.raises(UnsupportedError, match="not a known Avro type"):
         RecordSchema.of('{"type":"nonsense"}')

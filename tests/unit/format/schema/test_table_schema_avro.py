@@ -195,7 +195,7 @@ def test_types_without_a_place_are_refused_by_name(avro: Any, message: str) -> N
     assert "the_column" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ['"string"', "[]", '{"type": "array", "items": "int"}'])
+@pytest.mark.parametrize("text", ['"string"', '["null", "string"]', '{"type": "array", "items": "int"}'])
 def test_only_records_are_table_schemas(text: str) -> None:
     with pytest.raises(UnsupportedError, match="record"):
         avro_to_arrow(text)

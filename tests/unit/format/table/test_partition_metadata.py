@@ -26,7 +26,9 @@ def test_every_file_of_the_reference_parses(golden_tables: Path) -> None:
         assert PartitionMetadata.parse(file.read_bytes()).commit_time is not None
 
 
-@pytest.mark.parametrize("data", [b"", b"commitTime=1", b"partitionDepth=-1", b"partitionDepth=x", b"\x00\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"commitTime=1", b"partitionDepth=-1", b"partitionDepth=x", b"partitionDepth=" + b"9" * 5000, b"\xff"]
+)
 def test_without_a_depth_it_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFileError, match="partitionDepth"):
         PartitionMetadata.parse(data, path="p/.hoodie_partition_metadata")

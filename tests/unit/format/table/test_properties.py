@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.table.properties import java_date, parse_properties, properties_to_bytes, table_checksum
+from hoodie.format.table.properties import BYTES_MAX, java_date, parse_properties, properties_to_bytes, table_checksum
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,22 @@ def test_a_malformed_unicode_escape_is_corrupt(text: bytes) -> None:
     with pytest.raises(CorruptFileError, match="four hex digits") as raised:
         parse_properties(text, path="t/hoodie.properties")
     assert raised.value.path == "t/hoodie.properties"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"a=1\0", "NUL"),
+        (b"\0" * 100, "NUL"),
+        (b"a=1\na=\\ud800", "surrogate"),
+        (b"a=" + b"x" * BYTES_MAX, "at most"),
+    ],
+)
+def test_other_content_is_corrupt(data: bytes, reason: str) -> None:
+    with pytest.raises(CorruptFileError, match=reason) as raised:
+        parse_properties(data, path="t/hoodie.properties")
+    assert raised.value.path == "t/hoodie.properties"
+    assert len(str(raised.value)) < 500
 
 
 def test_writing_escapes_what_java_escapes() -> None:
@@ -93,4 +109,4 @@ def test_any_bytes_parse_or_are_corrupt(data: bytes) -> None:
     try:
         parse_properties(data)
     except CorruptFileError:
-        assert b"\\u" in data
+        assert b"\\u" in data or b"\0" in data

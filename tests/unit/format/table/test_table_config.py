@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CorruptFileError, HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
@@ -100,6 +100,21 @@ def test_defaults_of_a_minimal_table() -> None:
 def test_a_needed_property_is_missing(missing: str) -> None:
     with pytest.raises(CorruptFileError, match=f"{missing}.*backup"):
         _parse(**{missing: None})
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, str(10**20), "-1", "9.0", "\u0669", "1e999"])
+@pytest.mark.parametrize("key", [keys.VERSION, keys.LAYOUT_VERSION, keys.INITIAL_VERSION])
+def test_numbers_beyond_all_versions_are_refused(key: str, number: str) -> None:
+    with pytest.raises(HoodieError, match="found") as raised:
+        _parse(**{key: number})
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("path", ["/etc", "..", "../../x", "a/../../b", "a//b", "s3://b/x", "./x"])
+@pytest.mark.parametrize("key", [keys.TIMELINE_PATH, keys.HISTORY_PATH, keys.ARCHIVE_FOLDER])
+def test_folders_outside_the_table_are_refused(key: str, path: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"{key}.*a folder of the table"):
+        _parse(**{key: path})
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1\x00\x01", b"#only a comment"])

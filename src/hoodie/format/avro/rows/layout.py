@@ -5,7 +5,6 @@ Avro 1.11 specification, "Schema Declaration" and "Names". The Arrow types are t
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.avro.safe_schema import parse_schema
 from hoodie.format.avro.schema import avro_to_arrow
 
 
@@ -85,7 +85,8 @@ def row_layout(avro_schema: str) -> Layout:
     Raises:
         UnsupportedError: a type has no Arrow form, a record has no fields, or list items have no bytes.
     """
-    return _Maker().make(json.loads(avro_schema), pa.struct(list(arrow_schema(avro_schema))), "", "")
+    parsed = parse_schema(avro_schema, path="the table's schema")
+    return _Maker().make(parsed, pa.struct(list(arrow_schema(avro_schema))), "", "")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,167 @@
+"""Schemas that a file brings along: what a decoder does with them is bounded."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from hoodie.errors import CorruptFileError, HoodieError, UnsupportedError
+from hoodie.format.avro.file import MAGIC, parse_record
+from hoodie.format.avro.rows import arrow_schema
+from hoodie.format.avro.rows.layout import row_layout
+from hoodie.format.avro.safe_schema import LEVELS_MAX, bare_schema, parse_schema
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.metadata_table.metadata_record import decode_record
+from hoodie.format.varint import zigzag_to_bytes
+
+
+def _record(*types: Any, name: str = "HoodieCommitMetadata") -> dict[str, Any]:
+    fields = [{"name": f"f{place}", "type": avro} for place, avro in enumerate(types)]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _container(schema: str, block: bytes) -> bytes:
+    text, key, sync = schema.encode(), b"avro.schema", bytes(16)
+    head = [zigzag_to_bytes(1), zigzag_to_bytes(len(key)), key, zigzag_to_bytes(len(text)), text, zigzag_to_bytes(0)]
+    return b"".join([MAGIC, *head, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
+
+
+def _nested(levels: int) -> Any:
+    avro: Any = "long"
+    for level in range(levels):
+        avro = ["null", _record(avro, name=f"r{level}")]
+    return avro
+
+
+def _laughs(levels: int) -> dict[str, Any]:
+    """A small schema whose types, written out, are 8 to the power of `levels`."""
+    first = _record(*(["long"] * 8), name="r0")
+    fields: list[Any] = [first]
+    for level in range(1, levels):
+        fields.append(_record(*([f"r{level - 1}"] * 8), name=f"r{level}"))
+    return _record(*fields)
+
+
+_ITSELF = {"type": "record", "name": "r", "fields": [{"name": "x", "type": ["null", "r"]}]}
+_BEYOND = {
+    "array of nulls": (_record({"type": "array", "items": "null"}), "null"),
+    "map of nulls": (_record({"type": "map", "values": "null"}), "null"),
+    "null field": (_record("null", "long"), "null"),
+    "array of empty records": (_record({"type": "array", "items": _record(name="e")}), "at least one field"),
+    "array of fixed without bytes": (
+        _record({"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}}),
+        "1 to",
+    ),
+    "huge fixed": (_record({"type": "fixed", "name": "f", "size": 10**13}), "1 to"),
+    "contains itself": (_record(_ITSELF), "itself"),
+    "itself in an array": (_record({"type": "array", "items": "HoodieCommitMetadata"}), "itself"),
+    "too deep": (_record(_nested(LEVELS_MAX)), "levels"),
+    "many types": (_laughs(9), "types"),
+    "huge enum": (
+        _record({"type": "enum", "name": "e", "symbols": [f"s{place}" for place in range(150_000)]}),
+        "types",
+    ),
+    "unknown type": (_record("strjng"), "not a known"),
+}
+_MALFORMED = {
+    "no json": "{",
+    "deep json": "[" * 100_000,
+    "deep wrappers": '{"type":' * 50_000,
+    "a number": "7",
+    "null": "null",
+    "no fields": '{"type":"record","name":"r"}',
+    "fields without types": '{"type":"record","name":"r","fields":[{"name":"x"}]}',
+    "fields of numbers": '{"type":"record","name":"r","fields":[1]}',
+    "no name": '{"type":"record","fields":[{"name":"x","type":"long"}]}',
+    "a name that is a number": '{"type":"record","name":1,"fields":[{"name":"x","type":"long"}]}',
+    "the same field twice": json.dumps(
+        {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}, {"name": "x", "type": "int"}]}
+    ),
+    "the same name twice": json.dumps(
+        _record({"type": "fixed", "name": "f", "size": 2}, {"type": "fixed", "name": "f", "size": 3})
+    ),
+    "a size that is a text": json.dumps(_record({"type": "fixed", "name": "f", "size": "9"})),
+    "symbols twice": json.dumps(_record({"type": "enum", "name": "e", "symbols": ["a", "a"]})),
+    "a union of nothing": json.dumps(_record([])),
+    "a union of unions": json.dumps(_record([["null", "long"], "int"])),
+    "half a surrogate": '{"type":"record","name":"\\ud800","fields":[{"name":"x","type":"long"}]}',
+    "a number of 5000 digits": '{"type":"fixed","name":"f","size":' + "9" * 5000 + "}",
+}
+
+
+@pytest.mark.parametrize("case", _BEYOND)
+def test_schemas_beyond_the_limits_are_refused_wherever_they_are_decoded(case: str) -> None:
+    schema, reason = _BEYOND[case]
+    text = json.dumps(schema)
+    for decode in (
+        lambda: parse_record(_container(text, b"\x80\x80\x80\x80\x40\0"), path="c"),
+        lambda: CommitMetadata.parse(_container(text, b"\x80\x80\x80\x80\x40\0"), path="c"),
+        lambda: decode_record(b"\x80\x80\x80\x80\x40\0", schema_json=text, path="c"),
+        lambda: arrow_schema(text),
+        lambda: row_layout(text),
+    ):
+        with pytest.raises(UnsupportedError, match=reason):
+            decode()
+
+
+@pytest.mark.parametrize("case", _MALFORMED)
+def test_text_that_is_no_schema_is_corrupt(case: str) -> None:
+    text = _MALFORMED[case]
+    with pytest.raises(CorruptFileError) as raised:
+        parse_record(_container(text, b"\0"), path="20260101000000000.commit")
+    assert raised.value.path == "20260101000000000.commit"
+    with pytest.raises(CorruptFileError):
+        decode_record(b"\0", schema_json=text, path="x")
+    with pytest.raises(HoodieError):
+        arrow_schema(text)
+
+
+def test_a_commit_of_a_few_bytes_does_not_fill_the_memory() -> None:
+    """2**33 nulls: an item has no bytes, so that the count is the only thing in the file."""
+    text = json.dumps(_record({"type": "array", "items": "null"}))
+    data = _container(text, zigzag_to_bytes(2**33) + b"\0")
+    assert len(data) < 250
+    begin = time.perf_counter()
+    with pytest.raises(UnsupportedError, match="null"):
+        CommitMetadata.parse(data, path="c")
+    assert time.perf_counter() - begin < 1
+
+
+def test_a_count_beyond_the_data_is_corrupt() -> None:
+    text = json.dumps(_record({"type": "array", "items": "boolean"}, {"type": "map", "values": "int"}))
+    for count in (2**33, -(2**62), 2**62):
+        with pytest.raises(CorruptFileError):
+            parse_record(_container(text, zigzag_to_bytes(count) + b"\1\1\1"))
+
+
+def test_the_errors_of_a_text_name_each_file_that_has_it() -> None:
+    for path in ("a", "b"):
+        with pytest.raises(CorruptFileError) as raised:
+            parse_schema("{", path=path)
+        assert raised.value.path == path
+
+
+def test_a_bare_schema_has_full_names_and_nothing_but_types() -> None:
+    inner = {"type": "record", "name": "p", "doc": "x", "fields": [{"name": "t", "type": "long", "default": 0}]}
+    when = {"type": "long", "logicalType": "timestamp-micros"}
+    text = json.dumps({**_record(inner, ["null", "a.p"], when, {"type": {"type": "int"}}), "namespace": "a"})
+    point = {"type": "record", "name": "a.p", "fields": [{"name": "t", "type": "long"}]}
+    expected = _record(point, ["null", "a.p"], "long", "int", name="a.HoodieCommitMetadata")
+    assert bare_schema(text, path="x") == expected
+
+
+@pytest.mark.parametrize("precision", [0, 39, 10**6, "9", None, True])
+def test_decimals_that_arrow_has_not_are_refused(precision: object) -> None:
+    avro = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 2}
+    with pytest.raises(UnsupportedError, match="precision"):
+        arrow_schema(json.dumps(_record(avro)))
+
+
+@pytest.mark.parametrize("scale", [-1, 11, 10**12, "2"])
+def test_scales_beyond_the_precision_are_refused(scale: object) -> None:
+    avro = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": scale}
+    with pytest.raises(UnsupportedError, match="scale"):
+        arrow_schema(json.dumps(_record(avro)))
