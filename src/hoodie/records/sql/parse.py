@@ -147,7 +147,7 @@ def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
     return joined
 
 
-def _first_reason(error: SqlglotError) -> str:
+def _first_reason(error: Exception) -> str:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
