@@ -18,6 +18,7 @@ from hoodie.errors import InvalidConfigError
 T = TypeVar("T")
 
 INDEX_TYPE_KEY: Final = "hoodie.index.type"
+DURABLE_KEY: Final = "hoodie.python.durable"
 PYTHON_MERGER_KEY: Final = "hoodie.python.merger"
 
 
@@ -322,6 +323,14 @@ LOCAL_BYTES_MAX: Final = Option(
     "Work on files of at most this many bytes in total runs in threads of the driver, without a Spark job.",
 )
 INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
+DURABLE: Final = Option(
+    DURABLE_KEY,
+    False,
+    flag,
+    "hoodie",
+    "Tables on local file systems: an acknowledged commit survives a power failure. Fixed when the table is created; "
+    "storage_options={'durable': 'true'} does the same for the writes of one handle.",
+)
 PYTHON_MERGER: Final = Option(PYTHON_MERGER_KEY, "", _text, "hoodie", "Name of the registered Python merger.")
 
 OPTIONS: Final[Mapping[str, Option[Any]]] = {
@@ -360,6 +369,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         COMPACTION_TARGET_PARTITIONS,
         LOCAL_BYTES_MAX,
         INDEX_TYPE,
+        DURABLE,
         PYTHON_MERGER,
     )
 }

@@ -77,3 +77,18 @@ class InstantNotFoundError(HoodieError):
 
 class UnsupportedError(HoodieError):
     """This release does not support what the table or the call requires; the message names a release that does."""
+
+
+class StorageError(HoodieError, OSError):
+    """The file system or object store refused a call: no access, no space, no connection, not a folder.
+
+    `errno` is the system's error number, or None.
+    """
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the message and the error number, so that the error of a worker reaches the driver complete."""
+        return (StorageError, (str(self), self.errno))

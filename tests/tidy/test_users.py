@@ -23,6 +23,7 @@ ALLOWED = {
     "hoodie.format.instants.service_metadata.RestoreMetadata": _INSTANTS,
     "hoodie.format.instants.service_metadata.RestorePlan": _INSTANTS,
     "hoodie.format.instants.service_metadata.SavepointMetadata": _INSTANTS,
+    "hoodie.storage.faults.FaultStore": _DOUBLES,
     "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
     "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,
     "hoodie.storage.memory.MemoryStore.set_modified_ms": _DOUBLES,

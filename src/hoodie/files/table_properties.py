@@ -6,6 +6,7 @@ import contextlib
 import time
 from datetime import UTC, datetime
 
+from hoodie.config import DURABLE
 from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
 from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store
@@ -26,9 +27,12 @@ def table_exists(store: Store) -> bool:
 def create_table_config(store: Store, config: TableConfig) -> None:
     """Store the properties of a new table. The timeline's folders are created first: JVM writers fail without them.
 
-    Raises: TableExistsError if the folder already contains a table.
+    Raises: TableExistsError if the folder already contains a table; StorageError, UnsupportedError if it cannot be
+    written safely, before anything is created.
     """
+    store = store.as_durable() if DURABLE.get(config.raw) else store
     if not table_exists(store):
+        store.check_writable()
         # A file creates the folders, also on stores without folders; no reader parses its name as an instant.
         store.replace(f".hoodie/{config.timeline_path}/{config.history_path}/{KEEP_FOLDER}", b"")
     try:

@@ -6,7 +6,7 @@ The Parquet scan gets its files and its schema from the table; Spark does the re
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -75,7 +75,8 @@ def _cast(frame: Any, schema: Any) -> Any:
     return frame.select(*(F.col(_quoted(child.name)).cast(child.dataType).alias(child.name) for child in schema))
 
 
-def _scan(session: Any, plan: ScanPlan, files: Iterable[BaseFile], schema: Any) -> Any:
+def _scan(session: Any, plan: ScanPlan, files: Sequence[BaseFile], schema: Any) -> Any:
+    plan.view.store.check_links(file.path for file in files)
     paths = [_literal_path(plan.view.store.uri(file.path)) for file in files]
     reader = session.read.schema(schema).option("recursiveFileLookup", "true")
     # Hudi writes dates and times of the proleptic Gregorian calendar. Without this option Spark raises an error for

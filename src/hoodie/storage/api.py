@@ -5,10 +5,13 @@ All paths are relative to the table's base path. They use `/`, and never start o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+
+from hoodie.storage.options import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,11 @@ class StoreSpec:
 
     uri: str
     options: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """Show the names of all options, and the values of those that are never secret."""
+        options = "".join(f", {shown(name, value)}" for name, value in self.options)
+        return f"StoreSpec({self.uri!r}{options})"
 
     @property
     def is_private(self) -> bool:
@@ -102,4 +110,22 @@ class Store(Protocol):
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer (for Parquet); the file is complete once it is closed without an error."""
+        ...
+
+    def as_durable(self) -> Store:
+        """Return a store of the same folder whose calls return when a power failure cannot undo what they wrote."""
+        ...
+
+    def check_links(self, paths: Iterable[str]) -> None:
+        """Refuse files that symbolic links lead out of the table's folder; for engines that open files by URI.
+
+        Raises: PartitionPathError.
+        """
+        ...
+
+    def check_writable(self) -> None:
+        """Refuse a store in which tables cannot be created safely; nothing is left there.
+
+        Raises: StorageError, UnsupportedError.
+        """
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -17,7 +17,7 @@ from hoodie.storage.memory import BufferedOutput
 
 SCHEME = "fault+"
 _T = TypeVar("_T")
-_REGISTERED: dict[str, FaultStore] = {}
+_REGISTERED: dict[str, Store] = {}
 
 
 class CrashError(RuntimeError):
@@ -81,12 +81,12 @@ class FaultStore:
 
     def register(self) -> StoreSpec:
         """Make `open_store(self.spec)` in this process return this object; return the spec."""
-        _REGISTERED[self._uri] = self
+        register(self)
         return self.spec
 
     def unregister(self) -> None:
         """Undo `register`."""
-        _REGISTERED.pop(self._uri, None)
+        unregister(self)
 
     @property
     def spec(self) -> StoreSpec:
@@ -146,6 +146,19 @@ class FaultStore:
         self._change("open_output", path, lambda: self._write(path, b""))
         return pa.PythonFile(BufferedOutput(lambda data: self._close_output(path, data)), mode="w")
 
+    def as_durable(self) -> FaultStore:
+        """Return this store, whose inner store is durable from now on."""
+        self.inner = self.inner.as_durable()
+        return self
+
+    def check_links(self, paths: Iterable[str]) -> None:
+        """Call the inner store; never counted."""
+        self.inner.check_links(paths)
+
+    def check_writable(self) -> None:
+        """Call the inner store; never counted."""
+        self.inner.check_writable()
+
     def _close_output(self, path: str, data: bytes) -> None:
         self._change(
             "close_output",
@@ -188,7 +201,17 @@ class FaultStore:
         return CrashError(f"simulated process death at call {len(self.calls)}: {operation}({path!r})")
 
 
-def registered(spec: StoreSpec) -> FaultStore:
+def register(store: Store) -> None:
+    """Make `open_store(store.spec)` in this process return this object; the URI of its spec begins with `SCHEME`."""
+    _REGISTERED[store.spec.uri] = store
+
+
+def unregister(store: Store) -> None:
+    """Undo `register`."""
+    _REGISTERED.pop(store.spec.uri, None)
+
+
+def registered(spec: StoreSpec) -> Store:
     """Return the registered store of this spec.
 
     Raises:

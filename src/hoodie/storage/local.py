@@ -1,77 +1,113 @@
 """Tables on a local (or mounted) file system.
 
-The process may stop at any point without leaving a half-written file that readers take for a complete file. Like the
-JVM writer, the store does not call fsync: after a power failure the last files may be missing or short.
+The process may stop at any point without leaving a half-written file that readers take for a complete file. A durable
+store also syncs files and folders, in the order in which they depend on each other: what a call has written survives a
+power failure once the call returns. By default the store syncs nothing, like the JVM writer.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import os
-import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
+from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
+from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
     TEMPORARY_PREFIX,
     checked_deletable,
     checked_folder,
     checked_path,
     is_listed,
+    is_volatile,
     join,
     sidecar_name,
 )
 
+DURABLE = "durable"
+"""The storage option of local tables; see `LocalStore`."""
+
 _T = TypeVar("_T")
-_LINK_UNSUPPORTED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _explained(method: _Method) -> _Method:
+    """Let the method raise `StorageError` instead of errors of the system, except for missing and existing files."""
+
+    @functools.wraps(method)
+    def call(self: LocalStore, path: str, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, path, *args, **options)
+        except (FileNotFoundError, FileExistsError, StorageError):
+            raise
+        except OSError as error:
+            raise self._explanation(path, error) from error
+
+    return cast(_Method, call)
 
 
 class LocalStore:
     """A table's folder on a local file system (see `Store`).
 
-    It uses no object-store library: such libraries percent-encode names, and Hudi stores names without encoding.
+    It uses no object-store library: such libraries percent-encode names, and Hudi stores names without encoding. No
+    call follows a symbolic link out of the table's folder (`LinkGuard`).
     """
 
-    def __init__(self, base_path: str | os.PathLike[str]) -> None:
-        """Open the folder; it may be missing. A relative path is relative to the working directory."""
-        self._root = Path(os.path.normpath(Path(base_path).absolute()))
+    def __init__(self, base_path: str | os.PathLike[str], *, durable: bool = False, disk: Disk | None = None) -> None:
+        """Open the folder; it may be missing. A relative path is relative to the working directory.
+
+        With `durable`, each call that writes returns when a power failure cannot undo it, except for files that matter
+        only while their writer runs. `disk` replaces the calls that change files, for tests.
+        """
+        self._root = os.path.normpath(Path(base_path).absolute())
+        self._links = LinkGuard(self._root)
+        self._durable = durable
+        self._disk: Disk = disk or SystemDisk()
 
     def __repr__(self) -> str:
-        return f"LocalStore({str(self._root)!r})"
+        return f"LocalStore({self._root!r}{', durable=True' if self._durable else ''})"
 
     @property
     def spec(self) -> StoreSpec:
         """The description with which another process of this machine opens this store."""
-        return StoreSpec(str(self._root))
+        return StoreSpec(self._root, ((DURABLE, "true"),) if self._durable else ())
+
+    def as_durable(self) -> LocalStore:
+        """Return a store of the same folder that syncs what it writes."""
+        return self if self._durable else LocalStore(self._root, durable=True, disk=self._disk)
 
     def uri(self, path: str) -> str:
         """Return `file://` and the path without percent-encoding, as Hadoop and Spark expect."""
-        return f"file://{self._folder(path)}"
+        return f"file://{self._path(checked_folder(path))}"
 
     def folders(self, folder: str) -> list[str]:
         """Return the paths of the folders directly in `folder`, sorted; empty folders are included."""
-        return sorted(join(folder, e.name) for e in self._entries(checked_folder(folder)) if e.is_dir())
+        return sorted(join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
-        entries = self._entries(checked_folder(folder))
-        return sorted(entry.name for entry in entries if is_listed(entry.name) and not entry.is_dir())
+        return sorted(entry.name for entry in self._entries(folder) if is_listed(entry.name) and not entry.is_dir())
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         found: list[FileInfo] = []
-        pending = [checked_folder(folder)]
+        linked: set[str] = set()
+        pending = [folder]
         while pending:
             current = pending.pop()
             for entry in self._entries(current):
                 path = join(current, entry.name)
                 if entry.is_dir():
                     if recursive:
+                        self._check_once(path, entry, linked)
                         pending.append(path)
                 elif is_listed(entry.name):
                     info = _file_info(path, entry.stat)
@@ -80,85 +116,301 @@ class LocalStore:
         found.sort(key=lambda info: info.path)
         return found
 
+    @_explained
     def head(self, path: str) -> FileInfo | None:
         """Return size and change time of one file, or None if it does not exist or is a folder."""
-        target = self._file(path)
-        return None if target.is_dir() else _file_info(path, target.stat)
+        target = self._readable(path)
+        info = None if os.path.isdir(target) else _file_info(path, lambda: os.stat(target))
+        if info is None:
+            self._check_root()
+        return info
 
+    @_explained
     def read(self, path: str) -> bytes:
         """Return the content of the file."""
-        return self._file(path).read_bytes()
+        with open(self._readable(path), "rb") as file:
+            return file.read()
 
+    @_explained
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
-        with self._file(path).open("rb") as file:
+        with open(self._readable(path), "rb") as file:
             file.seek(start)
             return file.read(length)
 
+    @_explained
     def create(self, path: str, data: bytes) -> None:
         """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists.
 
-        If the file system has no hard links, a reader may see an incomplete file; still only one writer creates it.
+        Raises:
+            UnsupportedError: the file system has neither hard links nor a rename that replaces nothing. Then a file
+                that is not empty cannot be created in one step.
         """
-        target = self._file(path)
-        self._with_parent(target, lambda: _create_file(target, data))
+        target = self._changeable(path)
+        self._with_parent(target, lambda: self._create(target, data, self._syncs(path)))
 
+    @_explained
     def replace(self, path: str, data: bytes) -> None:
         """Create or overwrite the file in one atomic step."""
-        target = self._file(path)
-        self._with_parent(target, lambda: _replace_file(target, data))
+        target = self._changeable(path)
+        self._with_parent(target, lambda: self._replace(target, data, self._syncs(path)))
 
+    @_explained
     def delete(self, path: str) -> None:
-        """Delete the file and its checksum sidecar; does nothing for a missing file."""
-        target = self._file(path)
-        _delete_sidecar(target)
-        target.unlink(missing_ok=True)
+        """Delete the file and its checksum sidecar; does nothing for a missing file. A link is deleted, not its target.
 
+        A durable store syncs the deletion of data files: a rollback deletes them before it deletes the last trace of
+        their instant.
+        """
+        target = self._changeable(path)
+        self._delete_sidecar(target)
+        if self._unlink(target) and self._syncs(path) and not path.startswith("."):
+            self._disk.sync_folder(os.path.dirname(target))
+
+    @_explained
     def delete_folder(self, folder: str) -> None:
-        """Delete the folder and everything below it; does nothing if it does not exist."""
-        target = self._folder(checked_deletable(folder))
-        while target.exists():
-            try:
-                shutil.rmtree(target)
-            except FileNotFoundError:
-                continue  # another process deletes here too: delete the remaining files
+        """Delete the folder and everything below it; does nothing if it does not exist. Links are not followed."""
+        self._delete_tree(self._changeable(checked_deletable(folder)))
 
+    @_explained
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a random-access reader. Not memory-mapped: a truncated file must raise an error, not end the process."""
-        return pa.OSFile(str(self._file(path)), mode="rb")
+        return pa.OSFile(self._readable(path), mode="rb")
 
+    @_explained
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer on the final name; the file is complete once it is closed without an error."""
-        target = self._file(path)
+        target = self._path(checked_path(path))
+        self._links.check(path)
+
+        def closed() -> None:
+            if self._syncs(path):
+                self._disk.sync_file(target)
+                self._disk.sync_folder(os.path.dirname(target))
 
         def opened() -> pa.NativeFile:
-            _delete_sidecar(target)
-            return pa.OSFile(str(target), mode="wb")
+            self._delete_sidecar(target)
+            return self._disk.open_stream(target, closed)
 
         return self._with_parent(target, opened)
 
-    def _file(self, path: str) -> Path:
-        return Path(self._root, checked_path(path))
+    def check_links(self, paths: Iterable[str]) -> None:
+        """Refuse files that a link leads out of the table's folder. For engines that open files by their URI."""
+        for path in paths:
+            self._links.check_read(path)
 
-    def _folder(self, folder: str) -> Path:
-        return Path(self._root, checked_folder(folder))
+    def check_writable(self) -> None:
+        """Refuse a folder in which `create` cannot work. What exists of the path is tried; nothing is left there.
+
+        Raises: StorageError, UnsupportedError.
+        """
+        folder = self._root
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        names = [os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}") for _ in range(2)]
+        try:
+            self._disk.write_new(names[0], b"x")
+            self._publish(*names)
+        except OSError as error:
+            raise self._explanation("", error) from error
+        finally:
+            for name in names:
+                self._unlink(name)
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self._root, path) if path else self._root
+
+    def _readable(self, path: str) -> str:
+        target = self._path(checked_path(path))
+        self._links.check_read(path)
+        return target
+
+    def _changeable(self, path: str) -> str:
+        target = self._path(checked_path(path))
+        self._links.check_parents(path)
+        return target
+
+    def _syncs(self, path: str) -> bool:
+        return self._durable and not is_volatile(path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        target = self._path(checked_folder(folder))
+        self._links.check_read(folder)
         try:
-            entries = os.scandir(self._folder(folder))
+            entries = os.scandir(target)
         except (FileNotFoundError, NotADirectoryError):
+            self._check_root()
             return
+        except OSError as error:
+            raise self._explanation(folder, error) from error
         with entries:
-            yield from entries
+            for entry in entries:
+                if entry.is_symlink() and is_listed(entry.name):
+                    self._links.target(join(folder, entry.name))
+                yield entry
 
-    @staticmethod
-    def _with_parent(target: Path, action: Callable[[], _T]) -> _T:
+    def _check_once(self, path: str, entry: os.DirEntry[str], linked: set[str]) -> None:
+        """Refuse a second link to one folder in a listing: links in a circle would list its files without an end."""
+        if entry.is_symlink():
+            real = self._links.target(path)
+            if real in linked:
+                raise StorageError(f"{self.uri(path)} is a second symbolic link to {real}: remove one of the two")
+            linked.add(real)
+
+    def _check_root(self) -> None:
+        """Refuse a base path that is a file, or below a file. A missing base path is a table without files."""
+        folder = self._root
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder) and not os.path.islink(folder):
+            raise StorageError(f"{folder} is a file: expected the folder of a table; give the path of a folder")
+
+    def _explanation(self, path: str, error: OSError) -> StorageError:
+        self._check_root()
+        where, code = self._path(path), error.errno or 0
+        advice = _ADVICE.get(code, "check the disk and try again")
+        return StorageError(f"{where}: {os.strerror(code) if code else error}; {advice}", error.errno)
+
+    def _with_parent(self, target: str, action: Callable[[], _T]) -> _T:
         """Run `action`; if the folder of `target` is missing, create the folder and run `action` again."""
         try:
             return action()
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(os.path.dirname(target))
             return action()
+
+    def _make_folder(self, folder: str) -> None:
+        try:
+            self._disk.make_folder(folder)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
+            return
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(folder))
+            self._make_folder(folder)
+            return
+        if self._durable:
+            self._disk.sync_folder(os.path.dirname(folder))
+
+    def _create(self, target: str, data: bytes, synced: bool) -> None:
+        if not data:
+            # An empty file is complete as soon as it exists: no temporary file is needed.
+            self._disk.create_empty(target)
+            # With the sidecar of a deleted file of this name, the JVM's checksum test of the new file would fail.
+            self._delete_sidecar(target)
+        else:
+            if os.path.lexists(target):
+                raise _exists(target)
+            temporary = self._write_temporary(target, data, synced)
+            try:
+                self._delete_sidecar(target)
+                self._publish(temporary, target)
+            finally:
+                self._unlink(temporary)
+        if synced:
+            self._disk.sync_folder(os.path.dirname(target))
+
+    def _publish(self, temporary: str, target: str) -> None:
+        """Give a whole file its final name if no file has it."""
+        try:
+            try:
+                self._disk.link(temporary, target)
+            except OSError as error:
+                if not is_unsupported(error):
+                    raise
+                self._disk.rename_new(temporary, target)
+        except FileExistsError:
+            if not _is_same_file(temporary, target):  # else a network file system lost the answer and tried again
+                raise _exists(target) from None
+        except OSError as error:
+            if not is_unsupported(error):
+                raise
+            raise UnsupportedError(
+                f"the file system of {os.path.dirname(target)} has neither hard links nor a rename that replaces "
+                f"nothing ({error.strerror}), so two writers could create one file: such a table can be read, but not "
+                "written; keep it on another file system or in an object store"
+            ) from error
+
+    def _replace(self, target: str, data: bytes, synced: bool) -> None:
+        temporary = self._write_temporary(target, data, synced)
+        try:
+            # Delete the sidecar first: the JVM reads a file without a sidecar, but not a file with a wrong checksum.
+            self._delete_sidecar(target)
+            self._disk.rename(temporary, target)
+        except BaseException:
+            self._unlink(temporary)
+            raise
+        if synced:
+            self._disk.sync_folder(os.path.dirname(target))
+
+    def _write_temporary(self, target: str, data: bytes, synced: bool) -> str:
+        temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+        try:
+            self._disk.write_new(temporary, data)
+            if synced:
+                self._disk.sync_file(temporary)
+        except BaseException:
+            self._unlink(temporary)
+            raise
+        return temporary
+
+    def _delete_sidecar(self, target: str) -> None:
+        folder, name = os.path.split(target)
+        self._unlink(os.path.join(folder, sidecar_name(name)))
+
+    def _unlink(self, target: str) -> bool:
+        """Remove the name; return whether it existed."""
+        try:
+            self._disk.unlink(target)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def _delete_tree(self, folder: str) -> None:
+        """Delete a folder. Other processes may delete in it, or add to it, at the same time."""
+        if os.path.islink(folder):
+            self._unlink(folder)
+            return
+        while True:
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            self._delete_tree(entry.path)
+                        else:
+                            self._unlink(entry.path)
+                self._disk.remove_folder(folder)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                return
+
+
+_ADVICE = {
+    errno.EACCES: "give this user access to it, or choose another folder",
+    errno.EPERM: "give this user access to it, or choose another folder",
+    errno.ENOTDIR: "a file or a broken link is in the place of a folder",
+    errno.EROFS: "mount the file system for writing, or choose another folder",
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some space and try again",
+    errno.ENAMETOOLONG: "use shorter partition values, or another partition column",
+    errno.ELOOP: "replace the symbolic links by the folders themselves",
+}
+
+
+def _exists(target: str) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _file_info(path: str, stat: Callable[[], os.stat_result]) -> FileInfo | None:
@@ -168,56 +420,3 @@ def _file_info(path: str, stat: Callable[[], os.stat_result]) -> FileInfo | None
     except (FileNotFoundError, NotADirectoryError):
         return None
     return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-def _create_file(target: Path, data: bytes) -> None:
-    if not data:
-        # An empty file is complete as soon as it exists: no temporary file is needed.
-        _create_exclusively(target, data)
-        return
-    if target.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-    temporary = _write_temporary(target, data)
-    try:
-        _delete_sidecar(target)
-        target.hardlink_to(temporary)
-    except FileExistsError:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-    except OSError as error:
-        if error.errno not in _LINK_UNSUPPORTED:
-            raise
-        _create_exclusively(target, data)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _create_exclusively(target: Path, data: bytes) -> None:
-    with target.open("xb") as file:
-        # With the sidecar of a deleted file of this name, the JVM's checksum test of the new file would fail.
-        _delete_sidecar(target)
-        file.write(data)
-
-
-def _replace_file(target: Path, data: bytes) -> None:
-    temporary = _write_temporary(target, data)
-    try:
-        # Delete the sidecar first: the JVM reads a file without a sidecar, but not a file with a wrong checksum.
-        _delete_sidecar(target)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _write_temporary(target: Path, data: bytes) -> Path:
-    temporary = target.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
-    try:
-        temporary.write_bytes(data)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _delete_sidecar(target: Path) -> None:
-    target.with_name(sidecar_name(target.name)).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import io
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -123,6 +123,16 @@ class MemoryStore:
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer; as in an object store, the file exists once the writer is closed."""
         return pa.PythonFile(BufferedOutput(lambda data: self.replace(path, data)), mode="w")
+
+    def as_durable(self) -> MemoryStore:
+        """Return this store: its files end with the process."""
+        return self
+
+    def check_links(self, paths: Iterable[str]) -> None:
+        """Do nothing: there are no links."""
+
+    def check_writable(self) -> None:
+        """Do nothing: files are created in one step."""
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Set the change time of the file to `modified_ms` (epoch milliseconds); for tests."""

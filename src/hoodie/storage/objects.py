@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import AlreadyExistsError, BaseError, UnknownConfigurationKeyError
 from obstore.store import from_url
 
-from hoodie.errors import InvalidConfigError, PartitionPathError
+from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
+from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore as Backend
 
 SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
-_S3_SCHEMES = frozenset({"s3a", "s3n"})
+_NATIVE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""The schemes that obstore does not know."""
 _DELETE_BATCH = 1000
-_CLIENT_OPTIONS = frozenset(
-    {
-        "allow_http",
-        "allow_invalid_certificates",
-        "connect_timeout",
-        "pool_idle_timeout",
-        "pool_max_idle_per_host",
-        "proxy_ca_certificate",
-        "proxy_excludes",
-        "proxy_url",
-        "randomize_addresses",
-        "timeout",
-        "user_agent",
-    }
-)
-"""Options of the HTTP client. obstore requires them separate from the service's options, and panics otherwise."""
 
 
 class ObjectStore:
@@ -91,6 +78,11 @@ class ObjectStore:
                 return _file_info(path, self._backend.head(checked_path(path)))
         except FileNotFoundError:
             return None
+        except StorageError:
+            # The answer to HEAD has no text; the answer to GET has the reason.
+            with suppress(FileNotFoundError), self._translated(path):
+                self._backend.get(checked_path(path))
+            raise
 
     def read(self, path: str) -> bytes:
         """Return the content of the object."""
@@ -144,6 +136,16 @@ class ObjectStore:
         """Open a streaming (multipart) writer; the object exists once the writer is closed."""
         return pa.PythonFile(_MultipartOutput(self, checked_path(path)), mode="w")
 
+    def as_durable(self) -> ObjectStore:
+        """Return this store: the services keep what they acknowledged."""
+        return self
+
+    def check_links(self, paths: Iterable[str]) -> None:
+        """Do nothing: there are no links."""
+
+    def check_writable(self) -> None:
+        """Do nothing: the services create objects in one step."""
+
     def _delete(self, paths: Sequence[str]) -> None:
         try:
             with self._translated(paths[0]):
@@ -155,18 +157,24 @@ class ObjectStore:
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
-        """Replace errors of obstore by the standard errors of `Store`."""
+        """Replace errors of obstore by the standard errors of `Store`, also those that are no `Exception`."""
         try:
             yield
         except AlreadyExistsError as error:
             raise FileExistsError(self.uri(path)) from error
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise PermissionError(f"{self.uri(path)}: {error}") from error
+        except FileNotFoundError as error:
+            if is_known(error):  # the bucket is missing, not the object
+                raise explanation(self.uri(path), error) from error
+            raise FileNotFoundError(self.uri(path)) from error
         except BaseError as error:
-            raise OSError(f"{self.uri(path)}: {error}") from error
+            raise explanation(self.uri(path), error) from error
         except ValueError as error:
             # obstore raises ValueError for a character that object names cannot contain.
             raise PartitionPathError(f"{self.uri(path)!r} cannot be the name of an object: {error}") from error
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise explanation(self.uri(path), error) from None
 
 
 class _RangedInput:
@@ -233,24 +241,46 @@ class _MultipartOutput:
                 self._writer.close()
 
 
-def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
+def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
     """Open `scheme://bucket/prefix`; credentials that are not in `options` are read from the environment.
 
+    The prefix is taken as it is: `%20` is three characters, as in Hadoop.
+
     Raises:
-        InvalidConfigError: an option is not known to the object store, or the URI has no bucket.
+        InvalidConfigError: an option is not known to the object store, or the URI has no bucket, or has credentials, a
+            query or a fragment. The message has no values of options.
     """
+    given = normalised(options)
     scheme, _, rest = uri.rstrip("/").partition("://")
-    url = f"s3://{rest}" if scheme in _S3_SCHEMES else f"{scheme}://{rest}"
+    bucket = rest.partition("/")[0]
+    if ":" in bucket.rpartition("@")[0] or "?" in rest or "#" in rest:
+        raise InvalidConfigError(
+            f"{scheme}://…: expected {scheme}://bucket/folder without credentials, '?' and '#'; give credentials as "
+            "storage options"
+        )
     try:
         # The set of options depends on the service, so it has no static type; obstore refuses unknown options.
         backend = from_url(
-            url,
-            config=cast(Any, {key: value for key, value in options.items() if key not in _CLIENT_OPTIONS}),
-            client_options=cast(Any, {key: value for key, value in options.items() if key in _CLIENT_OPTIONS}),
+            f"{_NATIVE.get(scheme, scheme)}://{rest.replace('%', '%25')}",
+            config=cast(Any, {key: value for key, value in given.items() if key not in CLIENT_OPTIONS}),
+            client_options=cast(Any, {key: value for key, value in given.items() if key in CLIENT_OPTIONS}),
         )
-    except (BaseError, ValueError, TypeError) as error:
-        raise InvalidConfigError(f"cannot open {uri!r} with options {sorted(options)}: {error}") from error
-    return ObjectStore(backend, StoreSpec(uri, tuple(sorted(options.items()))))
+    except BaseException as error:
+        if not (isinstance(error, BaseError | ValueError | TypeError) or is_panic(error)):
+            raise
+        # Not chained: the text of obstore may have the value of a misspelt option.
+        raise _cannot_open(uri, given, error) from None
+    return ObjectStore(backend, StoreSpec(uri, tuple(sorted(given.items()))))
+
+
+def _cannot_open(uri: str, options: Mapping[str, str], error: BaseException) -> InvalidConfigError:
+    text = "obstore failed" if is_panic(error) else first_line(error)
+    for key, value in options.items():
+        if key not in HARMLESS and value:
+            text = text.replace(value, "***")
+    unknown = isinstance(error, UnknownConfigurationKeyError)
+    advice = "; see https://docs.rs/object_store for the names of options" if unknown else ""
+    return InvalidConfigError(f"cannot open {uri!r} with the storage options {sorted(options)}: {text}{advice}")
 
 
 def _file_info(path: str, meta: ObjectMeta) -> FileInfo:

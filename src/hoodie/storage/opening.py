@@ -3,55 +3,100 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
+from hoodie.config import flag
 from hoodie.errors import InvalidConfigError
 from hoodie.storage import faults, memory, objects
 from hoodie.storage.api import Store, StoreSpec
-from hoodie.storage.local import LocalStore
+from hoodie.storage.local import DURABLE, LocalStore
+from hoodie.storage.options import normalised
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_INSTEAD = {
+    "dbfs": "a folder of DBFS is also the local folder /dbfs/…",
+    "hdfs": "mount HDFS as a local folder, for example with its NFS gateway",
+    "http": "give the URI of the bucket",
+    "https": "give the URI of the bucket",
+}
 
 
 def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
     """Open the folder of a path, URI or `StoreSpec`; nothing is read or created.
 
     Accepts plain paths, `file://` (the rest is the path without percent-encoding, as in Hadoop), `s3://` (also `s3a`,
-    `s3n`), `gs://`, `az://` (also `abfs`, `abfss`), `memory://name`, and stores that `FaultStore.register` registered
-    in this process.
+    `s3n`), `gs://` (also `gcs`), `az://` (also `abfs`, `abfss`), `memory://name`, and stores that were
+    registered in this process (`hoodie.storage.faults.register`).
+
+    A leading `~` is the home folder, as in a shell.
 
     Args:
         spec_or_uri: the folder to open.
-        options: settings of the object store, such as `aws_endpoint` or `aws_region`. They are added to the options
-            of a `StoreSpec` and replace equal keys. Local paths accept no options.
+        options: settings of the object store, such as `aws_endpoint` or `aws_region`, in upper or lower case. They are
+            added to the options of a `StoreSpec` and replace equal names. Local paths accept only `durable`.
 
     Raises:
-        InvalidConfigError: there is no store for this kind of URI, or an option is unknown.
+        InvalidConfigError: there is no store for this kind of URI, or an option is unknown. The message has no values
+            of options.
     """
-    spec = spec_or_uri if isinstance(spec_or_uri, StoreSpec) else StoreSpec(os.fspath(spec_or_uri))
-    merged = {**dict(spec.options), **(options or {})}
+    spec = spec_or_uri if isinstance(spec_or_uri, StoreSpec) else StoreSpec(_text(spec_or_uri))
+    merged = {**normalised(dict(spec.options)), **normalised(options or {})}
     scheme, separator, rest = spec.uri.partition("://")
     if spec.uri.startswith(faults.SCHEME):
         return faults.registered(spec)
     if separator and scheme in objects.SCHEMES:
         return objects.open_objects(spec.uri, merged)
-    if merged:
-        raise InvalidConfigError(f"{spec.uri!r} accepts no storage options, got {sorted(merged)}: remove them")
-    if spec.uri.startswith(memory.SCHEME):
+    is_memory = spec.uri.startswith(memory.SCHEME)
+    refused = sorted(merged) if is_memory else sorted(merged.keys() - {DURABLE})
+    if refused:
+        raise InvalidConfigError(
+            f"{spec.uri!r} accepts no storage options{'' if is_memory else f' but {DURABLE!r}'}, got {refused}: remove "
+            "them"
+        )
+    if is_memory:
         return memory.MemoryStore(rest.rstrip("/"))
-    return LocalStore(_local_path(spec.uri))
+    return LocalStore(_local_path(spec.uri), durable=_is_durable(merged))
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    found = os.fspath(path)
+    if not isinstance(found, str):
+        raise InvalidConfigError(f"the table's path is {type(found).__name__}: expected a text or a path object")
+    return found
+
+
+def _is_durable(options: Mapping[str, str]) -> bool:
+    try:
+        return flag(options.get(DURABLE, "false"))
+    except ValueError as error:
+        raise InvalidConfigError(f"storage option {DURABLE!r}: {error}") from error
 
 
 def _local_path(uri: str) -> str:
     """Return the local path of a plain path, `file:///path`, `file://localhost/path` or `file:/path`."""
-    if not uri:
-        raise InvalidConfigError("the table's path is empty: give a path or URI")
+    if not uri or "\0" in uri:
+        raise InvalidConfigError(f"the table's path is {uri!r}: give a path or URI")
     if uri.startswith("file:"):
         rest = uri.removeprefix("file:")
         path = rest.removeprefix("//").removeprefix("localhost") if rest.startswith("//") else rest
         if not path.startswith("/"):
             raise InvalidConfigError(f"{uri!r} names another host or a relative path: expected file:///absolute/path")
         return path
-    scheme, separator, _ = uri.partition("://")
-    if separator and "/" not in scheme:
-        known = ", ".join(sorted({"file", "memory", *objects.SCHEMES}))
-        raise InvalidConfigError(f"{uri!r}: no store for {scheme!r}; expected a path or one of {known}")
-    return uri
+    if _DRIVE.match(uri) and os.name != "nt":
+        raise InvalidConfigError(f"{uri!r} is a path of Windows: expected a path of this machine, or a URI")
+    found = _SCHEME.match(uri)
+    if found:
+        scheme = found[1]
+        known = ", ".join(f"{name}://" for name in sorted({"file", "memory", *objects.SCHEMES}))
+        advice = _INSTEAD.get(scheme.lower(), f"write ./{uri} if this is a local folder")
+        raise InvalidConfigError(f"{uri!r}: no store for {scheme!r}; expected a path or one of {known}; {advice}")
+    return _with_home(uri)
+
+
+def _with_home(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if path.startswith("~") and expanded == path:
+        raise InvalidConfigError(f"{path!r}: no such user on this machine; write ./{path} if this is a local folder")
+    return expanded

@@ -7,6 +7,9 @@ from hoodie.errors import PartitionPathError
 TEMPORARY_PREFIX = ".tmp-"
 """Prefix of the names of half-written files. The JVM does not read such a file as a log file or an instant."""
 
+_VOLATILE = (".hoodie/.heartbeat/", ".hoodie/lock", ".hoodie/.locks/", ".hoodie/.temp/stage-")
+"""Beginnings of the paths of files that only a running writer needs: they are of no use after a power failure."""
+
 
 def checked_path(path: str) -> str:
     """Return `path` if it is inside the table's folder.
@@ -56,3 +59,8 @@ def is_listed(name: str) -> bool:
 def sidecar_name(name: str) -> str:
     """Return the name of the checksum file that Hadoop's local file system stores in the same folder as `name`."""
     return f".{name}.crc"
+
+
+def is_volatile(path: str) -> bool:
+    """Return whether the file matters only while its writer runs: locks, heartbeats and staged rows."""
+    return path.startswith(_VOLATILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from hoodie.config import DURABLE
 from hoodie.files.table_properties import TablePropertiesReader
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
@@ -35,9 +36,14 @@ class TableState:
     def read_config(self) -> TableConfig:
         """Read the properties; bytes that equal the last read are not parsed again.
 
+        A table that asks for it (`hoodie.python.durable`) is written durably from then on.
+
         Raises: TableNotFoundError, CorruptFileError.
         """
-        return self._properties.read()
+        config = self._properties.read()
+        if DURABLE.get(config.raw):
+            self.store = self.store.as_durable()
+        return config
 
     def last_config(self) -> TableConfig:
         """Return the properties that were read last; read them if they were never read.

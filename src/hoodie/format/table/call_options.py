@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config import PYTHON_MERGER_KEY, check_options
+from hoodie.config import DURABLE_KEY, PYTHON_MERGER_KEY, check_options
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
 from hoodie.format.table.table_config import TableConfig
@@ -42,7 +42,7 @@ def check_texts(name: str, given: Mapping[str, str]) -> None:
 
 
 def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:
-    fixed = [key for key in properties if key in _TABLE_KEYS or key == PYTHON_MERGER_KEY]
+    fixed = [key for key in properties if key in _TABLE_KEYS or key in (PYTHON_MERGER_KEY, DURABLE_KEY)]
     contradicting = [key for key in fixed if stored.get(key) != properties[key]]
     contradicting += [key for key in times if stored.get(key, properties[key]) != properties[key]]
     if contradicting:

@@ -1,0 +1,85 @@
+"""Storage options of object stores: every spelling that obstore, delta-rs and object_store take, in either case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.errors import InvalidConfigError
+
+CLIENT_OPTIONS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_max_frame_size",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "timeout",
+        "user_agent",
+    }
+)
+"""Options of the HTTP client. obstore requires them separate from the service's options, and panics otherwise."""
+
+HARMLESS = CLIENT_OPTIONS - {"proxy_url", "proxy_ca_certificate"} | {
+    "durable",
+    *(
+        f"{prefix}{name}"
+        for prefix in ("", "aws_")
+        for name in ("region", "default_region", "endpoint", "endpoint_url", "bucket", "skip_signature")
+    ),
+    "aws_virtual_hosted_style_request",
+    "azure_storage_account_name",
+    "account_name",
+}
+"""Options whose values may be shown. All other values are hidden: a secret may be behind a misspelt name."""
+
+_SERVICES = ("aws_", "azure_storage_", "azure_", "google_")
+_MEANINGLESS = {
+    "aws_s3_allow_unsafe_rename": "hoodie renames no objects",
+    "aws_s3_locking_provider": "hoodie locks tables by conditional puts",
+    "delta_dynamo_table_name": "hoodie locks tables by conditional puts",
+    "aws_conditional_put": "hoodie needs conditional puts",
+}
+
+
+def normalised(options: Mapping[str, object]) -> dict[str, str]:
+    """Return the options with names in lower case, and those of the HTTP client without the service's prefix.
+
+    Raises:
+        InvalidConfigError: a value is no text, number or flag; two spellings of one option have different values; or
+            the option has a meaning only for other libraries. The message has names, and no values.
+    """
+    found: dict[str, str] = {}
+    for given, value in options.items():
+        name = _plain(given)
+        if name in _MEANINGLESS:
+            raise InvalidConfigError(f"storage option {given!r}: {_MEANINGLESS[name]}; remove the option")
+        if not isinstance(value, str | int | float):
+            raise InvalidConfigError(f"storage option {given!r}: expected a text, found {type(value).__name__}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if found.setdefault(name, text) != text:
+            raise InvalidConfigError(f"storage option {name!r} is given in two spellings with different values")
+    return found
+
+
+def shown(name: str, value: str) -> str:
+    """Return `name=value` for a message, without a value that may be secret."""
+    return f"{name}={value!r}" if name.lower() in HARMLESS else f"{name}=***"
+
+
+def _plain(given: str) -> str:
+    name = given.strip().lower()
+    for prefix in _SERVICES:
+        if name.startswith(prefix) and name.removeprefix(prefix) in CLIENT_OPTIONS:
+            return name.removeprefix(prefix)
+    return name

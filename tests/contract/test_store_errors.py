@@ -1,0 +1,153 @@
+"""Errors of an object store are one sentence of ours that says what to do, whatever the service answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import obstore.store
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import HoodieError, StorageError
+from hoodie.storage import ObjectStore, Store, StoreSpec, open_store
+from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
+from tests.crash.tables import new_table
+
+ANSWERS = {
+    "no bucket": (404, "NoSuchBucket", "the bucket does not exist; check its name"),
+    "no right": (403, "AccessDenied", "access is denied; give the credentials the right"),
+    "wrong key": (403, "SignatureDoesNotMatch", "the service refused the credentials"),
+    "wrong region": (400, "AuthorizationHeaderMalformed", "in another region; set the storage option aws_region"),
+}
+
+
+@contextmanager
+def service(status: int, code: str) -> Iterator[str]:
+    """A service that gives one answer to all requests."""
+    body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def options(endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "wer",
+        "AWS_SECRET_ACCESS_KEY": "geheim",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+CALLS: list[Callable[[Store], object]] = [
+    lambda store: store.read("f"),
+    lambda store: store.create("f", b"1"),
+    lambda store: store.replace("f", b"1"),
+    lambda store: store.list("p", recursive=True),
+    lambda store: store.folders(""),
+    new_table,
+]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_a_service_refuses_is_one_sentence(name: str) -> None:
+    status, code, message = ANSWERS[name]
+    with service(status, code) as endpoint:
+        store = open_store("s3://tables/t", options(endpoint))
+        for call in CALLS:
+            with pytest.raises(StorageError, match=message) as caught:
+                call(store)
+            text = str(caught.value)
+            assert text.startswith("s3://tables/t")
+            assert len(text.splitlines()) == 1
+            assert "geheim" not in text
+        with pytest.raises(HoodieError, match=message):
+            hoodie.open("s3://tables/t", storage_options=options(endpoint))
+
+
+def test_plain_http_has_to_be_allowed() -> None:
+    store = open_store("s3://tables/t", {**options("http://127.0.0.1:9"), "AWS_ALLOW_HTTP": "false"})
+    with pytest.raises(StorageError, match="set the storage option allow_http=true"):
+        store.read("f")
+
+
+def test_options_of_delta_rs_open_a_table(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+    given = {**options(s3_options["aws_endpoint"]), "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    rows = pa.table({"id": ["a", "b"]})
+    table = hoodie.create(f"s3://{s3_bucket}/delta-style", rows.schema, record_key="id", storage_options=given)
+    table.upsert(rows)
+    lower = {key.lower(): value for key, value in given.items()}
+    assert hoodie.open(f"s3://{s3_bucket}/delta-style", storage_options=lower).count() == 2
+    assert hoodie.exists(f"s3://{s3_bucket}/delta-style", storage_options=given)
+
+
+def test_percent_signs_of_a_uri_are_kept(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+    encoded = open_store(f"s3://{s3_bucket}/a%20b", s3_options)
+    encoded.create("f", b"encoded")
+    plain = open_store(f"s3://{s3_bucket}/a b", s3_options)
+    plain.create("f", b"plain")
+    assert encoded.read("f") == b"encoded"
+    assert plain.uri("f") == f"s3://{s3_bucket}/a b/f"
+
+
+class PanicException(BaseException):
+    """As pyo3 names the failures of native code."""
+
+
+class Panicking:
+    """A backend whose native code fails at every call."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise PanicException("called `Option::unwrap()` on a `None` value")
+
+
+def test_failures_of_native_code_are_ours_to_handle() -> None:
+    backend: Any = Panicking()
+    store = ObjectStore(backend, StoreSpec("s3://tables/t"))
+    calls: list[Callable[[Store], object]] = [lambda store: store.head("f"), lambda store: store.delete("f")]
+    for call in (*CALLS[:-1], *calls):
+        with pytest.raises(StorageError, match=r"obstore failed .*report this"):
+            call(store)
+
+
+def test_interrupts_stay_what_they_are() -> None:
+    class Interrupted(obstore.store.MemoryStore):
+        def get(self, *args: Any, **kwargs: Any) -> Any:
+            raise KeyboardInterrupt
+
+    store = ObjectStore(Interrupted(), StoreSpec("s3://tables/t"))
+    with pytest.raises(KeyboardInterrupt):
+        store.read("f")
+
+
+def test_options_for_which_obstore_panics_do_not_reach_it() -> None:
+    """`timeout` among the options of the service ends obstore 0.12 in a panic."""
+    for name in ("timeout", "AWS_TIMEOUT", "aws_pool_idle_timeout", "http2_keep_alive_timeout"):
+        assert open_store("s3://tables/t", {name: "30s"}).spec.options[0][1] == "30s"
