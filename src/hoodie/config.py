@@ -200,6 +200,15 @@ FILL_MISSING: Final = Option(
     "0.14",
     "A write whose data lacks columns of the table sets them to null (true), or is refused (false).",
 )
+SCHEMA_EVOLUTION: Final = Option(
+    "hoodie.python.schema.evolution",
+    "typed",
+    one_of("typed", "always", "never"),
+    "hoodie",
+    "Which data may change the table's schema. typed: Arrow and Spark data, and pandas columns of a type that pandas "
+    "does not choose by default. always: lists of dicts, dicts of lists, CSV and JSON files and all pandas columns may "
+    "add columns too. never: none; a write that would add or widen a column is refused.",
+)
 LOG_BLOCK_FORMAT: Final = Option(
     "hoodie.logfile.data.block.format",
     "parquet",
@@ -352,6 +361,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
         FILL_MISSING,
+        SCHEMA_EVOLUTION,
         LOG_BLOCK_FORMAT,
         LOG_BLOCK_BYTES,
         PARTIAL_UPDATES,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hoodie.engine import Engine
-from hoodie.engine.selection import engine_and_dataset
+from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD, index_kind
 from hoodie.metadata.services.context import EngineFor
@@ -105,7 +105,7 @@ class TableIndex:
             raise InvalidConfigError("compare needs either data= (a batch to look up) or since= (commits to check)")
         if since is None:
             engine, dataset = engine_and_dataset(data)
-            return compare_batch(WriteCall(state=self._state, engine=engine), dataset, names)
+            return compare_batch(WriteCall(state=self._state, engine=engine), with_types(dataset), names)
         if RECORD.name not in names:
             raise InvalidConfigError(f"since= checks the record index: expected 'record' as an index, found {names}")
         return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._engine_for())

@@ -122,6 +122,34 @@ def test_narrower_data_is_widened_to_the_table(lane: Lane) -> None:
     assert_same_rows(lane.read(table), table_of(NEW, ("a", 1, 0.5, "sf", ["t"])), key="id")
 
 
+def test_a_column_of_nulls_without_a_type_takes_the_type_of_the_table(lane: Lane) -> None:
+    table = lane.create(partition_by="city")
+    rows = trips(("a", 1, None, "sf"))
+    data = lane.data(rows.drop_columns("fare"))
+    if lane.session is None:
+        data = data.append_column("fare", pa.nulls(1))
+    else:
+        from pyspark.sql import functions as F
+
+        data = data.withColumn("fare", F.lit(None))
+    for write in (table.bulk_insert, table.upsert):
+        assert write(data).notes == ()
+    assert table.schema == TRIPS
+    assert_same_rows(lane.read(table), rows, key="id")
+
+
+def test_what_the_data_changes_in_the_schema_is_noted(lane: Lane) -> None:
+    table = lane.create(OLD, partition_by="city")
+    result = table.upsert(lane.data(table_of(NEW, ("a", 1, 0.5, "sf", ["t"]))))
+    assert result.notes == (
+        "column n: int32 -> int64",
+        "column x: float -> double",
+        "column tags added: list<element: string>",
+    )
+    with pytest.raises(hoodie.SchemaMismatchError, match=r"hoodie\.write\.set\.null\.for\.missing\.columns=true"):
+        table.upsert(lane.data(OLD_ROWS))
+
+
 def test_columns_come_in_any_order(lane: Lane) -> None:
     table = lane.create()
     table.upsert(lane.data(trips(("a", 1, 1.0, "sf")).select(["city", "fare", "ts", "id"])))

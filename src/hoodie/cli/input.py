@@ -51,6 +51,12 @@ def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchRea
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+def infers_types(path: str) -> bool:
+    """Return whether the types of columns that `InputOptions.types` lacks are inferred: the file declares none."""
+    name = Path(path)
+    return (name.with_suffix("").suffix if name.suffix in _COMPRESSIONS else name.suffix) != ".parquet"
+
+
 def _open_file(name: str, options: InputOptions) -> pa.RecordBatchReader:
     path = Path(name)
     if not path.is_file():

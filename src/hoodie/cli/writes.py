@@ -8,8 +8,9 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.input import InputOptions, open_files
+from hoodie.cli.input import InputOptions, infers_types, open_files
 from hoodie.cli.options import AsJson, InputFiles, NullTexts, Properties, StorageOptions, TablePath, Where, pairs
+from hoodie.engine import ArrowDataset
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 from hoodie.write.result import WriteResult
@@ -85,8 +86,10 @@ def delete(
     _print_result(result, as_json)
 
 
-def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
-    return open_files(files, InputOptions(types=table.schema, null_texts=tuple(null or ())))
+def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
+    rows = open_files(files, InputOptions(types=table.schema, null_texts=tuple(null or ())))
+    untyped = rows.schema.names if any(map(infers_types, files)) else ()
+    return ArrowDataset(rows, untyped=frozenset(untyped))
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:

@@ -2,5 +2,16 @@
 
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.untyped import UntypedDataset
 
-__all__ = ["ArrowDataset", "Consume", "Dataset", "Engine", "Exchange", "LocalEngine", "Prepare", "TaskContext"]
+__all__ = [
+    "ArrowDataset",
+    "Consume",
+    "Dataset",
+    "Engine",
+    "Exchange",
+    "LocalEngine",
+    "Prepare",
+    "TaskContext",
+    "UntypedDataset",
+]

@@ -28,9 +28,13 @@ _stages = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class ArrowDataset:
-    """A reader of record batches that can be read once, or a table in memory."""
+    """A reader of record batches that can be read once, or a table in memory.
+
+    `untyped`: names of columns whose type was inferred from their values.
+    """
 
     source: pa.RecordBatchReader | pa.Table
+    untyped: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> pa.Schema:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
 from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.untyped import UntypedDataset, untyped_dataset
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
 _SCALARS = (str, bytes, int, float, Decimal, date)
@@ -36,15 +37,23 @@ def spark_room() -> Any:
 def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     """Return the engine that processes the data without moving it, and the data as a dataset of that engine.
 
-    Spark processes a Spark DataFrame. This process processes Arrow tables, batches and readers, pandas DataFrames,
-    lists of dicts, and all objects with `__arrow_c_stream__`.
+    Spark processes a Spark DataFrame. This process processes Arrow tables, batches, readers, datasets and scanners,
+    pandas DataFrames, lists of dicts, dicts of columns, Polars frames, and all objects with `__arrow_c_stream__`.
 
     Raises: UnsupportedError for data of any other type.
     """
     if is_spark(data):
         room = spark_room()
         return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
-    return LocalEngine(), ArrowDataset(arrow_source(data))
+    if isinstance(data, ArrowDataset):
+        return LocalEngine(), data
+    untyped = untyped_dataset(data)
+    return LocalEngine(), ArrowDataset(arrow_source(data)) if untyped is None else untyped
+
+
+def with_types(data: Dataset) -> Dataset:
+    """Return the data; columns without declared types get inferred ones."""
+    return data.inferred() if isinstance(data, UntypedDataset) else data
 
 
 def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
@@ -56,15 +65,34 @@ def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return pa.Table.from_pylist(data)
+    untyped = untyped_dataset(data)
+    if untyped is not None:
+        return untyped.inferred().source
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
-    raise UnsupportedError(
+    if hasattr(data, "to_reader"):  # a pyarrow Scanner
+        return _reader(data.to_reader(), data)
+    if hasattr(data, "scanner"):  # a pyarrow Dataset
+        return _reader(data.scanner().to_reader(), data)
+    collect = getattr(data, "collect", None)  # of a Polars LazyFrame
+    if callable(collect):
+        frame = collect()
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(frame)
+    raise _unsupported(data)
+
+
+def _reader(found: object, data: object) -> pa.RecordBatchReader:
+    if isinstance(found, pa.RecordBatchReader):
+        return found
+    raise _unsupported(data)
+
+
+def _unsupported(data: object) -> UnsupportedError:
+    return UnsupportedError(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame, a pyarrow Table, "
-        "RecordBatch or RecordBatchReader, a pandas DataFrame, a list of dicts, or an object with __arrow_c_stream__"
+        "RecordBatch, RecordBatchReader, Dataset or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list "
+        "of dicts, a dict of lists, or an object with __arrow_c_stream__"
     )
 
 
@@ -107,7 +135,8 @@ def key_array(keys: object) -> pa.Array | None:
         return _array_of([keys])
     if isinstance(keys, pa.Scalar):
         return _array_of([keys.as_py()])
-    if hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "columns") or not isinstance(keys, Iterable):
+    has_columns = isinstance(keys, Mapping) or hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "columns")
+    if has_columns or not isinstance(keys, Iterable):
         return None
     listed = list(keys)
     return None if any(isinstance(key, Mapping) for key in listed) else _array_of(listed)

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from hoodie.errors import SchemaMismatchError
 
 _SIMPLE = {
+    T.NullType: pa.null(),
     T.BooleanType: pa.bool_(),
     T.ByteType: pa.int8(),
     T.ShortType: pa.int16(),
@@ -28,7 +29,8 @@ _SIMPLE = {
     T.TimestampType: pa.timestamp("us", "UTC"),
     T.TimestampNTZType: pa.timestamp("us"),
 }
-_SPARK_OF_SIMPLE = {
+_SPARK_OF_SIMPLE: dict[pa.DataType, type[T.DataType]] = {
+    T.NullType: pa.null(),
     pa.bool_(): T.BooleanType,
     pa.int8(): T.ByteType,
     pa.int16(): T.ShortType,

@@ -101,7 +101,6 @@ class TableContext:
 
         Raises: UnsupportedError for a DataFrame if Spark's workers cannot reach the table, and for other data types.
         """
-        from hoodie.engine import ArrowDataset, LocalEngine
         from hoodie.engine.selection import engine_and_dataset, is_spark
         from hoodie.errors import UnsupportedError
         from hoodie.write.setup import WriteCall
@@ -111,7 +110,7 @@ class TableContext:
             raise UnsupportedError(
                 f"{state.store.uri('')} is in this process, and Spark workers cannot read it: pass Arrow data"
             )
-        engine, dataset = (LocalEngine(), data) if isinstance(data, ArrowDataset) else engine_and_dataset(data)
+        engine, dataset = engine_and_dataset(data)
         call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {})
         return call, dataset
 

@@ -53,10 +53,11 @@ class TableWrites:
         Accepts keys in the same forms as `read_keys`. For a partitioned table the data must also have the partition
         columns, unless the index is global.
         """
+        from hoodie.engine.selection import with_types
         from hoodie.write.indexed import delete
 
         call, dataset = self._context.write_call(self._context.keys(data_or_keys), extra_metadata, properties)
-        return delete(call, dataset)
+        return delete(call, with_types(dataset))
 
     def delete_where(
         self, where: str, *, extra_metadata: Text | None = None, properties: Text | None = None

@@ -37,14 +37,14 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     watch = PhaseTimes(*WRITE_PHASES)
     exchange = _exchange(setup, sort)
     with stage_folder(setup.view.store) as folder, setup.begin(setup.write_action, WriteOperation.BULK_INSERT) as write:
-        written = _write(setup, data, write, folder, exchange, watch)
+        written = _write(setup, write, folder, exchange, watch)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
     after = compact_after(setup, (), written.stats, watch)
-    return result_of(write, written.stats, watch, index=index, after=after)
+    return result_of(setup, write, written.stats, watch, index=index, after=after)
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
@@ -57,7 +57,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     plan = RequestedReplaceMetadata().to_bytes()
     with stage_folder(setup.view.store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
-        written = _write(setup, data, write, folder, None, watch)
+        written = _write(setup, write, folder, None, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
@@ -69,7 +69,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(write, written.stats, watch, index=index)
+    return result_of(setup, write, written.stats, watch, index=index)
 
 
 def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
@@ -81,22 +81,23 @@ def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
 
 
 def _write(
-    setup: WriteSetup, data: Dataset, write: WriteInstant, folder: str, exchange: Exchange | None, watch: PhaseTimes
+    setup: WriteSetup, write: WriteInstant, folder: str, exchange: Exchange | None, watch: PhaseTimes
 ) -> Written:
     preparation = setup.preparation()
     context = setup.context(
         write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
     )
     engine = setup.call.engine
+    assert setup.data is not None
     with watch.phase("write"):
-        parts = engine.process(data, preparation, preparation.prepared_schema, BulkWrite(context), exchange)
+        parts = engine.process(setup.data, preparation, preparation.prepared_schema, BulkWrite(context), exchange)
     reached(Step.WRITTEN)
     return Written.together(parts)
 
 
 def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
     """Return the setup of a bulk write. Raises: InvalidConfigError if the options require a merge of duplicates."""
-    setup = WriteSetup.of(call, data.schema)
+    setup = WriteSetup.of(call, data)
     if options.COMBINE_BEFORE_INSERT.get(call.properties):
         raise InvalidConfigError(
             f"{options.COMBINE_BEFORE_INSERT.key}=true: bulk writes do not merge duplicates; use upsert, or omit the "

@@ -45,4 +45,4 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(write, (), watch)
+    return result_of(setup, write, (), watch)

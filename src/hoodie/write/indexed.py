@@ -28,7 +28,7 @@ def upsert(call: WriteCall, data: Dataset) -> WriteResult:
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, CommitConflictError; nothing is committed then.
     """
-    return _write(WriteSetup.of(call, data.schema), data, WriteOperation.UPSERT)
+    return _write_rows(call, data, WriteOperation.UPSERT)
 
 
 def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
@@ -45,7 +45,7 @@ def insert(call: WriteCall, data: Dataset) -> WriteResult:
 
     Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, data.schema), data, WriteOperation.INSERT)
+    return _write_rows(call, data, WriteOperation.INSERT)
 
 
 def delete(call: WriteCall, keys: Dataset) -> WriteResult:
@@ -55,6 +55,12 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
     the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
     return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE)
+
+
+def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> WriteResult:
+    setup = WriteSetup.of(call, data)
+    assert setup.data is not None
+    return _write(setup, setup.data, operation)
 
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> WriteResult:
@@ -91,7 +97,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     after = compact_after(setup, tagged.slices, written.stats, watch)
     moves = sum(hit.moves for hit in tagged.hits)
-    return result_of(write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, after=after)
+    return result_of(setup, write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, after=after)
 
 
 def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:

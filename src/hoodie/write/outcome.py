@@ -61,6 +61,7 @@ def compact_after(
 
 
 def result_of(
+    setup: WriteSetup,
     write: WriteInstant,
     stats: Sequence[WriteStat],
     watch: PhaseTimes,
@@ -75,7 +76,8 @@ def result_of(
     `moves` rows were deleted in one partition and inserted in another; they count as updates.
     """
     after = after or AfterWrite()
-    notes = [
+    notes = [*setup.schema_changes]
+    notes += [
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
         for done in write.rolled_back
     ]

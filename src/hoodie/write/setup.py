@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.commit.conflicts import known_schema
-from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
+from hoodie.errors import CommitConflictError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
-from hoodie.format.schema.evolution import evolve
-from hoodie.format.schema.table_schema import arrow_to_avro, normalise, with_meta_fields, without_meta_fields
+from hoodie.format.schema.evolution import evolve, schema_changes
+from hoodie.format.schema.table_schema import arrow_to_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of
@@ -53,6 +53,7 @@ class WriteCall:
 class WriteSetup:
     """The facts of one write. `schema` is the table's schema, evolved by the incoming data.
 
+    `data`: the caller's rows, with the table's types where they had none; None if the call has partial rows or no rows.
     `changed`: the columns that a partial update sets; its rows have only these columns and the key, partition and
     ordering columns. None for whole rows.
     """
@@ -65,10 +66,11 @@ class WriteSetup:
     index: Index
     options: Mapping[str, str]
     changed: tuple[str, ...] | None = None
+    data: Dataset | None = None
 
     @classmethod
-    def of(cls, call: WriteCall, incoming: pa.Schema | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
-        """Collect the facts; `incoming` is the schema of whole rows, None if the call has partial rows or no rows.
+    def of(cls, call: WriteCall, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
+        """Collect the facts; `data` has whole rows, None if the call has partial rows or no rows.
 
         Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
         """
@@ -79,16 +81,24 @@ class WriteSetup:
         merger = table_merger(view.config)
         index = index_of(view, effective)
         check_moves_merge(index_kind(index.name), effective, merger)
+        if isinstance(data, UntypedDataset):
+            data = data.typed(view.schema().arrow)
         return cls(
             call=call,
             view=view,
-            schema=evolved_schema(view, incoming, fill_missing=options.FILL_MISSING.get(effective)),
+            schema=view.schema() if data is None else evolved_schema(view, data, effective),
             key_generator=table_key_generator(view.config, call.properties),
             merger=merger,
             index=index,
             options=effective,
             changed=changed,
+            data=data,
         )
+
+    @property
+    def schema_changes(self) -> tuple[str, ...]:
+        """Return texts of what the data changed in the table's schema."""
+        return schema_changes(self.view.schema().arrow, self.schema.arrow)
 
     @property
     def staged_schema(self) -> pa.Schema:
@@ -274,18 +284,36 @@ def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: R
         )
 
 
-def evolved_schema(view: TableView, incoming: pa.Schema | None, *, fill_missing: bool) -> TableSchema:
-    """Return the table's schema after this write; its Avro text changes only if a column is new or wider.
+def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> TableSchema:
+    """Return the table's schema after a write of the data; its Avro text changes only if a column is new or wider.
 
-    Raises: SchemaMismatchError, naming the field.
+    Raises: SchemaMismatchError, naming the field and, where an option permits it, the option.
     """
-    current = view.schema()
-    if incoming is None:
-        return current
-    config = view.config
+    current, config = view.schema(), view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
-    rows = normalise(without_meta_fields(incoming))
-    evolved = evolve(current.arrow, rows, key_fields=key_fields, fill_missing=fill_missing)
+    fill_missing = options.FILL_MISSING.get(properties)
+    evolved = evolve(current.arrow, data.schema, key_fields=key_fields, fill_missing=fill_missing)
     if evolved == current.arrow:
         return current
+    _check_evolution(current.arrow, evolved, data, options.SCHEMA_EVOLUTION.get(properties))
     return TableSchema(evolved, arrow_to_avro(evolved, table_name=config.name))
+
+
+def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:
+    """Refuse changes of the schema that the option does not allow; a misspelt column would stay in the table for ever.
+
+    Raises: SchemaMismatchError; the message names the change and the option.
+    """
+    option = options.SCHEMA_EVOLUTION.key
+    if allowed == "never":
+        changes = "; ".join(schema_changes(before, after))
+        raise SchemaMismatchError(
+            f"the data would change the table's schema ({changes}), and {option}=never forbids it"
+        )
+    untyped = data.untyped if isinstance(data, ArrowDataset) else frozenset()
+    unknown = [name for name in after.names if name not in before.names and name in untyped]
+    if unknown and allowed == "typed":
+        raise SchemaMismatchError(
+            f"column {unknown[0]!r} is not in the table ({', '.join(before.names)}), and the data does not declare its "
+            f"type: drop the column, correct its name, or add it with Arrow data or {option}=always"
+        )

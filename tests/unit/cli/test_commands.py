@@ -151,6 +151,15 @@ def test_csv_nulls_are_empty_fields_and_the_texts_that_were_named(trips: Path, t
     )
 
 
+def test_a_misspelt_column_of_a_csv_file_is_not_added(trips: Path, tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text("id,fare,city,at,tipp\nd,1.0,sf,1970-01-01T00:00:00Z,2\n")
+    refused = run("upsert", trips, path)
+    assert (refused.code, "'tipp' is not in the table" in " ".join(refused.err.split())) == (1, True)
+    done = run("upsert", trips, path, "--json", "--option", "hoodie.python.schema.evolution=always")
+    assert done.documents()[0]["notes"] == ["column tipp added: int64"]
+
+
 def test_insert_and_bulk_insert_add_rows(trips: Path, tmp_path: Path, run: Run) -> None:
     path = tmp_path / "more.parquet"
     pq.write_table(TRIPS.set_column(0, "id", pa.array(["x", "y", "z"])), path)

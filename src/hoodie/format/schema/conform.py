@@ -66,7 +66,7 @@ class _Conformer:
 
     def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
         """Cast one array. `parents` is True where the enclosing struct is not null: other nulls are allowed."""
-        array = _plain(array)
+        array = plain(array)
         if not child.nullable and array.null_count:
             _check_no_null(array, path, parents)
             return without_null(self._converted(array, child, path))
@@ -75,6 +75,8 @@ class _Conformer:
     def _converted(self, array: pa.Array, child: pa.Field, path: str) -> pa.Array:
         if array.type.equals(child.type) and not pa.types.is_nested(child.type):
             return array
+        if pa.types.is_null(array.type):
+            return blanks(child.type, len(array), is_null=True)
         if pa.types.is_struct(child.type) and pa.types.is_struct(array.type):
             return self._struct(array, child.type, path)
         if pa.types.is_map(child.type) and pa.types.is_map(array.type):
@@ -123,7 +125,7 @@ class _Conformer:
         return _with_items(array, wanted, offsets, entries)
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def plain(array: pa.Array) -> pa.Array:
     """Decode extension types, run-end encoding and dictionaries."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -172,7 +174,7 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
     found = array.type
     if stored and _is_promoted(found, wanted):
         return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
-    if not _may_become(found, wanted):
+    if not may_become(found, wanted):
         raise _mismatch(found, wanted, path)
     if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
         return _narrow(array, wanted, path)
@@ -225,7 +227,7 @@ _SOURCES: Final = (
 )
 
 
-def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+def may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether values of type `found` have the same meaning as values of type `wanted`."""
     if pa.types.is_null(found):
         return True

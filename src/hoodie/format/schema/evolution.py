@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hoodie.config import FILL_MISSING
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
@@ -36,11 +37,71 @@ def evolve(
     Raises:
         SchemaMismatchError: any other difference; the message names the field, both types and the remedy.
     """
-    incoming = normalise(pa.schema([child for child in incoming_schema if child.name not in _META]))
+    incoming = normalise(_with_types(incoming_schema, table_schema))
     kept = [child for child in table_schema if child.name in _META]
     columns = [child for child in table_schema if child.name not in _META]
     merger = _Merger(frozenset(key_fields), fill_missing)
     return pa.schema([*kept, *merger.fields(columns, list(incoming), "")], metadata=table_schema.metadata)
+
+
+def schema_changes(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
+    """Describe the columns that an evolution added or changed, one text for each.
+
+    >>> schema_changes(pa.schema([("q", pa.int32())]), pa.schema([("q", pa.int64()), ("x", pa.string())]))
+    ('column q: int32 -> int64', 'column x added: string')
+    """
+    known = {child.name: child for child in before}
+    changes: list[str] = []
+    for child in after:
+        if child.name not in known:
+            changes.append(f"column {child.name} added: {child.type}")
+        else:
+            changes += _field_changes(known[child.name], child, child.name)
+    return tuple(changes)
+
+
+def _field_changes(before: pa.Field, after: pa.Field, path: str) -> list[str]:
+    """Describe what changed in a column or nested field; nested fields have dotted names."""
+    changes = [f"column {path}: not null -> nullable"] if after.nullable and not before.nullable else []
+    if before.type == after.type:
+        return changes
+    if not pa.types.is_nested(before.type):
+        return [*changes, f"column {path}: {before.type} -> {after.type}"]
+    old = {child.name: child for child in _children(before.type)}
+    for child in _children(after.type):
+        below = f"{path}.{child.name}"
+        known = old.get(child.name)
+        changes += [f"column {below} added: {child.type}"] if known is None else _field_changes(known, child, below)
+    return changes
+
+
+def _children(data_type: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(data_type):
+        return list(data_type.fields)
+    return [data_type.item_field if pa.types.is_map(data_type) else data_type.value_field]
+
+
+def _with_types(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """Give columns of nulls without a type the types of the table's columns, and drop meta fields."""
+    known = {child.name: child.type for child in table}
+    return pa.schema(
+        [
+            child.with_type(_typed(child.type, known[child.name])) if child.name in known else child
+            for child in incoming
+            if child.name not in _META
+        ]
+    )
+
+
+def _typed(found: pa.DataType, table: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(found):
+        return table
+    if pa.types.is_struct(found) and pa.types.is_struct(table):
+        known = {child.name: child.type for child in table.fields}
+        return pa.struct([c.with_type(_typed(c.type, known[c.name])) if c.name in known else c for c in found.fields])
+    if pa.types.is_list(found) and pa.types.is_list(table):
+        return pa.list_(found.value_field.with_type(_typed(found.value_type, table.value_type)))
+    return found
 
 
 class _Merger:
@@ -61,10 +122,8 @@ class _Merger:
         if incoming is None:
             if table.nullable and self._fill_missing and path not in self._key_fields:
                 return table
-            problem = "allows no null" if not table.nullable else "must not be filled with null"
-            raise SchemaMismatchError(
-                f"column {path!r} ({table.type}) is missing in the data, and {problem}: add the column to the data"
-            )
+            advice = f"add the column to the data{self._advice(table, path)}"
+            raise SchemaMismatchError(f"column {path!r} ({table.type}) is missing in the data: {advice}")
         merged = self._type(table.type, incoming.type, path)
         same_text = merged in (table.type, pa.int64()) or pa.types.is_decimal(merged)
         if path in self._key_fields and not same_text:
@@ -72,6 +131,13 @@ class _Merger:
                 path, table.type, incoming.type, "keys are made of its text, and its text would change: cast the data"
             )
         return pa.field(table.name, merged, nullable=table.nullable or incoming.nullable, metadata=table.metadata)
+
+    def _advice(self, table: pa.Field, path: str) -> str:
+        if not table.nullable:
+            return "; it allows no null"
+        if path in self._key_fields:
+            return "; it is part of the record key or the partition path"
+        return f", or fill missing columns with null: {FILL_MISSING.key}=true"
 
     def _type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
         if table == incoming and not pa.types.is_nested(table):

@@ -52,7 +52,7 @@ def tag(
 ) -> tuple[list[Told], LookUpCost | None]:
     """How the table's index tags these rows; nothing is written but staged files, which go."""
     call = WriteCall(state=table._context.state, engine=LocalEngine(), properties=properties or {})
-    setup = WriteSetup.of(call, None if deletes else changes.schema)
+    setup = WriteSetup.of(call, None if deletes else ArrowDataset(changes))
     operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:

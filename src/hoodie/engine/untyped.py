@@ -1,0 +1,144 @@
+"""Data without declared types: lists of dicts, dicts of lists, and pandas columns of the types that pandas chooses.
+
+A write gives such columns the types of the table. Only where the table's schema is not known, types are inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.engine.local import ArrowDataset
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.fit import fit_array, fit_values, inferred
+
+_NUMPY_DEFAULTS: Final = frozenset("lqdb?OUSM")
+"""Characters of the NumPy types that Python values get by default: int64, float64, bool, object, texts, times."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntypedDataset:
+    """Columns by name, in order: Python objects, or an Arrow array. `own_types`: positions of columns with a type.
+
+    A name may occur twice; the write refuses it.
+    """
+
+    columns: tuple[tuple[str, Sequence[Any] | pa.Array], ...]
+    own_types: frozenset[int]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches, if no table's schema is known."""
+        return self.inferred().schema
+
+    def typed(self, table_schema: pa.Schema) -> ArrowDataset:
+        """Return the data with the types of the table's columns; unknown columns get inferred types.
+
+        Raises: SchemaMismatchError: a value does not fit its column; the message names column, row, value and type.
+        """
+        if not self.columns:
+            return ArrowDataset(table_schema.empty_table())
+        known = {child.name: child for child in table_schema}
+        arrays, fields = [], []
+        for place, (name, values) in enumerate(self.columns):
+            child = known.get(name)
+            array = _inferred(name, values) if child is None or place in self.own_types else _fitted(values, child)
+            is_nullable = child is None or place in self.own_types or child.nullable
+            arrays.append(array)
+            fields.append(pa.field(name, array.type, nullable=is_nullable))
+        return self._dataset(arrays, fields)
+
+    def inferred(self) -> ArrowDataset:
+        """Return the data with inferred types. Raises: SchemaMismatchError: a column has values of several types."""
+        arrays = [_inferred(name, values) for name, values in self.columns]
+        return self._dataset(arrays, [pa.field(n, a.type) for (n, _), a in zip(self.columns, arrays, strict=True)])
+
+    def _dataset(self, arrays: list[pa.Array], fields: list[pa.Field]) -> ArrowDataset:
+        lengths = {name: len(values) for name, values in self.columns}
+        if len(set(lengths.values())) > 1:
+            raise SchemaMismatchError(f"columns: expected values of one length, found {lengths}")
+        names = (name for place, (name, _) in enumerate(self.columns) if place not in self.own_types)
+        return ArrowDataset(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), untyped=frozenset(names))
+
+
+def untyped_dataset(data: object) -> UntypedDataset | None:
+    """Return data of a list of dicts, a dict of columns, or a pandas DataFrame; None for data of any other type."""
+    if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
+        return _of_rows(data)
+    if isinstance(data, Mapping) and data and all(map(_is_column, data.values())):
+        return _of_columns([(str(name), values) for name, values in data.items()])
+    if is_pandas(data, "DataFrame"):
+        frame: Any = data
+        return _of_columns([(str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)])
+    return None
+
+
+def is_pandas(value: object, name: str) -> bool:
+    """Return whether the value is an object of a class of pandas; pandas is not imported."""
+    return type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ == name
+
+
+def _of_rows(rows: Sequence[Mapping[Any, Any]]) -> UntypedDataset:
+    names = dict.fromkeys(name for row in rows for name in row)
+    if rows and not names:
+        raise SchemaMismatchError(f"{len(rows)} rows: expected dicts with the columns of the table, found empty dicts")
+    columns = tuple((str(name), [row.get(name) for row in rows]) for name in names)
+    return UntypedDataset(columns, frozenset())
+
+
+def _is_column(values: object) -> bool:
+    if isinstance(values, list | tuple | pa.Array | pa.ChunkedArray) or is_pandas(values, "Series"):
+        return True
+    return (isinstance(values, np.ndarray) and values.ndim == 1) or hasattr(values, "__arrow_c_stream__")
+
+
+def _of_columns(columns: Sequence[tuple[str, Any]]) -> UntypedDataset:
+    own_types = frozenset(place for place, (_, values) in enumerate(columns) if _has_own_type(values))
+    return UntypedDataset(tuple((name, _column(name, values)) for name, values in columns), own_types)
+
+
+def _has_own_type(values: Any) -> bool:
+    """Return whether somebody chose the type of a column: not NumPy or pandas, from Python values."""
+    if isinstance(values, list | tuple):
+        return False
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.char not in _NUMPY_DEFAULTS
+    # The type `str` of pandas 3 is what texts get by default.
+    return str(dtype) != "str"
+
+
+def _column(name: str, values: Any) -> Sequence[Any] | pa.Array:
+    """Return the values as an Arrow array if they have one type, otherwise as a list; missing values are null."""
+    if isinstance(values, list | tuple):
+        return values
+    if str(getattr(values, "dtype", "")) == "object":
+        missing = values.isna() if is_pandas(values, "Series") else [value is None for value in values]
+        return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+    return _converted(name, lambda: pa.array(values, from_pandas=is_pandas(values, "Series")))
+
+
+def _converted(name: str, convert: Callable[[], Any]) -> pa.Array:
+    try:
+        array = convert()
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SchemaMismatchError(f"column {name!r}: Arrow has no type for its values ({error}); cast them") from error
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _fitted(values: Sequence[Any] | pa.Array, child: pa.Field) -> pa.Array:
+    if not isinstance(values, pa.Array):
+        return fit_values(values, child.type, child.name)
+    # Nested Arrow arrays are converted by the write, field by field.
+    return values if pa.types.is_nested(values.type) else fit_array(values, child.type, child.name)
+
+
+def _inferred(name: str, values: Sequence[Any] | pa.Array) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    found = inferred(values)
+    return found if found is not None else _converted(name, lambda: pa.array(values))

@@ -1,0 +1,215 @@
+"""Data without declared types takes the types of the table; the schema changes only by data that declares types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import hoodie
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.table import Table
+from tests.unit.write.tables import files_below
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("q", pa.int32()),
+        ("x", pa.float32()),
+        ("d", pa.decimal128(10, 2)),
+        ("tags", pa.map_(pa.string(), pa.int32())),
+        ("s", pa.struct([("n", pa.int32()), ("l", pa.list_(pa.int32()))])),
+    ]
+)
+NULLS = {"x": None, "d": None, "tags": None, "s": None}
+OPTION = "hoodie.python.schema.evolution"
+
+
+def new_table(path: Path, **options: Any) -> Table:
+    return hoodie.create(path / "t", SCHEMA, record_key="id", spark=False, **options)
+
+
+def refused(table: Table, path: Path, data: object, match: str, **options: str) -> None:
+    """The write is refused with these words, and no file changes."""
+    before = files_below(path)
+    with pytest.raises(SchemaMismatchError, match=match):
+        table.upsert(data, properties=options)
+    assert files_below(path) == before
+
+
+SOURCES: dict[str, Any] = {
+    "dicts": lambda rows: rows,
+    "dict of lists": lambda rows: {name: [row[name] for row in rows] for name in rows[0]},
+    "pandas": pd.DataFrame,
+    "pandas objects": lambda rows: pd.DataFrame(rows).astype(object),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_untyped_values_take_the_types_of_the_table(tmp_path: Path, source: str) -> None:
+    table = new_table(tmp_path)
+    full = {"id": "a", "q": 1, "x": 0.1, "d": 12, "tags": {"k": 7}, "s": {"n": 2, "l": [3, None]}}
+    result = table.upsert(SOURCES[source]([full, {"id": "b", "q": 2, **NULLS}]))
+    assert (result.inserted, result.notes) == (2, ())
+    assert table.schema == SCHEMA
+    found = sorted(table.to_arrow(SCHEMA.names).to_pylist(), key=str)
+    assert found[0]["tags"] == [("k", 7)]
+    assert (found[0]["q"], found[0]["s"]) == (1, {"n": 2, "l": [3, None]})
+    assert pa.scalar(found[0]["x"], pa.float32()) == pa.scalar(0.1, pa.float32())
+    assert str(found[0]["d"]) == "12.00"
+    assert found[1] == {"id": "b", "q": 2, **NULLS}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "match"),
+    [
+        ("q", 1 << 40, r"column 'q', row 1: 1099511627776 \(int\) does not fit int32.*long column"),
+        ("q", 1.5, r"column 'q', row 1: 1.5 \(float\) does not fit int32"),
+        ("q", True, r"column 'q', row 1: True \(bool\) does not fit int32"),
+        ("q", "one", r"column 'q', row 1: 'one' \(str\) does not fit int32"),
+        ("q", float("nan"), r"column 'q', row 1: nan \(float\) does not fit int32"),
+        ("x", 0.123456789, r"column 'x', row 1: 0.123456789 \(float\) does not fit float.*double column"),
+        ("x", 1e300, r"column 'x', row 1: 1e\+300"),
+        ("d", 1 << 60, r"column 'd', row 1: 1152921504606846976 \(int\) does not fit decimal128\(10, 2\)"),
+        ("tags", {"k": "v"}, r"column 'tags.value', row 1: 'v' \(str\) does not fit int32"),
+        ("tags", 5, r"column 'tags', row 1: 5 \(int\) does not fit map"),
+        ("tags", [5], r"column 'tags', row 1: 5 \(int\) does not fit map"),
+        ("s", {"m": 1}, r"column 's.m', row 1: the table has no such field in 's' \(n, l\)"),
+        ("s", {"l": [0, 1 << 40]}, r"column 's.l.element', row 1: 1099511627776"),
+        ("s", [1], r"column 's', row 1: \[1\] \(list\) does not fit struct"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(tmp_path: Path, column: str, value: object, match: str) -> None:
+    rows: list[dict[str, Any]] = [{"id": "a", "q": 1, **NULLS}, {"id": "b", "q": 2, **NULLS, column: value}]
+    refused(new_table(tmp_path), tmp_path, rows, match)
+
+
+def test_columns_of_later_rows_are_not_lost(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.upsert([{"id": "a", "q": 1, "x": 1.0, "d": None, "tags": None}, {"id": "b", "s": {"n": 1, "l": None}}])
+    found = {row["id"]: row for row in table.to_arrow(["id", "q", "s"]).to_pylist()}
+    assert found["b"] == {"id": "b", "q": None, "s": {"n": 1, "l": None}}
+
+
+def test_a_column_that_the_table_lacks_needs_a_declared_type(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    row = {"id": "a", "q": 1, **NULLS, "qq": 2}
+    for data in ([row], {name: [value] for name, value in row.items()}, pd.DataFrame([row])):
+        refused(table, tmp_path, data, rf"column 'qq' is not in the table.*{OPTION}=always")
+    result = table.upsert([row], properties={OPTION: "always"})
+    assert result.notes == ("column qq added: int64",)
+    assert table.schema.field("qq").type == pa.int64()
+
+
+def test_a_column_of_pandas_with_a_chosen_type_evolves_the_table(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    frame = pd.DataFrame([{"id": "a", "q": 1, **NULLS}])
+    assert table.upsert(frame).notes == ()
+    result = table.upsert(frame.assign(q=frame["q"].astype("Int64"), y=np.array([1], np.int16)))
+    assert result.notes == ("column q: int32 -> int64", "column y added: int32")
+    assert "note: column q: int32 -> int64" in str(result)
+
+
+def test_arrow_data_evolves_the_table_and_says_so(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.string(), False), ("s", pa.struct([("n", pa.int32())]))])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    wider = pa.schema([("id", pa.string()), ("s", pa.struct([("n", pa.int64()), ("m", pa.bool_())]))])
+    result = table.bulk_insert(pa.Table.from_pylist([{"id": "a", "s": {"n": 1, "m": True}}], wider))
+    assert result.notes == ("column id: not null -> nullable", "column s.n: int32 -> int64", "column s.m added: bool")
+    assert table.insert(pa.Table.from_pylist([{"id": "b", "s": None}], wider)).notes == ()
+
+
+def test_no_data_evolves_a_table_that_forbids_it(tmp_path: Path) -> None:
+    table = new_table(tmp_path, properties={OPTION: "never"})
+    wide = SCHEMA.set(1, pa.field("q", pa.int64())).append(pa.field("y", pa.string()))
+    refused(table, tmp_path, wide.empty_table(), rf"q: int32 -> int64; column y added: string.*{OPTION}=never")
+    assert table.upsert(SCHEMA.empty_table()).notes == ()
+
+
+def test_the_error_of_a_missing_column_names_the_option_that_fills_it(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    fill = "hoodie.write.set.null.for.missing.columns"
+    refused(table, tmp_path, [{"id": "a"}], rf"'q' \(int32\) is missing in the data: add .*{fill}=true")
+    refused(table, tmp_path, [{"q": 1, **NULLS}], r"'id' .* is missing in the data.*part of the record key")
+    table.upsert([{"id": "a"}], properties={fill: "true"})
+    assert table.to_arrow(["id", "q"]).to_pylist() == [{"id": "a", "q": None}]
+
+
+def test_columns_of_nulls_take_the_type_of_the_table(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.upsert(pa.table({"id": ["a"], **{name: pa.nulls(1) for name in SCHEMA.names[1:]}}))
+    table.upsert(pd.DataFrame({"id": ["b"], **{name: [None] for name in SCHEMA.names[1:]}}))
+    table.upsert(
+        pa.table({"id": ["c"], "q": [1], **NULLS_OF_ARROW, "s": [{"n": None, "l": []}]}).cast(
+            pa.schema([*SCHEMA][:5]).append(pa.field("s", pa.struct([("n", pa.null()), ("l", pa.list_(pa.null()))])))
+        )
+    )
+    assert table.schema == SCHEMA
+    found = sorted(table.to_arrow(["id", "q", "s"]).to_pylist(), key=str)
+    assert [row["s"] for row in found] == [None, None, {"n": None, "l": []}]
+
+
+NULLS_OF_ARROW = {name: pa.nulls(1) for name in ("x", "d", "tags")}
+
+
+def test_missing_integers_of_pandas_come_back_as_integers(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "n": pa.array([(1 << 53) + 1], pa.int64())})
+    table = hoodie.create(tmp_path / "t", rows.schema, record_key="id", spark=False)
+    table.upsert(rows)
+    table.upsert(pd.DataFrame({"id": ["b", "c"], "n": [1, None]}))
+    assert table.schema == rows.schema
+    found = {row["id"]: row["n"] for row in table.to_arrow(["id", "n"]).to_pylist()}
+    assert found == {"a": (1 << 53) + 1, "b": 1, "c": None}
+    refused(table, tmp_path, pd.DataFrame({"id": ["d"], "n": [2.0**60]}), "column 'n', row 0")
+    refused(table, tmp_path, pd.DataFrame({"id": ["d"], "n": [0.5]}), "column 'n', row 0: 0.5")
+
+
+def test_required_columns_stay_required(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.string(), False), pa.field("n", pa.int32(), False)])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    assert table.upsert([{"id": "a", "n": 1}]).notes == ()
+    assert table.schema == schema
+    refused(table, tmp_path, [{"id": "b", "n": None}], "column 'n' allows no null")
+
+
+class LazyFrame:
+    """What a Polars LazyFrame offers: `collect` gives data with an Arrow stream."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+
+    def collect(self) -> pa.Table:
+        return self.rows
+
+
+ROWS = pa.table({"id": ["a", "b"], "q": pa.array([1, 2], pa.int32())})
+KINDS: dict[str, Any] = {
+    "dataset": ds.dataset,
+    "scanner": lambda rows: ds.dataset(rows).scanner(),
+    "lazy frame": LazyFrame,
+    "dict of lists": lambda rows: rows.to_pydict(),
+    "dict of arrays": lambda rows: {"id": rows["id"], "q": np.array([1, 2], np.int32)},
+    "tuples": lambda rows: {name: tuple(values) for name, values in rows.to_pydict().items()},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_kinds_of_data_are_taken(tmp_path: Path, kind: str) -> None:
+    table = hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False)
+    assert table.upsert(KINDS[kind](ROWS)).inserted == 2
+    assert sorted(table.to_arrow(["id", "q"]).to_pylist(), key=str) == ROWS.to_pylist()
+    assert table.delete(KINDS[kind](ROWS)).deleted == 2
+
+
+def test_no_rows_are_no_rows(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    assert table.upsert([]).inserted == 0
+    refused(table, tmp_path, [{}], "empty dicts")
+    refused(table, tmp_path, {"id": ["a", "b"], "q": [1]}, "one length, found {'id': 2, 'q': 1}")
+    with pytest.raises(UnsupportedError, match="a list of dicts, a dict of lists"):
+        table.upsert({"id": "a", "q": 1})
