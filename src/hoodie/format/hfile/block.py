@@ -18,8 +18,15 @@ _CHECKSUM_CHUNK_BYTES = 16384
 _NO_PREVIOUS_BLOCK = -1
 _CHECKSUM_TYPES = frozenset(ChecksumType)
 
-# Limit of a block's uncompressed payload. Without it, a damaged length could allocate all memory.
-_PAYLOAD_BYTES_MAX = 1 << 30
+# Limits of a block's uncompressed payload. Without them, a damaged length could allocate a lot of memory. Writers end a
+# block at 64 KiB to 1 MiB, so a larger block has one large entry: the file list of a partition with many files.
+_PAYLOAD_BYTES_MAX = 128 << 20
+_SEVERAL_ENTRIES_BYTES_MAX = 32 << 20
+_INDEX_BYTES_MAX = 16 << 20
+_ENTRY_LENGTHS = struct.Struct(">II")
+_ENTRY_BYTES_BESIDE_KEY_AND_VALUE = 9
+# Deflate expands at most 1032 times.
+_EXPANSION_MAX = 1040
 
 DATA = b"DATABLK*"
 INDEX = b"IDXROOT2"
@@ -56,8 +63,10 @@ def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec
     length = HEADER_BYTES + stored_bytes
     if not HEADER_BYTES <= checked_bytes <= length <= len(view) or chunk_bytes <= 0 or not -1 <= previous <= start:
         raise CorruptFileError("the block's lengths contradict each other", path=path, offset=start)
-    if not 0 <= payload_bytes <= _PAYLOAD_BYTES_MAX:
-        raise CorruptFileError(f"impossible payload size {payload_bytes}", path=path, offset=start)
+    limit = _PAYLOAD_BYTES_MAX if magic == DATA else _INDEX_BYTES_MAX
+    if not 0 <= payload_bytes <= min(limit, _EXPANSION_MAX * length):
+        message = f"expected a payload of up to {limit} bytes that {stored_bytes} stored bytes can hold"
+        raise CorruptFileError(f"{message}, found the impossible payload size {payload_bytes}", path=path, offset=start)
     if length - checked_bytes != CHECKSUM_BYTES * -(-checked_bytes // chunk_bytes) or kind not in _CHECKSUM_TYPES:
         raise CorruptFileError("the block's checksums have an unknown form", path=path, offset=start)
     if checksums(view[:checked_bytes], ChecksumType(kind), chunk_bytes) != view[checked_bytes:length]:
@@ -67,7 +76,15 @@ def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec
         payload = gunzip(view[HEADER_BYTES:checked_bytes], payload_bytes, path=path, offset=start)
     elif len(payload) != payload_bytes:
         raise CorruptFileError(f"expected {payload_bytes} payload bytes, found {len(payload)}", path=path, offset=start)
+    if payload_bytes > _SEVERAL_ENTRIES_BYTES_MAX and magic == DATA and not _is_one_entry(payload):
+        message = f"expected one entry in a block of {payload_bytes} bytes, found several"
+        raise CorruptFileError(message, path=path, offset=start)
     return Block(payload, start, start + length)
+
+
+def _is_one_entry(payload: bytes | memoryview) -> bool:
+    """Return whether the first entry of a data block fills it."""
+    return sum(_ENTRY_LENGTHS.unpack_from(payload)) + _ENTRY_BYTES_BESIDE_KEY_AND_VALUE == len(payload)
 
 
 def block_parts(

@@ -124,6 +124,7 @@ class DataIndex:
             entries: list[IndexEntry] = []
             for block in self.read_blocks(level):
                 entries += parse_inner_index(block, path=self.path)
+                check_entry_count(len(entries), limit=self.limit, path=self.path, offset=block.start)
             below = IndexLevel.of_entries(entries, limit=self.limit, path=self.path)
             level = below.take(select(below))
         return level
@@ -131,6 +132,16 @@ class DataIndex:
     def all(self) -> IndexLevel:
         """Return every data block."""
         return self.find(lambda level: np.arange(len(level), dtype=np.int64))
+
+
+def check_entry_count(count: int, *, limit: int, path: str, offset: int) -> None:
+    """Check that so many blocks fit into `limit` bytes, before a record is made of each entry of an index.
+
+    Raises:
+        CorruptFileError: they do not fit.
+    """
+    if count * HEADER_BYTES > limit:
+        raise CorruptFileError(f"an index of {count} blocks does not fit the file", path=path, offset=offset)
 
 
 def parse_root_index(block: Block, count: int, *, is_only_level: bool, path: str) -> list[IndexEntry]:

@@ -16,7 +16,7 @@ from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX
 from hoodie.format.hfile.blocks import BlockReader
 from hoodie.format.hfile.entries import Entries
 from hoodie.format.hfile.file_info import CREATED, LAST_KEY, parse_file_info
-from hoodie.format.hfile.index import DataIndex, IndexLevel, parse_root_index
+from hoodie.format.hfile.index import DataIndex, IndexLevel, check_entry_count, parse_root_index
 from hoodie.format.hfile.lookup import SortedKeys, find_rows
 from hoodie.format.hfile.order import as_java_sorts, ascends, ascends_somehow, is_less, is_plain
 from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
@@ -25,6 +25,10 @@ from hoodie.format.hfile.trailer import TRAILER_BYTES, Trailer
 
 # Size of the first read: it contains the trailer and, unless the file is large, the index and the file info.
 _TAIL_BYTES = 128 * 1024
+
+# Files whose entries are larger in memory, and compressed better than real entries are, are refused.
+_COLUMNS_BYTES_MAX = 256 << 20
+_EXPANSION_MAX = 100
 
 Columns = tuple[pa.BinaryArray, pa.BinaryArray]
 
@@ -57,6 +61,7 @@ class HFileReader:
     def __init__(self, content: Any | ByteSource, *, path: str) -> None:
         source = open_source(content)
         self._path = path
+        self._size_bytes = source.size
         tail_start = max(0, source.size - _TAIL_BYTES)
         tail = read_exactly(source, tail_start, source.size - tail_start, path=path)
         self._trailer = trailer = Trailer.parse(tail[-TRAILER_BYTES:], file_bytes=source.size, path=path)
@@ -73,6 +78,8 @@ class HFileReader:
         info = self._blocks.parse(section[meta.end - start :], meta.end, (FILE_INFO,))
         self._file_info = parse_file_info(info, path=path)
         is_only_level = trailer.index_levels == 1
+        check_entry_count(trailer.data_index_count, limit=start, path=path, offset=root.start)
+        check_entry_count(trailer.meta_index_count, limit=start, path=path, offset=meta.start)
         entries = parse_root_index(root, trailer.data_index_count, is_only_level=is_only_level, path=path)
         self._index = DataIndex(
             IndexLevel.of_entries(entries, limit=start, path=path),
@@ -107,8 +114,14 @@ class HFileReader:
         return len(self._index.all())
 
     def entries(self) -> Columns:
-        """Return all keys and their values, ascending by key bytes. Memory: the columns twice."""
-        keys, values = _joined(list(self.batches()))
+        """Return all keys and their values, ascending by key bytes.
+
+        Memory: the columns twice. They have at most 256 MiB, or 100 times the bytes of the file.
+
+        Raises:
+            CorruptFileError: the columns would be larger.
+        """
+        keys, values = _joined(list(self._bounded(self.batches())))
         if ascends(keys):
             return keys, values
         if not ascends(as_java_sorts(keys)):
@@ -230,6 +243,16 @@ class HFileReader:
             offset = int(level.offsets[here[is_wrong][0]])
             message = "the keys of a block do not fit its key in the index"
             raise CorruptFileError(message, path=self._path, offset=offset)
+
+    def _bounded(self, batches: Iterator[Columns]) -> Iterator[Columns]:
+        limit = max(_COLUMNS_BYTES_MAX, self._size_bytes * _EXPANSION_MAX)
+        size_bytes = 0
+        for keys, values in batches:
+            size_bytes += keys.nbytes + values.nbytes
+            if size_bytes > limit:
+                message = f"expected at most {limit} bytes of entries in a file of {self._size_bytes} bytes, found more"
+                raise CorruptFileError(message, path=self._path)
+            yield keys, values
 
     def _check_end(self, count: int, last: bytes | None) -> None:
         told = self._file_info.get(LAST_KEY)

@@ -13,6 +13,7 @@ from hoodie.format.varint import varint_at, varint_to_bytes
 
 _WIRE_VARINT = 0
 _WIRE_BYTES = 2
+_FIELDS_MAX = 10_000
 
 
 class Cursor:
@@ -77,8 +78,15 @@ class Cursor:
         return value
 
     def message(self) -> Iterator[tuple[int, int | memoryview]]:
-        """Yield the field numbers and values of the protobuf message that fills the rest of the buffer."""
+        """Yield the field numbers and values of the protobuf message that fills the rest of the buffer.
+
+        Raises: CorruptFileError also after 10,000 fields: real messages have a few.
+        """
+        count = 0
         while not self.exhausted:
+            count += 1
+            if count > _FIELDS_MAX:
+                raise self.error(f"expected a message of up to {_FIELDS_MAX} fields, found more")
             tag = self.varint()
             wire = tag & 7
             if wire == _WIRE_VARINT:
