@@ -5,23 +5,24 @@ docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never cha
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.files.damage import damaged_file, missing_file
+from hoodie.errors import UnsupportedError
+from hoodie.files.damage import damaged_file
 from hoodie.files.logs.log_scan import replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.filenames import LogFileName
 from hoodie.format.hfile import HFileReader
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_COMMITS, partition_folder
+from hoodie.metadata.recorded_logs import check_recorded_logs, unlogged_instants
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
@@ -40,22 +41,33 @@ class SliceReader:
         self._store = store
         self._bases: dict[FileInfo, HFileReader] = {}
         self._logs: dict[FileInfo, LogContent] = {}
+        self._compared: set[str] = set()
 
     def read(self, kind: PartitionKind, timeline: Timeline) -> list[SliceContent]:
         """Read the newest file slice of every file group of a partition, sorted by file id.
 
         `timeline` holds the visible instants of the metadata table.
 
+        Nearly every delta commit has a log file in the partition `files`. Those that have none are read, once.
+
         Raises:
-            CorruptFileError: a file does not parse.
+            CorruptFileError: a file does not parse; or a log file of the partition `files` does not exist.
         """
         folder = partition_folder(kind.name)
         infos = {info.path: info for info in self._store.list(folder)}
         sizes = {info.name: info.size_bytes for info in infos.values()}
         found = latest_slices({folder: sizes}, with_archived_logs(self._store, timeline, sizes, kind), {})
+        if kind.name == FILES:
+            self._check_none_missing(found, timeline)
         contents = [self._content(file_slice, infos) for file_slice in found]
         self._forget(folder, found, infos)
         return contents
+
+    def _check_none_missing(self, slices: Sequence[FileSlice], timeline: Timeline) -> None:
+        unlogged = {time for found in slices for time in unlogged_instants(timeline, found)} - self._compared
+        if unlogged:
+            check_recorded_logs(self._store, {FILES: slices}, timeline, times=unlogged)
+            self._compared |= unlogged
 
     def read_once(self, file_slice: FileSlice) -> SliceContent:
         """Parse the files of one slice without keeping them."""
@@ -123,23 +135,6 @@ def read_log(store: Store, path: str) -> LogContent:
             _check_leftover(store, path, torn)
         parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
     return LogContent(tuple(parsed), len(blocks))
-
-
-@contextlib.contextmanager
-def expected_metadata_file(store: Store, path: str) -> Iterator[None]:
-    """Add what to do to the errors for a file of the metadata table that is damaged or missing."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise missing_file(store, path).with_remedy(_remedy(path)) from error
-    except CorruptFileError as error:
-        raise error.with_remedy(_remedy(path)) from error
-
-
-def _remedy(path: str) -> str:
-    if path.startswith(f"{partition_folder(RECORD_INDEX)}/"):
-        return "or build the index anew: t.index.drop('record'), then t.index.build('record')"
-    return "or drop the metadata table and build it anew"
 
 
 def _check_leftover(store: Store, path: str, torn: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.hfile.checksum import CHECKSUM_BYTES, ChecksumType, checksums
 from hoodie.format.hfile.codec import Compression, gunzip, gzip_member
 
@@ -84,13 +84,19 @@ def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec
 
 def _is_one_entry(payload: bytes | memoryview) -> bool:
     """Return whether the first entry of a data block fills it."""
-    return sum(_ENTRY_LENGTHS.unpack_from(payload)) + _ENTRY_BYTES_BESIDE_KEY_AND_VALUE == len(payload)
+    key_bytes, value_bytes = _ENTRY_LENGTHS.unpack_from(payload)
+    return bool(key_bytes + value_bytes + _ENTRY_BYTES_BESIDE_KEY_AND_VALUE == len(payload))
 
 
 def block_parts(
     magic: bytes, payload: bytes | memoryview, *, codec: Compression, previous_offset: int = _NO_PREVIOUS_BLOCK
 ) -> tuple[bytes, bytes | memoryview, bytes]:
-    """Encode one block as header, stored payload (not copied without a codec), and zeros in place of checksums."""
+    """Encode one block as header, stored payload (not copied without a codec), and zeros in place of checksums.
+
+    Raises: UnsupportedError for a payload that readers refuse: a single value of more than 128 MiB.
+    """
+    if len(payload) > _PAYLOAD_BYTES_MAX:
+        raise UnsupportedError(f"a block of {len(payload)} bytes is larger than {_PAYLOAD_BYTES_MAX}, the maximum")
     stored = payload
     if codec is Compression.GZIP:
         stored = gzip_member(

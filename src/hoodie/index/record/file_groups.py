@@ -22,10 +22,11 @@ from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
-from hoodie.metadata.slice_reader import expected_metadata_file, read_base, read_log
+from hoodie.metadata.slice_reader import read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.timeline import Timeline
 

@@ -18,6 +18,7 @@ from hoodie.metadata.delta_log import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.slice_reader import SliceReader, slices_of
 from hoodie.metadata.visible_instants import visible_instants
@@ -117,11 +118,19 @@ def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:
 
 
 def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: Timeline) -> CompactionPlan:
-    """Plan the compaction of every newest file slice that has log files. Pure except for listing the partitions."""
+    """Plan the compaction of every newest file slice that has log files.
+
+    Lists the partitions, and reads the delta commits since the last compaction.
+
+    Raises: as `check_recorded_logs`.
+    """
+    slices = {name: slices_of(folder.store, kind, timeline) for name, kind in sorted(kinds.items())}
+    # A compaction makes the loss of a log file final, so all of them must be there.
+    check_recorded_logs(folder.store, slices, timeline)
     operations = tuple(
         operation_of(partition, file_slice)
-        for partition, kind in sorted(kinds.items())
-        for file_slice in slices_of(folder.store, kind, timeline)
+        for partition, found in slices.items()
+        for file_slice in found
         if file_slice.log_files
     )
     return CompactionPlan(operations=operations)

@@ -11,13 +11,17 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.building.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
 from hoodie.index.record.building.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.context import EngineFor, local_engine
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.report import Finding, Report, few_of_each_kind
 from hoodie.timeline import TableLock
 from hoodie.view.table_state import TableState
@@ -44,9 +48,12 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     Raises:
         InvalidConfigError: the table has no record index.
         UnsupportedError: the table has a partitioned record index.
+        CorruptFileError: a file of the table or of the index is damaged or missing; the delta commits of the metadata
+            table are read to find missing log files of the index.
     """
     started = time.perf_counter()
     found = consistent_state(state)
+    _check_recorded(found)
     changes = changes_between([], found.slices)
     with stage_folder(state.store) as folder:
         stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
@@ -114,6 +121,14 @@ def _load(state: TableState) -> IndexedState:
     if index is None:
         raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
     return IndexedState(view, index, view.slices())
+
+
+def _check_recorded(found: IndexedState) -> None:
+    """Check that all log files of the index exist. Raises: CorruptFileError."""
+    folder = MetadataFolder(found.view.store, found.view.config)
+    timeline = visible_instants(folder.timeline(), found.view.whole_timeline())
+    slices = [group.file_slice for group in found.index.file_groups]
+    check_recorded_logs(folder.store, {RECORD_INDEX: slices}, timeline)
 
 
 def report_of(subject: str, checked: dict[str, int], parts: Iterable[FileGroupDiffers], *, seconds: float) -> Report:
