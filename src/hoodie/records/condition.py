@@ -16,7 +16,7 @@ and raises an error when, for example, a long in the statistics has no equal dou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -52,18 +52,6 @@ class Condition:
     def parse_optional(cls, text: str | None) -> Condition | None:
         """Parse a condition as `parse` does; return None for None."""
         return None if text is None else cls.parse(text)
-
-    @classmethod
-    def all_of(cls, conditions: Iterable[Condition]) -> Condition | None:
-        """Join conditions with AND, without parsing again; return None if there are no conditions."""
-        parts = list(conditions)
-        if len(parts) < 2:
-            return parts[0] if parts else None
-        # A line comment at the end of a part ends at the line break.
-        text = " AND ".join(f"({part.text}\n)" for part in parts)
-        tree = exp.and_(*(part.tree for part in parts))
-        assert isinstance(tree, exp.Expression)
-        return cls(text, tree)
 
     def __reduce__(self) -> tuple[Callable[[str], Condition], tuple[str]]:
         return Condition.parse, (self.text,)

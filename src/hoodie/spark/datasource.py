@@ -3,19 +3,21 @@
 Python workers read the rows of the data source. `hoodie.open(path).read()` is faster, because Spark scans the files
 itself. The data source is for programs that can only pass a format and a path, and for stores that Spark cannot read.
 PySpark 3.5 has no Python data sources.
+
+Spark evaluates the filters of a query on the rows that it gets. The data source takes no filters from Spark: Spark 4.1
+to 4.3 plan a loaded DataFrame once and use the partitions of its first query for its later queries, whatever their
+filters are. The option `where` prunes partitions and files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
@@ -38,13 +40,6 @@ else:
 _OPTIONS = ("as_of", "where", "columns", "view")
 _STORAGE = "storage."
 _PARTITION_BYTES = 64 * 1024 * 1024
-_COMPARISONS = {
-    "EqualTo": "=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-}
 
 
 def register(session: Any) -> None:
@@ -89,15 +84,11 @@ class TableOptions:
         where = Condition.parse_optional(found.get("where") or None)
         return cls(store, found.get("as_of"), where, names, found.get("view", SNAPSHOT))
 
-    def plan(self, columns: Sequence[str] | None = None, also: Sequence[Condition] = ()) -> ScanPlan:
-        """Plan the scan on the newest commit, or `as_of`; `also` are further conditions.
-
-        Raises: as `plan_scan`.
-        """
-        where = Condition.all_of([*([] if self.where is None else [self.where]), *also])
+    def plan(self, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Plan the scan on the newest commit, or `as_of`. Raises: as `plan_scan`."""
         view = TableView.load(TableState(open_store(self.store)))
         chosen = self.columns if columns is None else columns
-        return plan_scan(view, columns=chosen, where=where, as_of=self.as_of, kind=self.view)
+        return plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view)
 
 
 class TableSource(DataSource):
@@ -138,36 +129,13 @@ class TableReader(DataSourceReader):
     def __init__(self, options: TableOptions, schema: Any) -> None:
         self._options = options
         self._schema = arrow_schema_of(schema)
-        self._conditions: list[Condition] = []
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Apply the filters that are plain comparisons and return the other filters, which Spark then evaluates.
-
-        Spark calls this method in version 4.1 and later.
-        """
-        for condition in filters:
-            text = sql_of(condition)
-            parsed = None if text is None else self._with_arrow_form(text)
-            if parsed is None:
-                yield condition
-            else:
-                self._conditions.append(parsed)
-
-    def _with_arrow_form(self, text: str) -> Condition | None:
-        """Parse a condition; None if it has no Arrow form and Spark must evaluate it."""
-        try:
-            condition = Condition.parse(text)
-            condition.row_filter(self._schema)
-        except HoodieError:
-            return None
-        return condition
 
     def partitions(self) -> Sequence[Any]:
         """Return the file slices in groups of about 64 MiB, one Spark partition for each group.
 
         Partitions of the table are pruned.
         """
-        plan = self._options.plan(self._schema.names, self._conditions)
+        plan = self._options.plan(self._schema.names)
         reader = SliceReader(plan.view.store.spec, SliceScan.of(plan), self._schema)
         groups = balanced(plan.slices, _PARTITION_BYTES) or [()]
         return [SlicesPartition(reader, group) for group in groups]
@@ -176,34 +144,3 @@ class TableReader(DataSourceReader):
         """Read the rows of a partition's slices; runs in a worker. Memory: as `SliceScan.batches` of one slice."""
         pa.set_cpu_count(1)
         yield from partition.reader.batches(partition.slices)
-
-
-def sql_of(condition: Any) -> str | None:
-    """Convert a pushed filter to Spark SQL; None for a kind or a value whose SQL might have another meaning."""
-    name = type(condition).__name__
-    attribute = getattr(condition, "attribute", None)
-    if attribute is None or any("`" in part for part in attribute):
-        return None
-    column = ".".join(f"`{part}`" for part in attribute)
-    if name in ("IsNull", "IsNotNull"):
-        return f"{column} IS {'NOT ' if name == 'IsNotNull' else ''}NULL"
-    if name == "In":
-        values = [_literal(value) for value in condition.value]
-        return None if not values or None in values else f"{column} IN ({', '.join(str(value) for value in values)})"
-    value = _literal(condition.value) if name in _COMPARISONS else None
-    return None if value is None else f"{column} {_COMPARISONS[name]} {value}"
-
-
-def _literal(value: object) -> str | None:
-    """Convert a value to an SQL literal; None for types whose literals depend on settings, and for escaped strings."""
-    match value:
-        case bool():
-            return str(value).upper()
-        case int() | Decimal():
-            return f"{value:f}" if isinstance(value, Decimal) else str(value)
-        case str() if "\\" not in value:
-            return "'" + value.replace("'", "''") + "'"
-        case date() if type(value) is date:
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return None
