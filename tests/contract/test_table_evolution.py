@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,7 @@ NEW = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-OLD_ROWS = table_of(OLD, ("a", 1, 0.5, "sf"), ("b", -7, 1.5, "nyc"), ("c", None, None, "nyc"))
+OLD_ROWS = table_of(OLD, ("a", 1, 0.5, "sf"), ("b", -7, 1.6, "nyc"), ("c", None, None, "nyc"))
 
 
 @pytest.mark.parametrize("properties", [{}, ON_WORKERS], ids=["small", "on-workers"])
@@ -33,7 +34,7 @@ def test_old_files_are_read_with_the_new_schema(lane: Lane, properties: dict[str
     expected = table_of(
         NEW,
         ("a", 1 << 40, 0.1, "sf", ["new"]),
-        ("b", -7, 1.5, "nyc", None),
+        ("b", -7, 1.6, "nyc", None),
         ("c", None, None, "nyc", None),
         ("d", 2, 0.1, "la", None),
     )
@@ -74,7 +75,11 @@ def test_files_of_three_schemas_are_read_together(lane: Lane) -> None:
         (pa.decimal128(12, 2), pa.decimal128(30, 2), Decimal("-1234.56"), Decimal("-1234.56")),
         (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int64())]), {"n": 5}, {"n": 5}),
         (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int32()), ("m", pa.bool_())]), {"n": 5}, {"n": 5, "m": None}),  # noqa: E501
-        (pa.list_(pa.float32()), pa.list_(pa.float64()), [0.5, None], [0.5, None]),
+        (pa.float32(), pa.float64(), 0.6, 0.6),
+        (pa.float32(), pa.float64(), math.nan, math.nan),
+        (pa.list_(pa.float32()), pa.list_(pa.float64()), [0.6, None], [0.6, None]),
+        (pa.struct([("x", pa.float32())]), pa.struct([("x", pa.float64())]), {"x": 0.1}, {"x": 0.1}),
+        (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64()), [("k", 0.1)], [("k", 0.1)]),
         (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [("k", 1)], [("k", 1)]),
     ],
     ids=str,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.read.plan import ScanPlan, When, plan_scan
 from hoodie.read.readable import check_readable
-from hoodie.timeline import Instant, to_instant_time
+from hoodie.timeline import Action, Instant, State, read_instant, to_instant_time
 from hoodie.view.table_view import TableView
 
 
@@ -18,8 +20,11 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     the instant, so callers can pass the `instant` of a `WriteResult`. Each changed row is returned once, as of `until`;
     a row that was deleted by then is not returned. With `since=None` the span begins with the first commit.
 
-    Raises: UnsupportedError if `since` is in the archived timeline, or for mode `cdc`, and as `check_readable`;
-    InvalidConfigError for another mode.
+    Version 6 stores no completion times. There the span contains the commits that were requested in `(since, until]`,
+    and a pending write that was requested before one of them is an error: its rows would be missed when it completes.
+
+    Raises: UnsupportedError if `since` is in the archived timeline, for such a pending write, or for mode `cdc`, and as
+    `check_readable`; InvalidConfigError for another mode.
     """
     if mode == "cdc":
         raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
@@ -29,10 +34,12 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     check_readable(view, by_meta_columns=since is not None)
     _check_active(view, start)
     at_end = view if end is None else view.as_completed_by(end)
+    chosen = _completed_after(at_end, start)
+    if not view.config.version.has_completion_time_in_name:
+        _check_no_write_between(at_end, chosen)
     scan = plan_scan(at_end)
     if since is None:
         return scan
-    chosen = _completed_after(at_end, start)
     instants = frozenset(instant.requested_time for instant in chosen)
     touched = {
         (stat.partition_path or "", stat.file_id)
@@ -55,7 +62,7 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
 
 
 def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
-    """Convert the caller's times to completion times."""
+    """Convert the caller's times to order times (`TableView.order_time`)."""
     start = None if since is None else completion_of(view, since)
     end = None if until is None else completion_of(view, until)
     if start is not None and end is not None and start > end:
@@ -64,18 +71,40 @@ def _span(view: TableView, since: When | None, until: When | None) -> tuple[str 
 
 
 def _completed_after(view: TableView, start: str | None) -> list[Instant]:
-    return [instant for instant in view.completed_writes() if start is None or _completed(instant) > start]
+    return [instant for instant in view.completed_writes() if start is None or view.order_time(instant) > start]
+
+
+def _check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:
+    """Refuse a span by requested times if a pending write was requested before the last commit of the span.
+
+    A caller that continues after this commit would never see the rows of the pending write. Pending table services add
+    no rows.
+    """
+    last = max((instant.requested_time for instant in chosen), default="")
+    for instant in view.timeline.pending().writes().instants:
+        if instant.requested_time < last and _adds_rows(view, instant):
+            raise UnsupportedError(
+                f"{view.store.uri('')}: the write {instant} is pending, and the commit {last} was requested later. A "
+                "table of version 6 orders its commits by requested time, so the rows of the pending write would be "
+                "missed. Wait until it completes, roll it back if its writer does not run any more, or read the "
+                f"changes until an instant before {instant.requested_time}"
+            )
+
+
+def _adds_rows(view: TableView, instant: Instant) -> bool:
+    """Return whether a pending instant is a write, not a table service."""
+    if instant.action is not Action.REPLACE_COMMIT:
+        return instant.action in (Action.COMMIT, Action.DELTA_COMMIT)
+    # In version 6 the pending files of a clustering have the action of an insert overwrite.
+    content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+    return not content or RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan is None
 
 
 def completion_of(view: TableView, when: When) -> str:
-    """Convert a caller's time to a completion time: an instant's requested time gives its completion time."""
+    """Convert a caller's time to an order time: an instant's requested time gives the `order_time` of the instant."""
     text = to_instant_time(when, view.layout.zone)
     instant = view.timeline.get(text)
-    return text if instant is None or instant.completion_time is None else instant.completion_time
-
-
-def _completed(instant: Instant) -> str:
-    return instant.completion_time or instant.requested_time
+    return text if instant is None or not instant.is_completed else view.order_time(instant)
 
 
 def _check_active(view: TableView, start: str | None) -> None:

@@ -21,6 +21,7 @@ from hoodie.spark.merged import read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.types import spark_schema_of
+from hoodie.spark.widening import widened
 
 _GLOB_CHARACTERS = set("\\{}[]*?")
 _BROADCAST_KEYS_MAX = 100_000
@@ -72,7 +73,13 @@ def _file_parts(session: Any, plan: ScanPlan, today: Any) -> list[Any]:
 
 def _cast(frame: Any, schema: Any) -> Any:
     """Cast a DataFrame to the types of the schema; both must have the same columns in the same order."""
-    return frame.select(*(F.col(_quoted(child.name)).cast(child.dataType).alias(child.name) for child in schema))
+    columns = zip(frame.schema, schema, strict=True)
+    return frame.select(
+        *(
+            widened(F.col(_quoted(child.name)), stored.dataType, child.dataType).alias(child.name)
+            for stored, child in columns
+        )
+    )
 
 
 def _scan(session: Any, plan: ScanPlan, files: Sequence[BaseFile], schema: Any) -> Any:

@@ -81,11 +81,21 @@ class TableView:
                 clock = self.state.clock = self.state.clock or InstantClock(self.layout.zone)
         return clock
 
-    def as_completed_by(self, completion_time: str) -> TableView:
-        """Return the table as of a completion time: instants that completed later are left out."""
+    def order_time(self, instant: Instant) -> str:
+        """Return the time by which completed instants are ordered: the completion time.
+
+        In version 6 it is the requested time, as for the JVM: there the completion time is the change time of a file,
+        which a copy of the table does not keep.
+        """
+        if not self.config.version.has_completion_time_in_name:
+            return instant.requested_time
+        return instant.completion_time or instant.requested_time
+
+    def as_completed_by(self, order_time: str) -> TableView:
+        """Return the table as of a time (inclusive): completed instants with a later `order_time` are left out."""
 
         def is_later(instant: Instant) -> bool:
-            return instant.is_completed and (instant.completion_time or instant.requested_time) > completion_time
+            return instant.is_completed and self.order_time(instant) > order_time
 
         later = tuple(filter(is_later, self.timeline.instants))
         timeline = self.timeline.filter(lambda instant: not is_later(instant))
@@ -110,9 +120,9 @@ class TableView:
         return self.store.uri(f"{self.layout.instant_folder()}/{name}")
 
     def completed_writes(self) -> list[Instant]:
-        """Return the completed instants that wrote data, in the order in which they completed."""
+        """Return the completed instants that wrote data, by `order_time`."""
         instants = self.timeline.writes().completed().instants
-        return sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
+        return sorted(instants, key=lambda instant: (self.order_time(instant), instant.requested_time))
 
     def has_archived_instants(self) -> bool:
         """Return whether older instants were moved out of the active timeline."""

@@ -24,7 +24,8 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
 
     With `stored` the data are rows of a file of the table, which may be older than the schema. Then columns that are
     not in the schema are dropped, and all type promotions of the JVM are applied, even with a loss: integers are
-    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text.
+    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text. A float becomes the
+    double with the same decimal text (`widened_floats`).
 
     Raises:
         SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
@@ -172,6 +173,8 @@ def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: 
 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:
     found = array.type
+    if stored and found == pa.float32() and wanted == pa.float64():
+        return widened_floats(array)
     if stored and _is_promoted(found, wanted):
         return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
     if not may_become(found, wanted):
@@ -179,6 +182,14 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
     if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
         return _narrow(array, wanted, path)
     return _checked(array, wanted, path)
+
+
+def widened_floats(array: pa.Array) -> pa.Array:
+    """Return stored float32 values as doubles by their shortest decimal text, as the JVM widens them: 0.6 stays 0.6.
+
+    The double that is equal to the float would be 0.6000000238418579.
+    """
+    return pc.cast(pc.cast(array, pa.string()), pa.float64())
 
 
 def _mismatch(found: pa.DataType, wanted: pa.DataType, path: str) -> SchemaMismatchError:

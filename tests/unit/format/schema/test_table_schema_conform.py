@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -211,6 +212,31 @@ def test_stored_rows_follow_the_promotions_of_the_jvm(
     assert conform(batch(array), one(wanted), stored=True).column(0).to_pylist() == expected
     with pytest.raises(SchemaMismatchError):
         conform(batch(array), one(wanted))
+
+
+FLOATS = [0.6, None, -0.0, 16777217.0, 1e-45, 3.4028235e38, 1e10, 123456.7, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("nesting", ["plain", "list", "struct", "map"])
+def test_stored_floats_become_the_doubles_of_the_same_decimal_text(nesting: str) -> None:
+    wrap: dict[str, tuple[Callable[[Any], pa.DataType], Callable[[Any], Any]]] = {
+        "plain": (lambda kind: kind, lambda value: value),
+        "list": (pa.list_, lambda value: [value]),
+        "struct": (lambda kind: pa.struct([("x", kind)]), lambda value: {"x": value}),
+        "map": (lambda kind: pa.map_(pa.string(), kind), lambda value: [("k", value)]),
+    }
+    kind, nested = wrap[nesting]
+    stored = pa.array([nested(value) for value in FLOATS], kind(pa.float32()))
+    expected = [nested(16777216.0 if value == 16777217.0 else value) for value in FLOATS]
+    found = conform(batch(stored), one(kind(pa.float64())), stored=True).column(0)
+    assert str(found.to_pylist()) == str(expected)
+    given = conform(batch(stored), one(kind(pa.float64()))).column(0).to_pylist()
+    assert given[0] == nested(0.6000000238418579)
+
+
+def test_a_stored_nan_becomes_a_nan() -> None:
+    found = conform(batch(pa.array([math.nan], pa.float32())), one(pa.float64()), stored=True)
+    assert math.isnan(found.column(0)[0].as_py())
 
 
 def test_stored_rows_lose_the_columns_that_the_table_has_no_more() -> None:
