@@ -65,13 +65,15 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
     yield from _Merge(versions, read, rule).rows(base.beside(versions[RECORD_KEY]))
 
 
-def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:
+def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead, *, in_order: bool = True) -> pa.StringArray:
     """Return the distinct keys in the delete blocks of the slice's logs. Memory: the keys.
+
+    Without `in_order`, only keys of deletes without an ordering value are returned.
 
     Raises: as `read_file_slice`.
     """
     blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
-    return _distinct(delete_keys(store, blocks))
+    return _distinct(delete_keys(store, blocks, in_order=in_order))
 
 
 def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.StringArray:

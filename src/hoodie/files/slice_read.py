@@ -44,6 +44,7 @@ class SliceRead:
     delete_marker: str | None = None
     partial_update_mode: PartialUpdateMode | None = None
     unavailable_value: str | None = None
+    newest_meta_fields: bool = False
     latest_instant: str | None = None
     timeline: Timeline | None = None
     commits: CommitRecords | None = None
@@ -65,7 +66,12 @@ class SliceRead:
     @property
     def fold_rule(self) -> FoldRule:
         """The rule by which versions are folded; it ignores that blocks may have only some of the columns."""
-        return FoldRule(self.merger, self.partial_update_mode, self.unavailable_value)
+        return FoldRule(
+            self.merger,
+            self.partial_update_mode,
+            self.unavailable_value,
+            newest_meta_fields=self.newest_meta_fields,
+        )
 
     @property
     def merged_columns(self) -> tuple[str, ...]:

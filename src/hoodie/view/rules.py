@@ -89,6 +89,7 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         partial_update_mode=rule.partial_update_mode,
         unavailable_value=rule.unavailable_value,
         commits=_commit_records(config),
+        newest_meta_fields=rule.newest_meta_fields,
     )
 
 

@@ -97,7 +97,17 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     after = compact_after(setup, tagged.slices, written.stats, watch)
     moves = sum(hit.moves for hit in tagged.hits)
-    return result_of(setup, write, written.stats, watch, moves=moves, look_up=tagged.look_up, index=index, after=after)
+    return result_of(
+        setup,
+        write,
+        written.stats,
+        watch,
+        moves=moves,
+        look_up=tagged.look_up,
+        index=index,
+        after=after,
+        hidden_rows=written.hidden_rows,
+    )
 
 
 def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:

@@ -70,10 +70,12 @@ def result_of(
     look_up: LookUpCost | None = None,
     index: WrittenEntries | None = None,
     after: AfterWrite | None = None,
+    hidden_rows: int = 0,
 ) -> WriteResult:
     """Return the result of a write.
 
-    `moves` rows were deleted in one partition and inserted in another; they count as updates.
+    `moves` rows were deleted in one partition and inserted in another; they count as updates. `hidden_rows` rows were
+    logged, but reads will not show them.
     """
     after = after or AfterWrite()
     notes = [*setup.schema_changes]
@@ -85,6 +87,13 @@ def result_of(
         notes.append(
             f"{index.duplicates:,} rows were inserted with a key that another row of the batch has: the record index "
             "stores one row of each key"
+        )
+    if hidden_rows:
+        notes.append(
+            f"{hidden_rows:,} rows have the key of a record that a log file deletes, and a lower ordering value than "
+            "the deleted row in the base file: reads show the deleted row again, and not the new one, as in JVM Hudi. "
+            "Compact the table after a delete and before such an upsert (t.schedule_compaction(), t.compact()), or "
+            "use a record index. To repair these records, delete them, compact, and upsert them again"
         )
     return WriteResult(
         instant=write.instant_time,

@@ -148,6 +148,26 @@ def test_deletes_in_order_wait_for_late_rows_without_a_record_index(tmp_path: Pa
     assert rows_of(table)["a"] == (5, "sf", 3.0)
 
 
+def test_rows_that_a_deleted_base_row_hides_are_noted(tmp_path: Path) -> None:
+    """Without a record index the row stays in its file group: elsewhere the JVM's next upsert would double it."""
+    table = new_table(tmp_path / "t", index="simple")
+    table.upsert(trips(("a", 20, "sf", 1.0), ("b", 20, "sf", 1.0), ("c", 20, "sf", 1.0), ("d", 20, "sf", 1.0)))
+    gone = pa.table({"id": ["a", "b", "d"], "city": ["sf"] * 3})
+    assert table.delete(gone).notes == ()
+    again = table.upsert(trips(("a", 10, "sf", 2.0), ("b", 20, "sf", 2.0), ("c", 10, "sf", 2.0)))
+    (note,) = again.notes
+    assert note.startswith("1 rows have the key of a record that a log file deletes")
+    assert rows_of(table) == {"a": (20, "sf", 1.0), "b": (20, "sf", 2.0), "c": (20, "sf", 1.0)}
+    assert table.upsert(trips(("a", 10, "sf", 3.0), ("b", 30, "sf", 3.0))).notes == ()
+    # The remedies that the note names.
+    table.delete(gone)
+    table.schedule_compaction()
+    table.compact()
+    done = table.upsert(trips(("a", 10, "sf", 4.0), ("d", 10, "sf", 4.0)))
+    assert (done.inserted, done.notes) == (2, ())
+    assert rows_of(table) == {"a": (10, "sf", 4.0), "c": (20, "sf", 1.0), "d": (10, "sf", 4.0)}
+
+
 def test_a_record_that_moves_is_deleted_in_the_old_log(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t")
     table.upsert(trips(("a", 1, "sf", 1.0), ("b", 1, "sf", 1.0), ("c", 1, "nyc", 1.0)))

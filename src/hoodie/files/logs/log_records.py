@@ -156,13 +156,14 @@ def _empty(field: pa.Field, count: int) -> pa.Array:
     return blanks(field.type, count, is_null=not field.name.startswith(HAS))
 
 
-def delete_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.StringArray]:
-    """Yield the keys of delete blocks, block by block."""
+def delete_keys(store: Store, blocks: Sequence[FoundBlock], *, in_order: bool) -> Iterator[pa.StringArray]:
+    """Yield the keys of delete blocks, block by block; without `in_order` only of deletes without an ordering value."""
     for block in blocks:
         if block.block_type is BlockType.DELETE:
             found = block.read(store)
             path = store.uri(block.path)
-            yield DeleteRecords.parse(found.content, path=path, offset=found.content_offset).record_keys
+            deletes = DeleteRecords.parse(found.content, path=path, offset=found.content_offset)
+            yield deletes.record_keys if in_order else deletes.record_keys.filter(deletes.ordering.is_null())
 
 
 def row_keys(store: Store, blocks: Sequence[FoundBlock]) -> Iterator[pa.ChunkedArray]:

@@ -46,12 +46,14 @@ class MergeRule:
 
     A record is a delete if the text of `delete_field` equals `delete_marker`; both are set or neither is.
     `merger` is the payload class or strategy id of a CUSTOM mode for which there is no built-in rule.
+    `newest_meta_fields`: a merged row has the meta fields of the later version, whichever version wins (§6.5).
     """
 
     mode: MergeMode
     partial_update_mode: PartialUpdateMode | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     merger: str | None = None
+    newest_meta_fields: bool = False
 
     @property
     def delete_field(self) -> str | None:
@@ -78,7 +80,9 @@ _RULE_OF_PAYLOAD: Final[Mapping[str, MergeRule]] = {
     DEFAULT_PAYLOAD_CLASS: MergeRule(mode=_EVENT),
     f"{_MODEL}EventTimeAvroPayload": MergeRule(mode=_EVENT),
     LATEST_PAYLOAD_CLASS: MergeRule(mode=_COMMIT),
-    f"{_MODEL}PartialUpdateAvroPayload": MergeRule(mode=_EVENT, partial_update_mode=PartialUpdateMode.IGNORE_DEFAULTS),
+    f"{_MODEL}PartialUpdateAvroPayload": MergeRule(
+        mode=_EVENT, partial_update_mode=PartialUpdateMode.IGNORE_DEFAULTS, newest_meta_fields=True
+    ),
     f"{_MODEL}OverwriteNonDefaultsWithLatestAvroPayload": MergeRule(
         mode=_COMMIT, partial_update_mode=PartialUpdateMode.IGNORE_DEFAULTS
     ),
@@ -143,6 +147,7 @@ def effective_merge_rule(mode: MergeMode, raw: Mapping[str, str], *, path: str) 
             mode=known.mode,
             partial_update_mode=_parse_partial_mode(raw, path) or known.partial_update_mode,
             properties={**known.properties, **stored},
+            newest_meta_fields=known.newest_meta_fields,
         )
     else:
         merger = (payload or merge_strategy_id(raw) or "unknown") if mode is MergeMode.CUSTOM else None

@@ -42,12 +42,17 @@ class VersionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoldRule:
-    """The rule for folding versions. `is_partial`: some versions bring only some fields, marked by HAS columns."""
+    """The rule for folding versions.
+
+    `is_partial`: some versions bring only some fields, marked by HAS columns. `newest_meta_fields`: rows with mixed
+    fields have the meta fields of the later version, even if it loses.
+    """
 
     merger: RecordMerger
     partial_update_mode: PartialUpdateMode | None = None
     unavailable_value: str | None = None
     is_partial: bool = False
+    newest_meta_fields: bool = False
 
     @property
     def overlay(self) -> Overlay | None:
@@ -136,7 +141,11 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     # fill its nulls or unavailable values.
     replaced = are_rows & wins if rule.is_partial else are_rows
     mask = pa.array(replaced)
-    rows = overlay.over(_as_versions(stored.filter(mask), versions.schema), versions.filter(mask), wins[replaced])
+    newer = versions.filter(mask)
+    rows = overlay.over(_as_versions(stored.filter(mask), versions.schema), newer, wins[replaced])
+    if rule.newest_meta_fields:
+        kept = [newer[name] if name in META_FIELDS else rows[name] for name in rows.column_names]
+        rows = pa.Table.from_arrays(kept, schema=rows.schema)
     return Resolved(replaced, wins & ~are_rows, rows)
 
 
@@ -202,9 +211,14 @@ def _fold_mixing(
     order, wins = order[mixed], wins[mixed]
     columns: list[pa.ChunkedArray] = []
     plain = versions.take(pa.array(winner))
+    newest = winner.copy()
+    newest[codes[order]] = order
     for name in versions.column_names:
         if name == KIND:
             columns.append(plain[name])
+            continue
+        if rule.newest_meta_fields and name in META_FIELDS:
+            columns.append(versions[name].take(pa.array(newest)))
             continue
         has = np.asarray(versions[name]) if name.startswith(HAS) else overlay.brings(versions, name)
         if has is None:

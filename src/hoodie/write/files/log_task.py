@@ -33,6 +33,7 @@ from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
 from hoodie.write.files.file_task import Locations, NewBaseFile, token_of
+from hoodie.write.files.hidden_rows import hidden_rows
 from hoodie.write.files.task_changes import inserts_of, updates_of
 from hoodie.write.files.written import Written
 from hoodie.write.plan import FileTask, TaggedRows
@@ -67,7 +68,7 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
         left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
         stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
-    return Written.of(stats, entries.close() if entries is not None else None)
+    return Written.of(stats, entries.close() if entries is not None else None, hidden_rows=log.hidden)
 
 
 @dataclass(slots=True)
@@ -85,6 +86,8 @@ class _Append:
     updated: int = 0
     inserted: int = 0
     deleted: int = 0
+    hidden: int = 0
+    """Number of updates that the merge will hide (`hidden_rows`)."""
     leaves_out: bool = False
     """Whether some of the inserts cannot be appended to this log file."""
     _writer: LogFileWriter | None = None
@@ -96,6 +99,8 @@ class _Append:
         kinds = np.asarray(changes[KIND].combine_chunks())
         changes, kinds = self._settled(changes, kinds)
         rows = changes.filter(pa.array(kinds == Kind.ROW))
+        if self.entries is None and not self.options.is_partial:
+            self.hidden += hidden_rows(self.store, self.file_slice, self.options.read, rows)
         self.updated += rows.num_rows
         self._write_rows(rows)
         gone = changes.filter(pa.array(kinds != Kind.ROW))

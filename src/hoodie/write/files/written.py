@@ -11,15 +11,16 @@ from hoodie.index.record import StagedEntries
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Written files and staged entries; both may be empty."""
+    """Written files and staged entries; both may be empty. `hidden_rows`: written rows that the merge will hide."""
 
     stats: tuple[WriteStat, ...] = ()
     entries: tuple[StagedEntries, ...] = ()
+    hidden_rows: int = 0
 
     @classmethod
-    def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None) -> Written:
+    def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None, *, hidden_rows: int = 0) -> Written:
         """Return the result of one task."""
-        return cls(tuple(stats), () if entries is None else (entries,))
+        return cls(tuple(stats), () if entries is None else (entries,), hidden_rows)
 
     @classmethod
     def together(cls, parts: Iterable[Written]) -> Written:
@@ -28,4 +29,5 @@ class Written:
         return cls(
             tuple(stat for part in found for stat in part.stats),
             tuple(entries for part in found for entries in part.entries),
+            sum(part.hidden_rows for part in found),
         )
