@@ -91,6 +91,17 @@ def test_widened_columns(jvm: Jvm, tmp_path: Path, table_type: str, block_format
     _assert_same(jvm, path)
 
 
+def test_float_data_for_a_double_column(jvm: Jvm, tmp_path: Path) -> None:
+    path, copy = tmp_path / "doubles", tmp_path / "copy"
+    double, single = pa.schema([("id", pa.string()), ("x", D)]), pa.schema([("id", pa.string()), ("x", F)])
+    jvm.write(pa.table({"id": ["a"], "x": [0.1]}, schema=double), path, table_name="doubles", key="id")
+    shutil.copytree(path, copy)
+    data = pa.table({"id": ["b"], "x": [0.6]}, schema=single)
+    jvm.write(data, path, table_name="doubles", key="id")
+    hoodie.open(copy).upsert(data)
+    assert _assert_same(jvm, copy, path).sort_by("id")["x"].to_pylist() == [0.1, 0.6]
+
+
 def test_nested_floats_in_rewritten_files(jvm: Jvm, tmp_path: Path) -> None:
     """The JVM rewrites such files, but fails when it reads them as they are."""
     path, copy = tmp_path / "nested", tmp_path / "copy"

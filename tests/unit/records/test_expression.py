@@ -40,6 +40,15 @@ def rows(where: str) -> list[int]:
     return found
 
 
+def test_decimal_literals_become_the_nearest_double() -> None:
+    numbers = [0.1, 0.2, 0.3, 0.6, 0.7, 1.1, 4.35, 0.001, 123456.789, 1e-7]
+    table = pa.table({"x": numbers})
+    for number in numbers:
+        text = f"{Decimal(repr(number)):f}"
+        for where in (f"x = {text}", f"x IN ({text})", f"x >= {text} AND x <= {text}"):
+            assert table.filter(Condition.parse(where).row_filter(table.schema))["x"].to_pylist() == [number], where
+
+
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
@@ -54,6 +63,9 @@ def rows(where: str) -> list[int]:
         ("city IN ('sf', NULL)", [0]),
         ("price >= 1.505", [1]),
         ("price = 1.505", []),
+        ("id / 5.0 = 0.6", [3]),
+        ("fare / 2 = 0.75", [0]),
+        ("CAST(price AS DOUBLE) = -3.25", [3]),
         ("price <> 1.505", [0, 1, 3]),
         ("day >= '2024'", [0, 1]),
         ("at_ms = '2024-01-01 00:00:00'", [0]),

@@ -122,7 +122,7 @@ class VersionReader:
             wanted = self._row_schema.field(name).type
             if not _is_comparable(part, wanted) and not _was_widened(part, wanted, name, block_schema):
                 return None
-            values[name] = pc.cast(part, wanted, safe=False) if part.null_count < len(part) else _nulls(wanted, part)
+            values[name] = _widened(part, wanted, name) if part.null_count < len(part) else _nulls(wanted, part)
         return values
 
 
@@ -145,6 +145,14 @@ def _was_widened(found: pa.Array, wanted: pa.DataType, name: str, block_schema: 
         return False
     logged = arrow_schema(block_schema)
     return name in logged.names and bool(logged.field(name).type.equals(found.type))
+
+
+def _widened(part: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
+    """Convert ordering values to the type of the field, numbers as in rows of the table."""
+    if not pa.types.is_floating(part.type):
+        return pc.cast(part, wanted, safe=False)
+    rows = pa.record_batch([part], [name])
+    return conform(rows, pa.schema([pa.field(name, wanted)]), stored=True).column(0)
 
 
 def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:

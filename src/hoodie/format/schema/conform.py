@@ -19,13 +19,13 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
     """Return the data with exactly this schema: columns are matched by name and cast.
 
     Missing nullable columns are filled with null. Numbers and decimals change their type only if no value changes;
-    timestamps keep their point in time. Struct fields, list items and map values are treated like columns. Columns that
-    are not in the schema are refused. Vectorised; columns that already fit are not copied.
+    timestamps keep their point in time. A float becomes the double with the same decimal text, as in the JVM. Struct
+    fields, list items and map values are treated like columns. Columns that are not in the schema are refused.
+    Vectorised; columns that already fit are not copied.
 
     With `stored` the data are rows of a file of the table, which may be older than the schema. Then columns that are
     not in the schema are dropped, and all type promotions of the JVM are applied, even with a loss: integers are
-    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text. A float becomes the
-    double with the same decimal text (`widened_floats`).
+    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text.
 
     Raises:
         SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
@@ -173,8 +173,8 @@ def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: 
 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:
     found = array.type
-    if stored and found == pa.float32() and wanted == pa.float64():
-        return widened_floats(array)
+    if found == pa.float32() and wanted == pa.float64():
+        return _widened_floats(array)
     if stored and _is_promoted(found, wanted):
         return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
     if not may_become(found, wanted):
@@ -184,8 +184,8 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
     return _checked(array, wanted, path)
 
 
-def widened_floats(array: pa.Array) -> pa.Array:
-    """Return stored float32 values as doubles by their shortest decimal text, as the JVM widens them: 0.6 stays 0.6.
+def _widened_floats(array: pa.Array) -> pa.Array:
+    """Return float32 values as doubles by their shortest decimal text, as the JVM widens them: 0.6 stays 0.6.
 
     The double that is equal to the float would be 0.6000000238418579.
     """

@@ -107,6 +107,11 @@ def _decimal_to_text(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(target)
 
 
+def _decimal_to_float(value: Value, target: pa.DataType) -> pc.Expression:
+    # Arrow's own cast is not exact: 0.6 becomes 0.6000000000000001. Text is parsed to the nearest float.
+    return value.expression.cast(pa.string()).cast(target)
+
+
 def _trimmed(value: Value) -> pc.Expression:
     return pc.utf8_trim_whitespace(value.expression)
 
@@ -177,7 +182,7 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("integer", "string"): _plain,
     ("decimal", "integer"): _truncated,
     ("decimal", "decimal"): _decimal_to_decimal,
-    ("decimal", "float"): _unchecked,
+    ("decimal", "float"): _decimal_to_float,
     ("decimal", "string"): _decimal_to_text,
     ("float", "integer"): _truncated,
     ("float", "float"): _unchecked,

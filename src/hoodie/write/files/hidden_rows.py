@@ -1,7 +1,7 @@
 """Count the logged rows of deleted records that the merge will hide, for indexes that keep a record in its file group.
 
 If a log deletes a record without an ordering value, a later row replaces this delete and is then merged with the row of
-the base file (docs/format/table.md §6.4). If the base row has the higher ordering value, the merge returns the base row.
+the base file (docs/format/table.md §6.4). If the base row has the higher ordering value, the base row is visible again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ def hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.T
     """
     ordering = read.merger.ordering_columns
     base = file_slice.base_file
-    if not ordering or read.merger.function is not None or base is None or not file_slice.log_files or not rows.num_rows:
+    if (
+        not ordering
+        or read.merger.function is not None
+        or base is None
+        or not file_slice.log_files
+        or not rows.num_rows
+    ):
         return 0
     deleted = deleted_keys(store, file_slice, read, in_order=False)
     returning = rows.filter(pc.is_in(rows[RECORD_KEY], value_set=deleted))

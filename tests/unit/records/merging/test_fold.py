@@ -243,3 +243,36 @@ def test_a_merger_must_return_a_row_for_each() -> None:
     logged = entries([("k", u(1)), ("k", u(2))], is_partial=False)
     with pytest.raises(ValueError, match="one for each"):
         fold(logged, rule)
+
+
+@pytest.mark.parametrize(
+    ("newest_meta_fields", "in_steps", "expected"),
+    [(False, False, "base"), (True, False, "t3"), (True, True, "t3")],
+)
+def test_mixed_rows_can_have_the_meta_fields_of_the_later_version(
+    newest_meta_fields: bool, in_steps: bool, expected: str
+) -> None:
+    """Tables of versions 6 and 8 with `PartialUpdateAvroPayload`; every logged version loses against the stored row."""
+
+    def rows(*given: tuple[str, int, str | None]) -> pa.Table:
+        times, orderings, values = zip(*given, strict=True)
+        return pa.table(
+            {
+                KIND: pa.array([int(ROW)] * len(given), pa.int8()),
+                RECORD_KEY: ["k"] * len(given),
+                "_hoodie_commit_time": list(times),
+                "ord": pa.array(orderings, pa.int64()),
+                "a": pa.array(values, pa.string()),
+            }
+        )
+
+    rule = FoldRule(
+        RecordMerger(EVENT, ("ord",)), PartialUpdateMode.IGNORE_DEFAULTS, newest_meta_fields=newest_meta_fields
+    )
+    logged = rows(("t1", 5, None), ("t2", 7, "x"), ("t3", 6, "y"))
+    logs = LogFold(logged.schema, rule, pending_bytes=0 if in_steps else 1 << 20)
+    for number in range(3):
+        logs.add(logged.slice(number, 1))
+    resolved = resolve(rows(("base", 9, None)).drop_columns([KIND]), logs.result(), rule)
+    (row,) = resolved.rows.to_pylist()
+    assert (row["_hoodie_commit_time"], row["ord"], row["a"]) == (expected, 9, "x")

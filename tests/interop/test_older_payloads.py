@@ -1,0 +1,62 @@
+"""`PartialUpdateAvroPayload` in tables of versions 6 and 8: merged rows as the JVM reads them, meta fields included."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.interop.judges import Jvm, to_arrow
+from tests.support.rows import assert_same_rows
+from tests.support.seeds import seeded
+
+SCHEMA = pa.schema([("id", pa.string()), ("ord", pa.int64()), ("a", pa.string()), ("b", pa.string())])
+PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+OPTIONS = {
+    "hoodie.datasource.write.payload.class": PAYLOAD,
+    "hoodie.compaction.payload.class": PAYLOAD,
+    "hoodie.compact.inline": "false",
+}
+KEYS = [f"k{number:03}" for number in range(100)]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8])
+@seeded(3)
+def test_merged_rows_have_the_meta_fields_of_the_later_version(
+    jvm: Jvm, tmp_path: Path, version: int, table_type: str, seed: int
+) -> None:
+    path = tmp_path / "partial"
+    rng = random.Random(seed)
+
+    def write(rows: list[tuple[Any, ...]], operation: str = "upsert") -> None:
+        data = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+        jvm.write(
+            data, path, table_name="partial", key="id", ordering="ord", table_type=table_type, table_version=version,
+            operation=operation, options=OPTIONS,
+        )  # fmt: skip
+
+    def values() -> tuple[str | None, str | None]:
+        return rng.choice([None, "x", "y", "z"]), rng.choice([None, "x", "y", "z"])
+
+    def check() -> pa.Table:
+        theirs = jvm.read(path)
+        assert_same_rows(hoodie.open(path).to_arrow(), theirs, key="id", meta=True)
+        assert_same_rows(to_arrow(hoodie.open(path, spark=jvm.spark).read()), theirs, key="id", meta=True)
+        return theirs
+
+    write([(key, 20, *values()) for key in KEYS])
+    for step in range(3):
+        write([(key, rng.choice([10, 20, 30]), *values()) for key in KEYS if rng.random() < 0.5])
+        if step != 1:
+            write([(key, rng.choice([0, 25]), None, None) for key in KEYS if rng.random() < 0.2], "delete")
+    theirs = check()
+    late = [row for row in theirs.to_pylist() if row["ord"] == 20]
+    assert len({row["_hoodie_commit_time"] for row in late}) > 1, "no late row merged with an earlier one"
+    if table_type == "MERGE_ON_READ":
+        jvm.compact(path)
+        check()

@@ -1,0 +1,109 @@
+"""Partition columns: null values under every key generator, and the values under the timestamp key generator."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
+from tests.support.rows import assert_same_rows
+
+KEYGEN = "hoodie.datasource.write.keygenerator.class"
+PACKAGE = "org.apache.hudi.keygen."
+TIME = "hoodie.keygen.timebased."
+NULLS = pa.table(
+    {
+        "id": ["1", "2", "3", "4"],
+        "second": ["x", None, "", "x"],
+        "place": ["a", "b", None, None],
+        "zone": pa.array([1, None, 3, None], pa.int32()),
+        "n": pa.array([1, 2, 3, 4], pa.int32()),
+    }
+)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(
+    ("generator", "partition"),
+    [
+        ("ComplexKeyGenerator", ("place",)),
+        ("ComplexKeyGenerator", ("place", "zone")),
+        ("CustomKeyGenerator", ("place:SIMPLE", "zone:SIMPLE")),
+    ],
+)
+def test_null_partition_values_and_key_parts_read_as_null(
+    jvm: Jvm, tmp_path: Path, version: int, generator: str, partition: tuple[str, ...]
+) -> None:
+    for operation, table_type in (
+        ("upsert", "COPY_ON_WRITE"),
+        ("upsert", "MERGE_ON_READ"),
+        ("bulk_insert", "COPY_ON_WRITE"),
+    ):
+        path = tmp_path / f"{operation}{table_type}"
+        for rows in (NULLS, NULLS.slice(1)) if table_type == "MERGE_ON_READ" else (NULLS,):
+            jvm.write(
+                rows, path, table_name="nulls", key=("id", "second"), partition=partition, operation=operation,
+                table_type=table_type, table_version=version, options={KEYGEN: PACKAGE + generator},
+            )  # fmt: skip
+        table = hoodie.open(path, spark=False)
+        theirs = jvm.read(path)
+        assert_same_rows(table.to_arrow(), theirs, key="id", meta=True)
+        assert_same_rows(to_arrow(hoodie.open(path, spark=jvm.spark).read()), theirs, key="id", meta=True)
+        assert_same_rows(table.to_arrow(NULLS.column_names), NULLS, key="id")
+        assert theirs.sort_by("id")["_hoodie_record_key"].to_pylist() == [
+            "id:1,second:x", "id:2,second:__null__", "id:3,second:__empty__", "id:4,second:x",
+        ]  # fmt: skip
+        for where, found in (("place IS NULL", ["3", "4"]), ("zone IS NULL", ["2", "4"]), ("place = 'b'", ["2"])):
+            assert sorted(table.to_arrow("id", where=where)["id"].to_pylist()) == found
+
+
+DAY_MS = 86_400_000
+TIMES: dict[str, tuple[pa.DataType, list[Any], dict[str, str]]] = {
+    "millis": (pa.int64(), [20454 * DAY_MS + 123, 20486 * DAY_MS, None], {"timestamp.type": "EPOCHMILLISECONDS"}),
+    "seconds": (pa.int32(), [20454 * 86_400, 20486 * 86_400, None], {"timestamp.type": "UNIX_TIMESTAMP"}),
+    "text": (
+        pa.string(),
+        ["2026-01-01", "2026-02-02", None],
+        {"timestamp.type": "DATE_STRING", "input.dateformat": "yyyy-MM-dd"},
+    ),
+    "days": (
+        pa.date32(),
+        [date(2026, 1, 1), date(2026, 2, 2), None],
+        {"timestamp.type": "SCALAR", "timestamp.scalar.time.unit": "days"},
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["yyyy/MM/dd", "yyyyMMdd"])
+@pytest.mark.parametrize("name", TIMES)
+def test_columns_of_the_timestamp_key_generator_keep_their_stored_type(
+    jvm: Jvm, tmp_path: Path, name: str, output: str
+) -> None:
+    """The JVM gives the text of the same values, and finds none of them by value: it compares the formatted path."""
+    kind, values, options = TIMES[name]
+    path = tmp_path / "times"
+    rows = pa.table({"id": ["a", "b", "c"], "at": pa.array(values, kind), "n": [1, 2, 3]})
+    times = {TIME + key: text for key, text in {**options, "output.dateformat": output}.items()}
+    jvm.write(
+        rows, path, table_name="times", key="id", partition="at",
+        options={KEYGEN: PACKAGE + "TimestampBasedKeyGenerator", **times},
+    )  # fmt: skip
+    table = hoodie.open(path, spark=False)
+    ours, theirs = table.to_arrow(rows.column_names), jvm.read(path, rows.column_names)
+    assert_same_rows(ours, rows, key="id")
+    assert_same_rows(read_with_hudi_rs(path).select(rows.column_names), rows, key="id")
+    assert theirs.schema.field("at").type == pa.string()
+    as_text = ours.set_column(1, "at", ours["at"].cast(pa.string()))
+    assert_same_rows(as_text, theirs, key="id")
+    literal = f"'{values[0]}'" if name in ("text", "days") else str(values[0])
+    for where, found in ((f"at = {literal}", ["a"]), (f"at > {literal}", ["b"]), ("at IS NULL", ["c"])):
+        assert table.to_arrow("id", where=where)["id"].to_pylist() == found
+        spark_rows = hoodie.open(path, spark=jvm.spark).read("id", where=where)
+        assert to_arrow(spark_rows)["id"].to_pylist() == found
+    again = table.upsert(rows.set_column(2, "n", pa.array([4, 5, 6])))
+    assert (again.inserted, again.updated) == (0, 3)
