@@ -43,7 +43,7 @@ def hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.T
     visible = _with_keys(read_file_slice(store, file_slice, read), read.output_schema, returning[RECORD_KEY])
     returning = returning.filter(pc.invert(pc.is_in(returning[RECORD_KEY], value_set=visible[RECORD_KEY])))
     stored = _with_keys(
-        read_base_file(store, base.path, read.schema, columns=read.columns), read.output_schema, returning[RECORD_KEY]
+        read_base_file(store, base, read.schema, columns=read.columns), read.output_schema, returning[RECORD_KEY]
     )
     places = pc.index_in(returning[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
     returning = returning.filter(places.is_valid())
