@@ -128,6 +128,8 @@ class BaseFileWriter:
             compression_level=self._options.codec_level if self._options.codec == "zstd" else None,
             use_dictionary=dictionary_columns(rows),
             store_schema=False,
+            # Without it, a changed byte in a page may give other values.
+            write_page_checksum=True,
         )
 
     def _footer(self) -> Mapping[str, str]:
@@ -254,7 +256,7 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
         source = store.open_input(file.path)
     with source:
         try:
-            parquet = pq.ParquetFile(source)
+            parquet = pq.ParquetFile(source, page_checksum_verification=True)
         except (pa.ArrowInvalid, OSError) as error:
             problem = f"expected a whole Parquet file, found {source.size()} bytes that are not ({error})"
             raise damaged_file(store, file.path, problem) from error

@@ -127,3 +127,15 @@ def test_a_writer_left_by_an_error_is_quiet_and_leaves_no_whole_file() -> None:
     gc.collect()  # a complaint from here would fail the test
     with pytest.raises(CorruptFileError):
         list(read_base_file(store, FILE, SCHEMA))
+
+
+def test_a_changed_byte_in_a_page_is_corrupt() -> None:
+    """Uncompressed numbers have no redundancy: only the checksum of the page notices that one of them changed."""
+    store = write(["a", "b", "c", "d"], ParquetOptions(codec="none"))
+    data = store.read(PATH)
+    assert sum(part.num_rows for part in read_base_file(store, FILE, SCHEMA)) == 4
+    stored, changed = (b"".join(number.to_bytes(8, "little") for number in pair) for pair in ((1, 2), (1, 7)))
+    assert data.count(stored) == 1
+    store.replace(PATH, data.replace(stored, changed))
+    with pytest.raises(CorruptFileError, match="CRC"):
+        list(read_base_file(store, FILE, SCHEMA))

@@ -31,7 +31,6 @@ _DECODE_ERRORS = (
     AttributeError,
     EOFError,
     LookupError,
-    MemoryError,
     RecursionError,
     SchemaParseException,
     TypeError,

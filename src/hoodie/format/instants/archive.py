@@ -194,7 +194,8 @@ def _read(data: bytes, names: list[str], path: str) -> pa.Table:
     """Read these columns and cast them to the types of the archive's schema."""
     schema = pa.schema([_SCHEMA.field(name) for name in names])
     try:
-        table = pq.read_table(pa.BufferReader(data), columns=names).select(names).cast(schema)
+        table = pq.read_table(pa.BufferReader(data), columns=names, page_checksum_verification=True)
+        table = table.select(names).cast(schema)
         # Invalid UTF-8 raises here, not later when the text is used.
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -205,7 +206,8 @@ def _read(data: bytes, names: list[str], path: str) -> pa.Table:
 def _to_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     # Only features that every Parquet reader supports: other engines and later releases read the archive.
-    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", use_dictionary=False, store_schema=False) as writer:
+    options = {"compression": "gzip", "use_dictionary": False, "store_schema": False, "write_page_checksum": True}
+    with pq.ParquetWriter(sink, _SCHEMA, **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))})
     return sink.getvalue()

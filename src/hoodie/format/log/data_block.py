@@ -199,13 +199,14 @@ def _parquet_to_bytes(rows: pa.Table) -> memoryview:
         use_dictionary=_REPEATED,
         write_statistics=False,
         store_schema=False,
+        write_page_checksum=True,
     )
     return memoryview(sink.getvalue())
 
 
 def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
     try:
-        with pq.ParquetFile(pa.BufferReader(block.content)) as file:
+        with pq.ParquetFile(pa.BufferReader(block.content), page_checksum_verification=True) as file:
             stored = set(file.schema_arrow.names)
             present = [name for name in wanted.names if name in stored]
             rows = file.read(present, use_threads=False)

@@ -93,7 +93,7 @@ def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any
     stream = io.BytesIO(value)
     try:
         record = fastavro.schemaless_reader(stream, _parsed(schema_json), None)
-    except (EOFError, IndexError, KeyError, ValueError, OverflowError, TypeError, MemoryError) as error:
+    except (EOFError, IndexError, KeyError, ValueError, OverflowError, TypeError) as error:
         raise CorruptFileError(f"a metadata record cannot be decoded: {error!r}", path=path) from error
     if not isinstance(record, dict) or stream.tell() != len(value):
         raise CorruptFileError("a metadata record is longer than its schema allows", path=path)
