@@ -28,6 +28,14 @@ class FileInfo:
         return self.path.rpartition("/")[2]
 
 
+_LOCAL_NAME_BYTES_MAX = 255
+_LOCAL_PATH_BYTES_MAX = 4095
+_KEY_BYTES_MAX = 1024
+"""S3, GCS and Azure agree on about this length of a key."""
+_FILE_NAME_BYTES = 255
+"""Kept free for the longest file name and the folder of markers."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
     """All that a worker needs to open the same store again; picklable and hashable."""
@@ -44,6 +52,17 @@ class StoreSpec:
     def is_private(self) -> bool:
         """Whether only this process can open the store: a store in memory, or a test double."""
         return self.uri.startswith(("memory://", "fault+"))
+
+    @property
+    def folder_limits(self) -> tuple[int, int]:
+        """The greatest bytes of a folder's name, and of its path below the table; file names fit beside the path.
+
+        A local disk limits each name and the whole path, an object store only the key.
+        """
+        is_local = "://" not in self.uri or self.uri.startswith("file:")
+        path_bytes_max = (_LOCAL_PATH_BYTES_MAX if is_local else _KEY_BYTES_MAX) - len(self.uri.encode())
+        path_bytes_max = max(1, path_bytes_max - _FILE_NAME_BYTES)
+        return (_LOCAL_NAME_BYTES_MAX if is_local else path_bytes_max), path_bytes_max
 
 
 class Store(Protocol):

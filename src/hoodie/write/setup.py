@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -87,7 +87,9 @@ class WriteSetup:
             call=call,
             view=view,
             schema=view.schema() if data is None else evolved_schema(view, data, effective),
-            key_generator=table_key_generator(view.config, call.properties),
+            key_generator=replace(
+                table_key_generator(view.config, call.properties), path_limits=view.store.spec.folder_limits
+            ),
             merger=merger,
             index=index,
             options=effective,

@@ -173,6 +173,39 @@ def test_a_partition_value_that_leaves_the_folder(tmp_path: Path, value: str, hi
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize("hive_style", ["true", "false"])
+@pytest.mark.parametrize("value", ["x" * 300, "é" * 128, "a/" + "b" * 256, "/".join(["y" * 200] * 20)])
+def test_a_partition_value_that_the_storage_cannot_name(tmp_path: Path, value: str, hive_style: str) -> None:
+    """A folder's name has 255 bytes on a local disk, and a path 4095."""
+    properties = {"hoodie.datasource.write.hive_style_partitioning": hive_style}
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", properties=properties)
+    table.upsert(trips(("x", 1, 1.0, "sf")))
+    before = files_below(tmp_path)
+    for write in (table.upsert, table.insert, table.bulk_insert, table.insert_overwrite, table.delete):
+        with pytest.raises(hoodie.PartitionPathError, match=r"at most .* bytes"):
+            write(trips(("x", 1, 1.0, "sf"), ("y", 1, 1.0, value)))
+    with pytest.raises(hoodie.InvalidConfigError, match="no partitions"):
+        table.delete_partitions([value])
+    assert files_below(tmp_path) == before
+    assert list(table.timeline.pending()) == []
+    assert table.count(where=f"city = '{value}'") == 0
+
+
+def test_the_longest_partition_value_is_written(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city")
+    table.upsert(trips(("x", 1, 1.0, "c" * (255 - len("city=")))))
+    table.bulk_insert(trips(("y", 1, 1.0, "d" * (255 - len("city=")))))
+    assert table.count() == 2
+
+
+def test_object_stores_limit_whole_paths() -> None:
+    table = hoodie.create("memory://long-partition-values", SCHEMA, record_key="id", partition_by="city")
+    table.upsert(trips(("x", 1, 1.0, "c" * 300)))
+    assert table.count(where="city = '" + "c" * 300 + "'") == 1
+    with pytest.raises(hoodie.PartitionPathError, match=r"at most .* bytes"):
+        table.upsert(trips(("y", 1, 1.0, "d" * 1000)))
+
+
 CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = {
     "no key": (hoodie.UnsupportedError, "automatic keys", {"record_key": None}),
     "key column missing": (hoodie.SchemaMismatchError, "record_key='uuid'", {"record_key": "uuid"}),

@@ -17,7 +17,7 @@ from hoodie.errors import InvalidConfigError, PartitionPathError, UnsupportedErr
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.java_text import java_text
-from hoodie.records.keys.partition_path import component_texts, join_components, partition_component
+from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.record_keys import column_of, record_keys
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
@@ -46,6 +46,8 @@ class KeyGenerator:
     hive_style: bool
     url_encode: bool
     slash_separated_dates: bool
+    path_limits: tuple[int, int] | None = None
+    """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row, never null.
@@ -65,7 +67,7 @@ class KeyGenerator:
 
         Raises:
             PartitionPathError: a partition field is missing or its type has no text, or a path is outside the table's
-                folder.
+                folder or longer than the limits.
         """
         if not self.partition_fields:
             return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
@@ -74,11 +76,11 @@ class KeyGenerator:
             for name, time_format in zip(self.partition_fields, self.time_formats, strict=True)
         ]
         if len(encoded) == 1:
-            paths = join_components([encoded[0].dictionary])
-            return pc.take(paths, encoded[0].indices)
+            check_paths(encoded[0].dictionary, limits=self.path_limits)
+            return pc.take(encoded[0].dictionary, encoded[0].indices)
         texts = [pc.take(component.dictionary, component.indices) for component in encoded]
         distinct = pc.binary_join_element_wise(*texts, "/").dictionary_encode()
-        join_components([distinct.dictionary])
+        check_paths(distinct.dictionary, limits=self.path_limits)
         return pc.take(distinct.dictionary, distinct.indices)
 
     def partition_values(self, path: str) -> dict[str, str | None] | None:

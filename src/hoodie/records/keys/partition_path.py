@@ -57,23 +57,16 @@ def escape(text: pa.StringArray) -> pa.StringArray:
     return text
 
 
-def join_components(components: Sequence[pa.StringArray]) -> pa.StringArray:
-    """Join components to partition paths, and check the paths.
-
-    Raises:
-        PartitionPathError: as `check_paths`.
-    """
-    paths = components[0] if len(components) == 1 else pc.binary_join_element_wise(*components, "/")
-    check_paths(paths)
-    return paths
-
-
-def check_paths(paths: pa.StringArray) -> None:
+def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None) -> None:
     """Refuse paths outside the table's folder, paths among its own files, and paths that the JVM cannot open.
+
+    `limits` are the greatest bytes of a component and of a path that the table's storage has; None: no limit.
 
     Raises:
         PartitionPathError: there are such paths; the error contains their count, three examples and the remedy.
     """
+    if limits is not None:
+        _check_lengths(paths, *limits)
     bad = pc.match_substring_regex(paths, _ANY_REFUSED)
     count = pc.sum(bad).as_py() or 0
     if not count:
@@ -84,6 +77,21 @@ def check_paths(paths: pa.StringArray) -> None:
         f"{count} partition paths cannot be folders of a table ({shown}); clean the values, or create the table with "
         f"hoodie.datasource.write.partitionpath.urlencode=true"
     )
+
+
+def _check_lengths(paths: pa.StringArray, name_bytes_max: int, path_bytes_max: int) -> None:
+    longest = pc.max(pc.binary_length(paths)).as_py() or 0
+    if longest <= min(name_bytes_max, path_bytes_max):
+        return
+    names = pc.list_flatten(pc.split_pattern(paths, "/"))
+    for texts, bytes_max, what in ((names, name_bytes_max, "folder names"), (paths, path_bytes_max, "paths")):
+        long = texts.filter(pc.greater(pc.binary_length(texts), bytes_max))
+        if len(long):
+            example = f"{long[0].as_py()[:60]!r}… of {len(long[0].as_py().encode())} bytes"
+            raise PartitionPathError(
+                f"partition {what} of at most {bytes_max} bytes expected, which the table's storage can store, found "
+                f"{len(long)} longer ones ({example}); shorten the values, or partition by another column"
+            )
 
 
 def _problem(path: str) -> str:
