@@ -246,7 +246,8 @@ def _runs(
 def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFile, pa.NativeFile]]:
     """Open a base file and read its footer. Yields the Parquet file, and the handle that it is read from.
 
-    The length of the file is compared with the listing; an open handle knows it, so this costs no request.
+    The length of the file is compared with the listing; an open handle knows it, so this costs no request. Pages that
+    have checksums, as ours and those of the JVM do, are compared with them when they are read.
 
     Raises:
         MissingFileError: the file does not exist.

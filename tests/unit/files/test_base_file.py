@@ -101,6 +101,21 @@ def test_damaged_pages() -> None:
     assert caught.value.path == store.uri(PATH)
 
 
+def test_a_flipped_bit_in_a_page_gives_no_wrong_rows() -> None:
+    store = write([f"k{number * 7919 % 1000}" for number in range(200)], ParquetOptions(codec="none"))
+    data = store.read(PATH)
+    expected = pa.concat_tables(read_base_file(store, FILE, SCHEMA))
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    noticed = 0
+    for place in range(4, end, 13):
+        store.replace(PATH, data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+        try:
+            assert pa.concat_tables(read_base_file(store, FILE, SCHEMA)) == expected
+        except CorruptFileError:
+            noticed += 1
+    assert noticed > (end - 4) // 13 * 0.9
+
+
 @pytest.mark.parametrize("change", ["another file", "bytes at the front"])
 def test_a_file_of_another_length(change: str) -> None:
     store = write([f"k{number}" for number in range(100)])
