@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
@@ -111,3 +112,24 @@ def test_a_compaction_of_the_index_does_not_make_a_loss_final(whole: Path, tmp_p
 
 def keys(count: int) -> pa.Table:
     return pa.table({"id": [f"k{n}" for n in range(count)]})
+
+
+@pytest.mark.parametrize("whole", ["simple"], indirect=True)
+def test_a_compaction_compares_lengths_with_the_commits(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    shutil.copytree(whole, path)
+    shutil.rmtree(path / ".hoodie/metadata")
+    properties = path / ".hoodie/hoodie.properties"
+    lines = properties.read_text().splitlines(keepends=True)
+    properties.write_text("".join(line for line in lines if not line.startswith("hoodie.table.metadata.partitions")))
+    table = hoodie.open(path, spark=False)
+    assert not table.view().config.has_metadata_table
+    (file,) = (found for found in path.glob("city=sf/.*.log.*") if not found.name.endswith(".crc"))
+    whole_data = file.read_bytes()
+    file.write_bytes(whole_data * 2)
+    table.schedule_compaction()
+    with pytest.raises(hoodie.CorruptFileError, match=f"expected {len(whole_data)} bytes"):
+        table.compact()
+    file.write_bytes(whole_data)
+    assert table.compact().instant is not None
+    assert table.to_arrow(view="read_optimized").filter(pc.equal(pc.field("ts"), 2)).num_rows == 5

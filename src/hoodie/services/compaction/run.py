@@ -19,6 +19,7 @@ from hoodie.errors import HoodieError, InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.table.call_options import check_call_options
@@ -248,13 +249,34 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
     """
     operations = claimed.plan.operations
     paths = {operation.partition_path for operation in operations}
-    sizes = view.listing(paths)
+    sizes = dict(view.listing(paths))
+    if not view.config.version.validates_log_blocks:
+        for path, recorded in _recorded_log_sizes(view, claimed).items():
+            sizes[path] = {**sizes.get(path, {}), **recorded}
     there = {(found.partition_path, found.file_id) for found in view.slices(paths)}
     return [
         slice_of(operation, operation.partition_path, sizes.get(operation.partition_path, {}))
         for operation in operations
         if (operation.partition_path, operation.file_id) in there
     ]
+
+
+def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan) -> dict[str, dict[str, int]]:
+    """Return the sizes of log files that the commits recorded, by partition path and name.
+
+    A metadata table that was built from a listing has the sizes that files had on storage then. A compaction makes the
+    loss of blocks final, so it compares with the commits: one read for each that is not in the cache.
+    """
+    names = (LogFileName.parse(name) for found in claimed.plan.operations for name in found.delta_file_paths)
+    found: dict[str, dict[str, int]] = {}
+    for time in sorted({name.instant_time for name in names if name is not None}):
+        instant = view.timeline.get(time)
+        if instant is None or not instant.is_completed:
+            continue
+        for stat in view.commit_metadata(instant).write_stats():
+            if stat.is_log_append and stat.path:
+                found.setdefault(stat.partition_path or "", {})[stat.path.rpartition("/")[2]] = stat.file_size_bytes
+    return found
 
 
 def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
