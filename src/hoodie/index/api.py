@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hoodie.display import size_text
 from hoodie.engine import Engine
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
@@ -80,7 +81,7 @@ class LookUpCost:
         ways = ((self.buckets_sought, "by seek"), (self.buckets_scanned, "by scan"))
         used = " and ".join(f"{count} {way}" for count, way in ways if count) or "no"
         looked_up = f"{self.keys:,} keys looked up, {self.found:,} found"
-        return f"{looked_up}: {used} buckets of the record index, {self.bytes_read / 1e6:,.1f} MB"
+        return f"{looked_up}: {used} buckets of the record index, {size_text(self.bytes_read)}"
 
 
 class Tagger(Protocol):

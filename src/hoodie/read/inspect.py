@@ -65,7 +65,7 @@ STATISTICS_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Inspection:
     """Describe a table as of one view.
 
@@ -75,6 +75,9 @@ class Inspection:
     """
 
     view: TableView
+
+    def __repr__(self) -> str:
+        return f"Inspection of {self.view.store.uri('')}: files(), slices(), partitions(), statistics(), index()"
 
     def files(self) -> pa.Table:
         """List every committed base file and log file; `is_current` marks the files of the latest slices.

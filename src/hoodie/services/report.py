@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hoodie.display import html_facts
+
 EXAMPLES_MAX = 10
 """Number of examples of one kind of problem that a report contains."""
 
@@ -25,7 +27,7 @@ class Finding:
         return f"{self.kind}: {self.key}" + (f": {told}" if told else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """The outcome of one check. `problems` counts all problems by kind; `findings` has at most ten of each kind."""
 
@@ -50,9 +52,19 @@ class Report:
         lines = [f"{self.subject}: {'OK' if self.ok else wrong}", f"  {checked} in {self.seconds:.2f} s"]
         return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """Return HTML, for notebooks."""
-        return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+        facts = {
+            "subject": self.subject,
+            "result": "OK" if self.ok else "problems found",
+            **{name.replace("_", " "): count for name, count in self.checked.items()},
+            **{f"problem: {kind}": count for kind, count in self.problems.items() if count},
+            "examples": "\n".join(map(str, self.findings)),
+            "took": f"{self.seconds:.2f} s",
+        }
+        return html_facts(facts)
 
 
 def few_of_each_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:

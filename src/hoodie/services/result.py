@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hoodie.display import html_facts, seconds_text, size_text
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ServiceResult:
     """The outcome of one table service: its counts, bytes written, and seconds by phase (including `total`).
 
@@ -28,15 +30,21 @@ class ServiceResult:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items())
-        phases = ", ".join(
-            f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005
-        )
         when = f" at {self.instant}" if self.instant else ""
-        took = f"  {self.bytes_written / 1e6:,.1f} MB in {self.seconds.get('total', 0.0):.2f} s ({phases})"
+        took = f"  {size_text(self.bytes_written)} in {seconds_text(self.seconds)}"
         lines = [f"{self.operation}{when}: {counts or 'nothing to do'}", took]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """Return an HTML table, for notebooks."""
-        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in self.to_dict().items())
-        return f"<table>{cells}</table>"
+        facts = {
+            "operation": self.operation + (" (dry run)" if self.dry_run else ""),
+            "instant": self.instant or "",
+            **{name.replace("_", " "): count for name, count in self.counts.items()},
+            "written": size_text(self.bytes_written),
+            "took": seconds_text(self.seconds),
+            "notes": "\n".join(self.notes),
+        }
+        return html_facts(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hoodie.display import html_facts
 from hoodie.table.context import TableContext
 from hoodie.table.reads import TableReads
 from hoodie.table.services import TableServices
@@ -27,6 +28,17 @@ class Table(TableReads, TableWrites, TableServices):
 
     def __repr__(self) -> str:
         return f"hoodie.open({self.path!r})"
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the table's properties, for notebooks. Reads the properties and the timeline."""
+        from hoodie.errors import HoodieError
+        from hoodie.view.summary import summary
+
+        try:
+            facts = summary(self.view())
+        except HoodieError as error:
+            facts = {"error": str(error)}
+        return html_facts({"path": self.path, **facts})
 
     @property
     def path(self) -> str:

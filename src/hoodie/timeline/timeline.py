@@ -5,20 +5,24 @@ On-disk format: docs/format/table.md §2.1 and §5.1.
 
 from __future__ import annotations
 
+import html
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from hoodie.display import html_rows
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
 _requested_time = attrgetter("requested_time")
+_SHOWN_MAX = 20
+"""Instants that a notebook shows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Timeline:
     """Instants sorted by requested time, one per requested time and action (a savepoint shares its commit's time).
 
@@ -48,6 +52,19 @@ class Timeline:
         saved = {i.requested_time for i in ordered if i.action is Action.SAVEPOINT}
         writes = (i.requested_time for i in ordered if i.action.writes_data and i.requested_time not in saved)
         return cls(ordered, next(writes, None))
+
+    def __repr__(self) -> str:
+        completed = sum(instant.is_completed for instant in self.instants)
+        newest = f", newest {self.instants[-1]}" if self.instants else ""
+        return f"Timeline({completed} completed, {len(self.instants) - completed} pending{newest})"
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the newest instants, for notebooks."""
+        rows = [
+            (instant.requested_time, instant.action.value, instant.state.name.lower(), instant.completion_time or "")
+            for instant in self.instants[: -_SHOWN_MAX - 1 : -1]
+        ]
+        return f"<p>{html.escape(repr(self))}</p>" + html_rows(("instant", "action", "state", "completed at"), rows)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hoodie.display import size_text
+
 _COLUMN_GAP = 2
 _FOLDED_CHARS_MIN = 20
 _CELL_CHARS_MAX = 120
@@ -90,16 +92,6 @@ def cell(name: str, value: Any, *, own: bool = False) -> str:
         return value.isoformat(sep=" ", timespec="milliseconds")
     text = str(value)
     return text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…"
-
-
-def size_text(size_bytes: int) -> str:
-    """Format a number of bytes in B, kB, MB, GB or TB, with a short number; 1 kB is 1,000 bytes."""
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:,.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"
 
 
 def _is_number(data_type: pa.DataType) -> bool:

@@ -10,8 +10,9 @@ from decimal import Decimal
 import pyarrow as pa
 from rich.console import Console
 
+from hoodie.display import size_text
 from hoodie.ui.json_lines import to_json
-from hoodie.ui.tables import cell, print_table, size_text
+from hoodie.ui.tables import cell, print_table
 
 
 def _printed(rows: pa.Table, width: int, *, own: bool = False) -> str:

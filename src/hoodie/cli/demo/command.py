@@ -22,12 +22,13 @@ from hoodie.cli.demo.flights import Flights
 from hoodie.cli.demo.log_story import LogStory
 from hoodie.cli.demo.story import Story
 from hoodie.cli.options import AsJson
+from hoodie.display import size_text
 from hoodie.engine.selection import active_session, spark_room
 from hoodie.errors import TableExistsError, UnsupportedError
 from hoodie.ui.console import output
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import ProgressBar, progress_bar
-from hoodie.ui.tables import print_grid, size_text
+from hoodie.ui.tables import print_grid
 
 
 @dataclass(frozen=True, slots=True)

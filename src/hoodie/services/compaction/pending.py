@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hoodie.display import html_rows, size_text
 from hoodie.files.compaction_operation import LOG_BYTES, work_bytes
 from hoodie.services.compaction.claim import pending_plans, runner_of
 from hoodie.timeline import parse_instant_time
@@ -37,12 +38,12 @@ class PendingCompaction:
         who = f" ({self.runner})" if self.runner else ""
         return (
             f"{self.instant} {self.action}  {self.state}{who}: {self.file_slices:,} file slices, "
-            f"{self.log_files:,} log files, {self.bytes_to_read / 1e6:,.1f} MB to read, "
+            f"{self.log_files:,} log files, {size_text(self.bytes_to_read)} to read, "
             f"scheduled {self.age_seconds:,.0f} s ago"
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PendingCompactions:
     """The pending plans of a table, oldest first, as a sequence that can be printed."""
 
@@ -69,14 +70,14 @@ class PendingCompactions:
     def __str__(self) -> str:
         return "\n".join(map(str, self.plans)) or "no compaction is pending"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """Return an HTML table, for notebooks."""
         if not self.plans:
             return "no compaction is pending"
         rows = self.to_dicts()
-        head = "".join(f"<th>{name}</th>" for name in rows[0])
-        body = "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in row.values())}</tr>" for row in rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
+        return html_rows(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def pending_compactions(state: TableState) -> PendingCompactions:

@@ -1,0 +1,79 @@
+"""How a table, its timeline and results show themselves on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.display import html_facts, size_text
+from hoodie.services.report import Finding, Report
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import Timeline
+
+ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
+
+
+@pytest.fixture
+def table() -> hoodie.Table:
+    found = hoodie.create("memory://display", ROWS.schema, record_key="id", name="a<b", exist_ok=True)
+    if not found.timeline.completed().instants:
+        found.upsert(ROWS)
+    return found
+
+
+def test_a_table_tells_where_it_is_and_a_notebook_what_it_is(table: hoodie.Table) -> None:
+    assert repr(table) == "hoodie.open('memory://display')"
+    shown = table._repr_html_()
+    for text in ("a&lt;b", "copy_on_write", "id string, x int64", ".commit (completed)"):
+        assert text in shown
+
+
+def test_a_damaged_table_shows_its_error_in_a_notebook(table: hoodie.Table) -> None:
+    store = table.view().store
+    properties = store.read(".hoodie/hoodie.properties")
+    store.replace(".hoodie/hoodie.properties", b"hoodie.table.name=x")
+    try:
+        assert "<th style='text-align:left'>error</th>" in table._repr_html_()
+    finally:
+        store.replace(".hoodie/hoodie.properties", properties)
+
+
+def test_a_timeline_is_one_line_and_a_table_in_a_notebook(table: hoodie.Table) -> None:
+    newest = table.timeline.instants[-1]
+    assert repr(table.timeline) == f"Timeline(1 completed, 0 pending, newest {newest})"
+    assert repr(Timeline()) == "Timeline(0 completed, 0 pending)"
+    assert f"<td>{newest.requested_time}</td><td>commit</td><td>completed</td>" in table.timeline._repr_html_()
+
+
+def test_an_inspection_names_what_it_has(table: hoodie.Table) -> None:
+    assert repr(table.inspect).startswith("Inspection of memory://display: files(), slices()")
+
+
+def test_results_print_their_summary_and_escape_text() -> None:
+    result = ServiceResult(operation="compact", counts={"rows": 1234}, bytes_written=1500, notes=("a<b", "c"))
+    assert repr(result) == str(result) == "compact: 1,234 rows\n  1.5 kB in 0.00 s\n  note: a<b\n  note: c"
+    assert "a&lt;b<br>c" in result._repr_html_()
+    assert "1,234" in result._repr_html_()
+    report = Report(
+        subject="index", checked={"keys": 2}, problems={"lost": 1}, findings=(Finding(kind="lost", key="<"),)
+    )
+    assert repr(report) == str(report)
+    assert "lost: &lt;" in report._repr_html_()
+    assert repr(table_without_plans()) == "no compaction is pending"
+
+
+def table_without_plans() -> object:
+    return hoodie.create("memory://display-plans", ROWS.schema, record_key="id", exist_ok=True).pending_compactions()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (10**15, "1,000.0 TB")]
+)
+def test_sizes_have_units(size_bytes: int, text: str) -> None:
+    assert size_text(size_bytes) == text
+
+
+def test_facts_without_a_value_are_left_out() -> None:
+    assert "notes" not in html_facts({"notes": "", "rows": 0})
+    assert "rows" in html_facts({"notes": "", "rows": 0})
