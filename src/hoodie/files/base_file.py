@@ -18,6 +18,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
+from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
@@ -205,14 +206,19 @@ def stored_rows(
     where: str,
     row_groups: Sequence[int] | None = None,
     batch_rows: int = _BATCH_ROWS,
+    names: StoredNames = SAME_NAMES,
 ) -> Iterator[pa.Table]:
-    """Stream the columns of `schema` from all or some row groups of an open base file; as `read_base_file`."""
-    present = [name for name in schema.names if name in file.schema_arrow.names]
+    """Stream the columns of `schema` from all or some row groups of an open base file; as `read_base_file`.
+
+    `names` are the names in the file, where they differ.
+    """
+    stored = (names.get(name, name) for name in schema.names)
+    present = [name for name in stored if name in file.schema_arrow.names]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
     try:
         for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):
             for batch in file.iter_batches(run_rows, row_groups=run, columns=present, use_threads=False):
-                yield conform(pa.Table.from_batches([batch]), schema, stored=True)
+                yield conform(pa.Table.from_batches([batch]), schema, stored=True, names=names)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.files.base_file import open_base_file, stored_rows
+from hoodie.files.base_file import open_base_file
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.records.change import RECORD_KEY
@@ -51,12 +51,18 @@ class BaseRows:
     def _rows(self, schema: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool = False) -> Iterator[pa.Table]:
         if self._base is None:
             return
+        path, stored = self._base.path, self._read.stored
+        # Statistics have the names and the keys of the file.
+        may_skip = self._read.base_filter is not None and stored.are_in(self._base) and not stored.makes_keys
         with open_base_file(self._store, self._base) as (parquet, source):
             groups: list[int] | None = None
-            if self._read.base_filter is not None and _has_types(parquet.schema_arrow, schema):
+            if may_skip and _has_types(parquet.schema_arrow, schema):
                 groups = self._useful(parquet, source, keys, is_merged=is_merged)
             if groups != []:
-                yield from stored_rows(parquet, schema, where=self._store.uri(self._base.path), row_groups=groups)
+                where = self._store.uri(path)
+                yield from stored.base_rows(
+                    parquet, schema, self._base, where=where, row_groups=groups, with_keys=is_merged
+                )
 
     def _useful(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, keys: pa.ChunkedArray | None, *, is_merged: bool

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.files.logs.log_scan import ScanRule
+from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.change import IS_DELETED, RECORD_KEY
@@ -24,7 +25,8 @@ _MEMORY_BYTES: Final = 128 * 1024 * 1024
 class SliceRead:
     """Options for reading the slices of one table. Picklable if the merger's function is picklable.
 
-    `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. A logged row is
+    `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. `stored` is how
+    files differ from the schema. A logged row is
     a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
     instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None.
 
@@ -40,6 +42,7 @@ class SliceRead:
     schema: pa.Schema
     columns: tuple[str, ...]
     merger: RecordMerger
+    stored: StoredColumns = SAME_COLUMNS
     delete_field: str | None = None
     delete_marker: str | None = None
     partial_update_mode: PartialUpdateMode | None = None

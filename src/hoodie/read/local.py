@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.files.base_file import open_base_file, stored_rows
+from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.stored_columns import StoredColumns
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import Store
@@ -92,6 +93,7 @@ class SliceScan:
     instants: pa.StringArray | None
     keys: KeySet | None
     merge: SliceRead | None
+    stored: StoredColumns
 
     @classmethod
     def of(cls, plan: ScanPlan) -> SliceScan:
@@ -109,7 +111,8 @@ class SliceScan:
             coarse=None if where is None else where.row_group_filter(plan.schema),
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if plan.keys is None else KeySet.of(plan.keys),
-            merge=plan.slice_read(needed) if plan.merged else None,
+            merge=plan.slice_read(needed) if plan.has_logs else None,
+            stored=plan.stored,
         )
 
     @classmethod
@@ -136,7 +139,8 @@ class SliceScan:
             coarse=coarse,
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if keys is None else KeySet.of(keys),
-            merge=plan.slice_read(needed) if plan.merged else None,
+            merge=plan.slice_read(needed) if plan.has_logs else None,
+            stored=plan.stored,
         )
 
     @property
@@ -162,23 +166,30 @@ class SliceScan:
     def _rows(self, store: Store, found: FileSlice) -> Iterator[pa.Table]:
         if found.log_files:
             assert self.merge is not None
-            yield from read_file_slice(store, found, self.merge)
+            yield from map(self._with_stored_keys, read_file_slice(store, found, self.merge))
         elif found.base_file is not None:
             yield from self._base_rows(store, found.base_file)
+
+    def _with_stored_keys(self, rows: pa.Table) -> pa.Table:
+        """Return merged rows without record keys if the table's files do not store record keys."""
+        if not self.stored.makes_keys or RECORD_KEY not in rows.column_names:
+            return rows
+        place = rows.schema.get_field_index(RECORD_KEY)
+        return rows.set_column(place, rows.schema.field(place), pa.nulls(rows.num_rows, pa.string()))
 
     def _base_rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with open_base_file(store, file) as (parquet, source):
             groups = None if self.keys is None else self.keys.row_groups(parquet)
             if groups == []:
                 return
-            if self.coarse is not None and self._has_current_types(parquet.schema_arrow):
+            if self.coarse is not None and self.stored.are_in(file) and self._has_current_types(parquet.schema_arrow):
                 # Not imported at the top: the module imports pandas, which is slow and which most programs do not need.
                 import pyarrow.dataset as ds
 
                 fragment = ds.ParquetFileFormat().make_fragment(source)
                 matching = {group.id for group in fragment.subset(self.coarse).row_groups}
                 groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
-            yield from stored_rows(parquet, self.schema, where=store.uri(file.path), row_groups=groups)
+            yield from self.stored.base_rows(parquet, self.schema, file, where=store.uri(file.path), row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:
         """Check whether the file has all needed columns in the table's current types.

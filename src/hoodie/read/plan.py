@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_follows_columns
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
@@ -22,6 +23,7 @@ from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.timeline import to_instant_time
 from hoodie.view.rules import slice_read, table_key_generator
+from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -51,16 +53,25 @@ class ScanPlan:
     as_of: str | None = None
     instants: frozenset[str] | None = None
     keys: pa.Table | None = None
+    stored: StoredColumns = SAME_COLUMNS
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
-        """Base files of slices without log files. Such a base file holds all rows of its slice."""
-        return tuple(found.base_file for found in self.slices if found.base_file is not None and not found.log_files)
+        """Base files that hold all rows of their slice, with the table's columns: an engine may read them itself."""
+        return tuple(found.base_file for found in self.slices if found.base_file is not None and self._is_plain(found))
 
     @property
     def merged(self) -> tuple[FileSlice, ...]:
-        """Slices with log files. Their rows must be merged."""
-        return tuple(found for found in self.slices if found.log_files)
+        """Slices that `SliceScan` must read: rows of log files are merged, columns of files get their current names."""
+        return tuple(found for found in self.slices if not self._is_plain(found))
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether the scan has a slice with log files."""
+        return any(found.log_files for found in self.slices)
+
+    def _is_plain(self, found: FileSlice) -> bool:
+        return found.base_file is not None and not found.log_files and self.stored.are_in(found.base_file)
 
     def needed_columns(self) -> tuple[str, ...]:
         """Return the names of the columns to return, then of the columns that decide which rows match.
@@ -77,19 +88,15 @@ class ScanPlan:
     def slice_read(self, columns: Sequence[str]) -> SliceRead:
         """Return the rules by which slices with log files are read; `columns` must include those of the condition.
 
-        Raises: UnsupportedError for a table with a merge rule that only JVM Hudi supports, or without meta fields;
-        InvalidConfigError if the table's merge function is not registered in this program.
+        Raises: UnsupportedError for a table with a merge rule that only JVM Hudi supports; InvalidConfigError if the
+        table's merge function is not registered in this program.
         """
         config = self.view.config
-        if not config.populates_meta_fields:
-            raise UnsupportedError(
-                f"{self.view.store.uri('')}: this release does not merge the log files of a table without meta fields; "
-                "use JVM Hudi"
-            )
         coarse, on_keys = self._base_filter()
         return replace(
             slice_read(config, self.schema),
             columns=tuple(columns),
+            stored=self.stored,
             latest_instant=self.as_of,
             timeline=self.view.timeline if config.version.validates_log_blocks else None,
             base_filter=coarse,
@@ -156,6 +163,7 @@ def plan_scan(
     check_readable(view)
     instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
+    stored = stored_columns(view, schema, as_of=instant_time)
     wanted = _checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     slices = _slices(view, holders, kind, instant_time)
@@ -163,7 +171,14 @@ def plan_scan(
         slices = _in_partitions_where(view, slices, where, schema)
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
     return ScanPlan(
-        view=view, schema=schema, slices=tuple(slices), columns=wanted, where=where, as_of=instant_time, keys=keys
+        view=view,
+        schema=schema,
+        slices=tuple(slices),
+        columns=wanted,
+        where=where,
+        as_of=instant_time,
+        keys=keys,
+        stored=stored,
     )
 
 
@@ -187,6 +202,7 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
         where=None,
         as_of=as_of,
         keys=keys,
+        stored=stored_columns(view, schema, as_of=as_of),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
 _COMMITS_KEPT = 64
 """Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
@@ -32,20 +33,24 @@ class CommitFacts:
 
     `schema` is the Avro text as stored. `changes_schema`: whether the operation can set the table's schema
     (docs/format/table.md §3.7). `replaced` are the file ids that the commit replaced, by partition path.
+    `column_version` is the version of the columns' ids; None if the commit has no ids.
     """
 
     schema: str | None
     changes_schema: bool
     replaced: Mapping[str, tuple[str, ...]]
+    column_version: int | None
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> CommitFacts:
         """Return the facts of a commit; equal schema texts share one string object."""
         text = metadata.schema
+        ids = metadata.extra_metadata.get(LATEST_SCHEMA)
         return cls(
             None if text is None else sys.intern(text),
             metadata.operation_type not in _NO_SCHEMA_CHANGE,
             metadata.partition_to_replace_file_ids or {},
+            parse_latest(ids, path=f"{LATEST_SCHEMA} of a commit").version if ids else None,
         )
 
 

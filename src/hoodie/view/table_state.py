@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 
 from hoodie.config import DURABLE
 from hoodie.files.table_properties import TablePropertiesReader
+from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import InstantClock, Layout, Timeline, TimelineReader
 from hoodie.view.commit_cache import CommitCache
 from hoodie.view.timeline_folder import check_timeline_folder
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnHistory:
+    """The schemas with ids that a table had, in ascending order of versions, and the commits that were known then."""
+
+    schemas: tuple[IdSchema, ...]
+    commits: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -22,9 +31,10 @@ class TableState:
     store: Store
     commits: CommitCache = field(default_factory=CommitCache)
     metadata_table: MetadataTable | None = None
+    columns: ColumnHistory | None = None
     clock: InstantClock | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held while `metadata_table` is used or replaced, and while the clock is made."""
+    """Held while `metadata_table` or `columns` is used or replaced, and while the clock is made."""
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
     _is_known_empty: bool = field(init=False, default=False)

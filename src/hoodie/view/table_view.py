@@ -24,7 +24,7 @@ from hoodie.storage import Store
 from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, read_instant
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
-from hoodie.view.rules import slice_read
+from hoodie.view.rules import path_fields, slice_read
 from hoodie.view.table_state import TableState
 
 
@@ -149,15 +149,18 @@ class TableView:
                 text = facts.schema
                 if instant not in self.completed_later and (as_of is None or instant.requested_time <= as_of):
                     break
+        text = text or self.config.create_schema
         if text:
-            return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
-        text = self.config.create_schema
-        if text:
-            return TableSchema(without_meta_fields(avro_to_arrow(text)), text)
+            return TableSchema(self._with_path_fields(without_meta_fields(avro_to_arrow(text))), text)
         raise InvalidConfigError(
             f"{self.store.uri('')} has no schema: it has neither a commit nor hoodie.table.create.schema; write to it "
             "with the engine that created it, or create it with hoodie.create(path, schema)"
         )
+
+    def _with_path_fields(self, schema: pa.Schema) -> pa.Schema:
+        """Append the partition columns that data files do not have; as in JVM Hudi, they are text unless stored."""
+        missing = [name for name in path_fields(self.config) if name not in schema.names]
+        return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
         """Return the files by partition path: from the metadata table if it can be read, else from storage."""

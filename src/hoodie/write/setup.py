@@ -28,6 +28,7 @@ from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format, slice_read, table_key_generator, table_merger
+from hoodie.view.stored_columns import column_history
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
@@ -266,6 +267,7 @@ def check_writable(view: TableView) -> None:
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "tables with change data capture": config.is_cdc_enabled,
         "bootstrapped tables": config.bootstrap_base_path is not None,
+        "tables whose columns SQL renamed, dropped or moved (hoodie.schema.on.read.enable)": bool(column_history(view)),
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
         f"partial update mode {config.partial_update_mode}": config.partial_update_mode is not None,
     }

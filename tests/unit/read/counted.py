@@ -55,6 +55,10 @@ class Counted:
         self._store.calls.clear()
         return calls.count(("read", PROPERTIES)), calls.count(("names", ".hoodie/timeline"))
 
+    def listings(self, folder: str) -> int:
+        """Listings of a folder since the last call of another method."""
+        return sum(call.operation == "names" and call.path == folder for call in self._store.calls)
+
     def partitions(self) -> list[str]:
         """Partition paths of those files."""
         return sorted({path.rpartition("/")[0] for path in self.opened()})

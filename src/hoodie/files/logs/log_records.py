@@ -17,7 +17,6 @@ from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.blanks import blanks
-from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.merging.fold import VersionKind
 from hoodie.records.merging.overlay import HAS, Mask
@@ -51,9 +50,10 @@ class VersionReader:
         return self._deletes(found, path) if found.block_type is BlockType.DELETE else self._rows(found, path)
 
     def _rows(self, block: LogBlock, path: str) -> pa.Table:
+        columns, instant_time = self._read.stored, block.headers.get(HeaderKey.INSTANT_TIME, "")
         needed = {*self._row_schema.names, *self._read.delete_columns}
-        stored = read_data_block(block, path=path, columns=needed)
-        rows = conform(stored, self._row_schema, stored=True)
+        stored = read_data_block(block, path=path, columns=columns.logged_columns(needed, instant_time))
+        rows = columns.log_rows(stored, self._row_schema, instant_time)
         if rows[RECORD_KEY].null_count:
             raise UnsupportedError(
                 f"{path}: found logged rows without record keys, but this release merges by key; use JVM Hudi"
@@ -63,13 +63,14 @@ class VersionReader:
         if is_delete is not None:
             kinds[is_delete] = VersionKind.DELETE_IN_ORDER
             kinds[is_delete & self._lacks_ordering(rows)] = VersionKind.DELETE
-        brings = [np.full(rows.num_rows, name in stored.column_names) for name in self._optional]
-        columns = [
+        names = columns.names_at(instant_time)
+        brings = [np.full(rows.num_rows, names.get(name, name) in stored.column_names) for name in self._optional]
+        arrays = [
             pa.chunked_array([pa.array(kinds)]),
             *rows.columns,
             *(pa.chunked_array([pa.array(b)]) for b in brings),
         ]
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def _is_delete(self, rows: pa.Table) -> Mask | None:
         """Mark the logged rows that are deletes; return None if the rows have no column that marks deletes."""

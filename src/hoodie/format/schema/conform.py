@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.blanks import blanks, without_null
+from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 
 
-def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
+def conform(data: _Data, schema: pa.Schema, *, stored: bool = False, names: StoredNames = SAME_NAMES) -> _Data:
     """Return the data with exactly this schema: columns are matched by name and cast.
 
     Missing nullable columns are filled with null. Numbers and decimals change their type only if no value changes;
@@ -25,22 +26,21 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False) -> _Data:
 
     With `stored` the data are rows of a file of the table, which may be older than the schema. Then columns that are
     not in the schema are dropped, and all type promotions of the JVM are applied, even with a loss: integers are
-    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text.
+    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text. `names` are the names
+    that fields of the schema have in the data, where they differ.
 
     Raises:
         SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
             expected type, or is required but contains null; or a value would be cut. The message names the field.
     """
-    if data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
+    if not names and data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
         return data
-    conformer = _Conformer(stored)
+    conformer = _Conformer(stored, names)
     conformer.check_names(data.schema.names, schema.names, "")
     positions = {name: position for position, name in enumerate(data.schema.names)}
     columns = [
-        conformer.column(data.column(positions[child.name]), child)
-        if child.name in positions
-        else _nulls(child, child.name, data.num_rows)
-        for child in schema
+        _nulls(child, child.name, data.num_rows) if position is None else conformer.column(data.column(position), child)
+        for child, position in ((child, positions.get(names.get(child.name, child.name))) for child in schema)
     ]
     if isinstance(data, pa.Table):
         return pa.Table.from_arrays(columns, schema=schema)
@@ -57,6 +57,7 @@ class _Conformer:
     """Casts arrays; nested arrays from the outside to the inside."""
 
     stored: bool
+    names: StoredNames
 
     def column(self, column: pa.Array | pa.ChunkedArray, child: pa.Field) -> pa.Array | pa.ChunkedArray:
         """Cast a column of a batch or of a table."""
@@ -99,15 +100,19 @@ class _Conformer:
             )
 
     def _struct(self, array: pa.StructArray, wanted: pa.StructType, path: str) -> pa.StructArray:
-        names = [child.name for child in array.type.fields]
-        self.check_names(names, [child.name for child in wanted.fields], f"{path}.")
+        found = [child.name for child in array.type.fields]
+        self.check_names(found, [child.name for child in wanted.fields], f"{path}.")
         valid = array.is_valid() if array.null_count else None
-        children = [
-            self.array(array.field(names.index(child.name)), child, f"{path}.{child.name}", valid)
-            if child.name in names
-            else _nulls(child, f"{path}.{child.name}", len(array))
-            for child in wanted.fields
-        ]
+        children = []
+        for child in wanted.fields:
+            below = f"{path}.{child.name}"
+            name = self.names.get(below, child.name)
+            has = name is not None and name in found
+            children.append(
+                self.array(array.field(found.index(name)), child, below, valid)
+                if has
+                else _nulls(child, below, len(array))
+            )
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
 

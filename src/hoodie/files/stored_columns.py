@@ -1,0 +1,137 @@
+"""How the data files of a table differ from the table's columns, and how their rows get these columns.
+
+Three things can differ: names, in files from before a column was renamed or dropped (format/schema/stored_names.py);
+partition columns, which some tables store in the partition path only; and the record key, which tables without meta
+fields do not store. docs/format/table.md §3.8.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.files.base_file import stored_rows
+from hoodie.files.slices import BaseFile
+from hoodie.format.schema.conform import conform
+from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.partition_path import component_texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredColumns:
+    """The differences between the files of one table and its columns, for one schema of the table. Picklable.
+
+    `names`: pairs of the first instant whose files have these names, and the names that differ, in ascending order;
+    the first pair holds for all earlier files too. `path_columns` are the columns that files do not have, because the
+    partition path has them. `key_columns` are set if the record key is not stored: the columns that it is made of.
+    `key_generator` is set if one of the two is not empty.
+    """
+
+    names: tuple[tuple[str, StoredNames], ...] = ()
+    path_columns: tuple[pa.Field, ...] = ()
+    key_columns: tuple[pa.Field, ...] = ()
+    key_generator: KeyGenerator | None = None
+
+    def names_at(self, instant_time: str) -> StoredNames:
+        """Return the names that differ in files and log blocks of an instant."""
+        if not self.names:
+            return SAME_NAMES
+        place = bisect_right(self.names, instant_time, key=lambda pair: pair[0])
+        return self.names[max(place - 1, 0)][1]
+
+    def are_in(self, file: BaseFile) -> bool:
+        """Return whether the file has the table's columns under their names; it may lack columns that were added."""
+        return not self.path_columns and not self.names_at(file.instant_time)
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether record keys are made of other columns, because files do not store them."""
+        return bool(self.key_columns)
+
+    def base_rows(
+        self,
+        parquet: pq.ParquetFile,
+        schema: pa.Schema,
+        file: BaseFile,
+        *,
+        where: str,
+        row_groups: Sequence[int] | None = None,
+        with_keys: bool = False,
+    ) -> Iterator[pa.Table]:
+        """Stream the columns of `schema` from an open base file; memory and errors as `stored_rows`.
+
+        `with_keys`: record keys that the file does not store are made; otherwise they are as the file has them.
+        """
+        makes_keys = with_keys and self.makes_keys and RECORD_KEY in schema.names
+        read = self._read_schema(schema, makes_keys=makes_keys)
+        names = self.names_at(file.instant_time)
+        for rows in stored_rows(parquet, read, where=where, row_groups=row_groups, names=names):
+            yield self._completed(rows, schema, file.partition_path, where, makes_keys=makes_keys)
+
+    def logged_columns(self, needed: set[str], instant_time: str) -> set[str]:
+        """Return the columns of a log block to read for the needed columns, by their names in the block."""
+        names = self.names_at(instant_time)
+        wanted = needed | {child.name for child in self.key_columns}
+        return {stored for name in wanted if (stored := names.get(name, name)) is not None}
+
+    def log_rows(self, stored: pa.Table, schema: pa.Schema, instant_time: str) -> pa.Table:
+        """Return the rows of a log block with the columns of `schema`; missing columns are null."""
+        if not self.makes_keys:
+            return conform(stored, schema, stored=True, names=self.names_at(instant_time))
+        read = self._read_schema(schema, makes_keys=True)
+        rows = conform(stored, read, stored=True, names=self.names_at(instant_time))
+        return self._completed(rows, schema, "", "", makes_keys=True)
+
+    def _read_schema(self, schema: pa.Schema, *, makes_keys: bool) -> pa.Schema:
+        """Return the columns to read from a file."""
+        absent = {child.name for child in self.path_columns}
+        absent |= {RECORD_KEY} if makes_keys else set()
+        wanted = {child.name: child for child in schema if child.name not in absent}
+        if makes_keys:
+            wanted |= {child.name: child for child in self.key_columns if child.name not in {*wanted, *absent}}
+        # Without any column a batch would not have a number of rows.
+        return pa.schema(wanted.values() if wanted else [pa.field(RECORD_KEY, pa.string())])
+
+    def _completed(
+        self, rows: pa.Table, schema: pa.Schema, partition_path: str, where: str, *, makes_keys: bool
+    ) -> pa.Table:
+        """Add the columns that the file does not have."""
+        if self.path_columns:
+            given = {child.name: value for child, value in self._path_values(partition_path, where)}
+            for child in self.path_columns:
+                rows = rows.append_column(child, pa.repeat(given[child.name], rows.num_rows))
+        if makes_keys:
+            assert self.key_generator is not None
+            (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
+            rows = rows.append_column(schema.field(RECORD_KEY), self.key_generator.record_keys(batch))
+        return pa.Table.from_arrays([rows[name] for name in schema.names], schema=schema)
+
+    def _path_values(self, partition_path: str, where: str) -> Iterator[tuple[pa.Field, pa.Scalar]]:
+        """Yield the partition columns with their value in a partition path.
+
+        Raises: CorruptFileError if the path does not have a value for each partition field.
+        """
+        keys = self.key_generator
+        assert keys is not None
+        texts = component_texts(
+            partition_path, keys.partition_fields, hive_style=keys.hive_style, url_encode=keys.url_encode
+        )
+        for child in self.path_columns:
+            if texts is None:
+                raise CorruptFileError(
+                    f"the partition path {partition_path!r} has no value for each of the partition columns "
+                    f"{', '.join(keys.partition_fields)}, and the file does not have these columns",
+                    path=where,
+                )
+            yield child, pa.scalar(texts[child.name], pa.string()).cast(child.type)
+
+
+SAME_COLUMNS = StoredColumns()
+"""Files have the table's columns."""

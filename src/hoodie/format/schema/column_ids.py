@@ -1,0 +1,105 @@
+"""The ids of columns, which JVM Hudi keeps for tables whose columns SQL renamed, dropped or moved.
+
+On-disk format: docs/format/table.md §3.8. The JVM calls a schema with ids an internal schema. A commit has its own in
+`latest_schema`; the files in `.hoodie/.schema` have the history of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.schema.arrow_types import LIST_ITEM
+
+LATEST_SCHEMA: Final = "latest_schema"
+"""Key of a commit's extra metadata: the schema with ids after the commit."""
+_DEPTH_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnId:
+    """A column or nested field: its id, its name, and the fields below it (of a record, a list or a map)."""
+
+    id: int
+    name: str
+    below: tuple[ColumnId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IdSchema:
+    """One version of a table's columns. `version` is the requested time of the first commit that has it, or 0."""
+
+    version: int
+    columns: tuple[ColumnId, ...]
+
+
+def parse_history(text: str | bytes, *, path: str) -> tuple[IdSchema, ...]:
+    """Parse the history of schemas in a file of `.hoodie/.schema`; the result is in ascending order of versions.
+
+    Raises: CorruptFileError.
+    """
+    parsed = _parse(text, path)
+    schemas = parsed.get("schemas")
+    if not isinstance(schemas, list):
+        raise CorruptFileError("a list 'schemas' of schemas with column ids expected", path=path)
+    return tuple(sorted((_schema(found, path) for found in schemas), key=lambda schema: schema.version))
+
+
+def parse_latest(text: str, *, path: str) -> IdSchema:
+    """Parse the schema with ids in a commit's extra metadata. Raises: CorruptFileError."""
+    return _schema(_parse(text, path), path)
+
+
+def _parse(text: str | bytes, path: str) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"a JSON object with column ids expected ({error})", path=path) from error
+    if not isinstance(parsed, dict):
+        raise CorruptFileError(f"a JSON object with column ids expected, found {type(parsed).__name__}", path=path)
+    return parsed
+
+
+def _schema(record: Any, path: str) -> IdSchema:
+    if not isinstance(record, dict) or record.get("type") != "record":
+        raise CorruptFileError("a record with column ids expected", path=path)
+    return IdSchema(_number(record, "version_id", path), _record(record, path, depth=0))
+
+
+def _record(record: Mapping[str, Any], path: str, *, depth: int) -> tuple[ColumnId, ...]:
+    fields = record.get("fields")
+    if not isinstance(fields, list) or depth > _DEPTH_MAX:
+        raise CorruptFileError(f"fields with column ids expected, nested at most {_DEPTH_MAX} times", path=path)
+    columns = []
+    for found in fields:
+        name = found.get("name") if isinstance(found, dict) else None
+        if not isinstance(name, str):
+            raise CorruptFileError("a field with a name and an id expected", path=path)
+        columns.append(ColumnId(_number(found, "id", path), name, _below(found.get("type"), path, depth=depth + 1)))
+    return tuple(columns)
+
+
+def _below(kind: Any, path: str, *, depth: int) -> tuple[ColumnId, ...]:
+    """Return the fields below a field of this type; a type is a text, or an object for nested types."""
+    if isinstance(kind, str):
+        return ()
+    nested = kind.get("type") if isinstance(kind, dict) else None
+    if depth > _DEPTH_MAX or nested not in ("record", "array", "map"):
+        raise CorruptFileError(f"a type expected, nested at most {_DEPTH_MAX} times, found {nested!r}", path=path)
+    if nested == "record":
+        return _record(kind, path, depth=depth)
+    if nested == "array":
+        below = _below(kind.get("element"), path, depth=depth + 1)
+        return (ColumnId(_number(kind, "element_id", path), LIST_ITEM, below),)
+    below = _below(kind.get("value"), path, depth=depth + 1)
+    return (ColumnId(_number(kind, "value_id", path), "value", below),)
+
+
+def _number(record: Mapping[str, Any], key: str, path: str) -> int:
+    found = record.get(key)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise CorruptFileError(f"{key}: a number expected, found {str(found)[:50]!r}", path=path)
+    return found

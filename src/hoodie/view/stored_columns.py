@@ -1,0 +1,105 @@
+"""How the files of a table differ from its columns: `files.stored_columns`, as of a view.
+
+On-disk format: docs/format/table.md §3.8.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError
+from hoodie.files.stored_columns import StoredColumns
+from hoodie.format.schema.column_ids import IdSchema, parse_history
+from hoodie.format.schema.stored_names import StoredNames, stored_names
+from hoodie.records.change import RECORD_KEY
+from hoodie.timeline import HOODIE_FOLDER
+from hoodie.view.rules import path_fields, table_key_generator
+from hoodie.view.table_state import ColumnHistory
+from hoodie.view.table_view import TableView
+
+SCHEMA_FOLDER = f"{HOODIE_FOLDER}/.schema"
+_SUFFIX = ".schemacommit"
+
+
+def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = None) -> StoredColumns:
+    """Return how the files of the view differ from `schema`, the table's schema `as_of` a requested time.
+
+    One listing of `.hoodie/.schema` by the first call for a table, and again after commits whose metadata this process
+    did not read; one file is read if the columns of the table have ids.
+
+    Raises: CorruptFileError if the history of the columns is missing or cannot be parsed.
+    """
+    config = view.config
+    from_path = path_fields(config)
+    keys = () if config.populates_meta_fields else config.record_key_fields
+    key_columns = {name.partition(".")[0] for name in keys}
+    return StoredColumns(
+        names=_names(view, schema, as_of),
+        path_columns=tuple(child for child in schema if child.name in from_path),
+        key_columns=tuple(child for child in schema if child.name in key_columns and child.name != RECORD_KEY),
+        key_generator=table_key_generator(config) if from_path or key_columns else None,
+    )
+
+
+def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple[str, StoredNames], ...]:
+    """Return the names that differ by the first instant whose files have them; empty if no name ever differed."""
+    visible = []
+    for found in column_history(view):
+        instant_time = str(found.version)
+        if found.version == 0 or (
+            view.timeline.contains_or_before_start(instant_time) and (as_of is None or instant_time <= as_of)
+        ):
+            visible.append(found)
+    if not visible:
+        return ()
+    pairs = [(str(found.version), stored_names(found.columns, visible[-1].columns, list(schema))) for found in visible]
+    return tuple(pairs) if any(names for _, names in pairs) else ()
+
+
+def column_history(view: TableView) -> tuple[IdSchema, ...]:
+    """Return the schemas with ids that the table had, in ascending order; empty if its columns never had ids.
+
+    Cost and errors as `stored_columns`.
+    """
+    state = view.state
+    with state.lock:
+        commits = frozenset(instant.requested_time for instant in view.whole_timeline().writes().completed())
+        known = state.columns
+        if known is None or any(_may_change(view, known, commit) for commit in commits - known.commits):
+            known = ColumnHistory(_read(view), commits)
+            for commit in commits:
+                _check(view, known, commit)
+        state.columns = ColumnHistory(known.schemas, commits)
+    return known.schemas
+
+
+def _may_change(view: TableView, known: ColumnHistory, commit: str) -> bool:
+    """Return whether a commit may have changed the history: it is not known, or it has a version that is not."""
+    facts = view.state.commits.facts(commit)
+    return facts is None or not _has_version(known, facts.column_version)
+
+
+def _has_version(known: ColumnHistory, version: int | None) -> bool:
+    return version is None or any(found.version == version for found in known.schemas)
+
+
+def _check(view: TableView, known: ColumnHistory, commit: str) -> None:
+    facts = view.state.commits.facts(commit)
+    if facts is not None and not _has_version(known, facts.column_version):
+        raise CorruptFileError(
+            f"the commit {commit} has version {facts.column_version} of the columns' ids, and the history of the ids "
+            f"has {[found.version for found in known.schemas]}: without it, older files cannot be read; restore the "
+            "files of this folder from a copy of the table",
+            path=view.store.uri(SCHEMA_FOLDER),
+        )
+
+
+def _read(view: TableView) -> tuple[IdSchema, ...]:
+    """Read the newest history of a completed commit."""
+    timeline = view.whole_timeline()
+    names = [name for name in view.store.names(SCHEMA_FOLDER) if name.endswith(_SUFFIX)]
+    committed = [name for name in names if timeline.contains_or_before_start(name.partition(".")[0].partition("_")[0])]
+    if not committed:
+        return ()
+    path = f"{SCHEMA_FOLDER}/{max(committed)}"
+    return parse_history(view.store.read(path), path=view.store.uri(path))

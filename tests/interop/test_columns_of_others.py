@@ -1,0 +1,192 @@
+"""Tables whose files do not have the table's columns as they are now: the JVM makes them, we read the same rows.
+
+SQL with `hoodie.schema.on.read.enable` renames, drops, adds, moves and widens columns without rewriting files. With
+`hoodie.datasource.write.drop.partition.columns` files lack the partition columns. With
+`hoodie.populate.meta.fields=false` they lack the record keys.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import UnsupportedError
+from tests.interop.judges import QUICK_OPTIONS, Jvm, to_arrow
+from tests.support.rows import META_COLUMNS, assert_same_rows
+
+_SQL_CONFS = {
+    **QUICK_OPTIONS,
+    "hoodie.schema.on.read.enable": "true",
+    "hoodie.clean.automatic": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+    # The JVM's vectorised reader refuses structs whose fields changed.
+    "spark.sql.parquet.enableVectorizedReader": "false",
+}
+_CREATE = """create table {name} (
+    id string, a int, b string, s struct<x:int,y:string>, m map<string,struct<u:int,w:int>>,
+    l array<struct<v:int,w:int>>, ts long, p string
+) using hudi tblproperties (type='{kind}', primaryKey='id', preCombineField='ts') partitioned by (p)
+location '{path}'"""
+_INSERT = """insert into {name} select 'k{n}', {n}, 'b{n}', named_struct('x', {n}, 'y', 'y{n}'),
+    map('q', named_struct('u', {n}, 'w', 0)), array(named_struct('v', {n}, 'w', 0)), 1L, 'p{n}'"""
+_INSERT_AFTER = """insert into {name} (id, c, t, m, l, ts, b, a, p) select 'k3', 'c3', named_struct('x', 3L, 'z', 'z3'),
+    map('q', named_struct('uu', 3, 'w', 0)), array(named_struct('vv', 3, 'w', 0)), 1L, 'new b', 33, 'p1'"""
+_CHANGES = (
+    "rename column b to c",
+    "rename column s.y to z",
+    "rename column s to t",
+    "rename column m.value.u to uu",
+    "rename column l.element.v to vv",
+    "drop column a",
+    # The names of a renamed and of a dropped column: other columns than those of before.
+    "add columns (b string, a int)",
+    "alter column t.x type bigint",
+    "alter column c after id",
+)
+
+
+TABLE_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+@pytest.fixture
+def sql(jvm: Jvm) -> Iterator[Jvm]:
+    """The JVM, whose SQL gives columns ids."""
+    before = {key: jvm.spark.conf.get(key, None) for key in _SQL_CONFS}
+    for key, value in _SQL_CONFS.items():
+        jvm.spark.conf.set(key, value)
+    yield jvm
+    for key, old in before.items():
+        jvm.spark.conf.unset(key) if old is None else jvm.spark.conf.set(key, old)
+
+
+def _assert_read_as_by_the_jvm(jvm: Jvm, path: Path, as_of: str | None = None) -> None:
+    """Our rows, in process and by Spark, are those of the JVM."""
+    expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})
+    names = [name for name in expected.column_names if name not in META_COLUMNS]
+    in_process = hoodie.open(path, spark=False).to_arrow(as_of=as_of)
+    assert {*in_process.column_names} - {*META_COLUMNS} == {*names}
+    assert_same_rows(in_process, expected.select(names))
+    frame = hoodie.open(path, spark=jvm.spark).read(columns=names, as_of=as_of)
+    assert_same_rows(to_arrow(frame), expected.select(names))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_columns_are_read_by_their_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
+    name, path = f"ids_{kind}", tmp_path / kind
+    sql.sql(_CREATE.format(name=name, kind=kind, path=path))
+    for number in (1, 2):
+        sql.sql(_INSERT.format(name=name, n=number))
+    # In the merge-on-read table, a log file from before the changes.
+    sql.sql(f"update {name} set b = 'b1u', ts = 2 where id = 'k1'")
+    for change in _CHANGES:
+        sql.sql(f"alter table {name} {change}")
+    _assert_read_as_by_the_jvm(sql, path)
+    sql.sql(f"update {name} set c = 'c2u', ts = 5 where id = 'k2'")
+    sql.sql(_INSERT_AFTER.format(name=name))
+    _assert_read_as_by_the_jvm(sql, path)
+    _check_other_reads(sql, path)
+    completed = [instant.requested_time for instant in sql.timeline(path) if instant.is_completed]
+    # After the second insert, after the first, fourth and seventh change.
+    for number in (1, 3, 6, 9):
+        _assert_read_as_by_the_jvm(sql, path, completed[number])
+
+
+def _check_other_reads(jvm: Jvm, path: Path) -> None:
+    table = hoodie.open(path, spark=False)
+    first, *_ = (instant for instant in jvm.timeline(path) if instant.is_completed)
+    assert first.completion_time is not None
+    changed = table.changes(since=first.completion_time)
+    assert_same_rows(changed, jvm.read_incremental(path, first.completion_time))
+    assert_same_rows(table.to_arrow(view="read_optimized"), jvm.read_optimized(path))
+    chosen = table.to_arrow(columns=["id", "m"], where="c = 'b1u' and b is null and t.z = 'y1'")
+    assert chosen.to_pylist() == [{"id": "k1", "m": [("q", {"uu": 1, "w": 0})]}]
+    assert table.to_arrow(columns=["id"], where="b = 'b2'").num_rows == 0
+    found = table.read_keys(["k2", "k3"])
+    assert {row["id"]: (row["c"], row["b"]) for row in found.to_pylist()} == {
+        "k2": ("c2u", None),
+        "k3": ("c3", "new b"),
+    }
+
+
+_ROWS = pa.table(
+    {
+        "id": ["k1", "k2", "k3"],
+        "v": pa.array([1, 2, 3], pa.int32()),
+        "ts": pa.array([1, 1, 1], pa.int64()),
+        "p": ["a", "b b", None],
+        "n": pa.array([1, 2, 2], pa.int32()),
+        "d": pa.array([datetime.date(2024, 1, 2)] * 3),
+    }
+)
+_UPDATE = (
+    _ROWS.slice(1, 1).set_column(1, "v", pa.array([20], pa.int32())).set_column(2, "ts", pa.array([2], pa.int64()))
+)
+
+
+@pytest.mark.parametrize("hive_style", ["true", "false"])
+@pytest.mark.parametrize("partition", ["p", "n,d"])
+def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str, hive_style: str) -> None:
+    path, fields = tmp_path / "t", partition.split(",")
+    generator = "ComplexKeyGenerator" if len(fields) > 1 else "SimpleKeyGenerator"
+    options = {
+        "hoodie.datasource.write.drop.partition.columns": "true",
+        "hoodie.datasource.write.hive_style_partitioning": hive_style,
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+    }
+    for rows in (_ROWS, _UPDATE):
+        jvm.write(rows, path, table_name="t", key="id", partition=fields, ordering="ts", options=options)
+        _assert_read_as_by_the_jvm(jvm, path)
+    table = hoodie.open(path, spark=False)
+    assert table.to_arrow(columns=[fields[0], "id"], where="id = 'k2'").to_pylist() == [
+        {fields[0]: {"p": "b b", "n": "2"}[fields[0]], "id": "k2"}
+    ]
+    assert table.to_arrow(columns=fields, where=f"{fields[0]} = '{'2' if fields[0] == 'n' else 'a'}'").num_rows > 0
+    _assert_refused(path, "lack the partition columns")
+
+
+@pytest.mark.parametrize("table_version", [6, 8, 9])
+@pytest.mark.parametrize("key", ["id", "id,n"])
+def test_merged_rows_without_stored_keys(jvm: Jvm, tmp_path: Path, key: str, table_version: int) -> None:
+    path, fields = tmp_path / "t", key.split(",")
+    generator = "ComplexKeyGenerator" if len(fields) > 1 else "SimpleKeyGenerator"
+    options = {
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+    }
+
+    def write(rows: pa.Table, operation: str) -> None:
+        jvm.write(
+            rows,
+            path,
+            table_name="t",
+            key=fields,
+            partition="d",
+            ordering="ts",
+            operation=operation,
+            table_type="MERGE_ON_READ",
+            table_version=table_version,
+            options=options,
+        )
+        _assert_read_as_by_the_jvm(jvm, path)
+
+    write(_ROWS, "bulk_insert")
+    write(_UPDATE, "upsert")
+    write(_ROWS.slice(2), "delete")
+    rows = hoodie.open(path, spark=False).to_arrow(columns=["_hoodie_record_key", "v"], where="v > 1")
+    assert rows.to_pylist() == [{"_hoodie_record_key": None, "v": 20}]
+    if table_version == 9:
+        _assert_refused(path, "without meta fields")
+
+
+def _assert_refused(path: Path, reason: str) -> None:
+    """A write is refused for this reason, without a trace."""
+    table = hoodie.open(path, spark=False)
+    before = sorted(path.rglob("*"))
+    with pytest.raises(UnsupportedError, match=reason):
+        table.upsert(table.to_arrow())
+    assert sorted(path.rglob("*")) == before
