@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import UnsupportedError
+from hoodie.errors import MissingFileError, UnsupportedError
 from tests.interop.judges import QUICK_OPTIONS, Jvm, to_arrow
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
@@ -190,3 +190,50 @@ def _assert_refused(path: Path, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         table.upsert(table.to_arrow())
     assert sorted(path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("table_version", [6, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("partition", ["p", ""])
+def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str, table_version: int) -> None:
+    path, source = tmp_path / "t", tmp_path / "source"
+    rows = _ROWS.slice(0, 2).select(["id", "v", "ts", "p"])
+    writer = jvm.frame(rows).coalesce(1).write
+    (writer.partitionBy("p") if partition else writer).parquet(str(source))
+    generator = "SimpleKeyGenerator" if partition else "NonpartitionedKeyGenerator"
+    options = {
+        "hoodie.bootstrap.base.path": str(source),
+        "hoodie.bootstrap.mode.selector": (
+            "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
+        ),
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+    }
+
+    def write(data: pa.Table, operation: str) -> None:
+        jvm.write(
+            data,
+            path,
+            table_name="t",
+            key="id",
+            partition=partition,
+            ordering="ts",
+            operation=operation,
+            table_type=TABLE_TYPES[kind],
+            table_version=table_version,
+            options=options,
+        )
+        _assert_read_as_by_the_jvm(jvm, path)
+
+    write(rows.slice(0, 0), "bootstrap")
+    write(_UPDATE.select(rows.column_names), "upsert")
+    table = hoodie.open(path, spark=False)
+    assert table.to_arrow(columns="p", where="v < 20 and p = 'a'").to_pylist() == [{"p": "a"}]
+    assert_same_rows(table.to_arrow(view="read_optimized"), jvm.read_optimized(path))
+    assert table.read_keys(["k1"])["v"].to_pylist() == [1]
+    if table_version == 9:
+        _assert_refused(path, "bootstrapped tables")
+    (file,) = source.rglob("p=a/*.parquet") if partition else source.rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(MissingFileError, match=file.name):
+        table.to_arrow(where="v < 20")

@@ -51,7 +51,7 @@ class BaseRows:
     def _rows(self, schema: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool = False) -> Iterator[pa.Table]:
         if self._base is None:
             return
-        path, stored = self._base.path, self._read.stored
+        stored = self._read.stored
         # Statistics have the names and the keys of the file.
         may_skip = self._read.base_filter is not None and stored.are_in(self._base) and not stored.makes_keys
         with open_base_file(self._store, self._base) as (parquet, source):
@@ -59,9 +59,8 @@ class BaseRows:
             if may_skip and _has_types(parquet.schema_arrow, schema):
                 groups = self._useful(parquet, source, keys, is_merged=is_merged)
             if groups != []:
-                where = self._store.uri(path)
                 yield from stored.base_rows(
-                    parquet, schema, self._base, where=where, row_groups=groups, with_keys=is_merged
+                    self._store, parquet, schema, self._base, row_groups=groups, with_keys=is_merged
                 )
 
     def _useful(

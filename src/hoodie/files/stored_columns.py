@@ -1,8 +1,9 @@
 """How the data files of a table differ from the table's columns, and how their rows get these columns.
 
-Three things can differ: names, in files from before a column was renamed or dropped (format/schema/stored_names.py);
-partition columns, which some tables store in the partition path only; and the record key, which tables without meta
-fields do not store. docs/format/table.md §3.8.
+Four things can differ: names, in files from before a column was renamed or dropped (format/schema/stored_names.py);
+partition columns, which some tables store in the partition path only; the record key, which tables without meta fields
+do not store; and the rows of bootstrapped tables, which are beside their meta columns in other files (bootstrap.py).
+docs/format/table.md §3.8 and §3.9.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import stored_rows
+from hoodie.files.bootstrap import BootstrapSource
 from hoodie.files.slices import BaseFile
 from hoodie.format.schema.conform import conform
 from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import component_texts
+from hoodie.storage import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +34,15 @@ class StoredColumns:
     `names`: pairs of the first instant whose files have these names, and the names that differ, in ascending order;
     the first pair holds for all earlier files too. `path_columns` are the columns that files do not have, because the
     partition path has them. `key_columns` are set if the record key is not stored: the columns that it is made of.
-    `key_generator` is set if one of the two is not empty.
+    `source` is set if base files may be skeletons; these do not have the columns `source_path_columns` either, if
+    their source files lack them. `key_generator` is set if one of these is set.
     """
 
     names: tuple[tuple[str, StoredNames], ...] = ()
     path_columns: tuple[pa.Field, ...] = ()
     key_columns: tuple[pa.Field, ...] = ()
+    source: BootstrapSource | None = None
+    source_path_columns: tuple[pa.Field, ...] = ()
     key_generator: KeyGenerator | None = None
 
     def names_at(self, instant_time: str) -> StoredNames:
@@ -48,7 +54,8 @@ class StoredColumns:
 
     def are_in(self, file: BaseFile) -> bool:
         """Return whether the file has the table's columns under their names; it may lack columns that were added."""
-        return not self.path_columns and not self.names_at(file.instant_time)
+        is_skeleton = self.source is not None and self.source.is_of(file)
+        return not self.path_columns and not is_skeleton and not self.names_at(file.instant_time)
 
     @property
     def makes_keys(self) -> bool:
@@ -57,22 +64,30 @@ class StoredColumns:
 
     def base_rows(
         self,
+        store: Store,
         parquet: pq.ParquetFile,
         schema: pa.Schema,
         file: BaseFile,
         *,
-        where: str,
         row_groups: Sequence[int] | None = None,
         with_keys: bool = False,
     ) -> Iterator[pa.Table]:
         """Stream the columns of `schema` from an open base file; memory and errors as `stored_rows`.
 
         `with_keys`: record keys that the file does not store are made; otherwise they are as the file has them.
+        `row_groups` are ignored for skeletons, whose rows are found by position.
+
+        Raises: as `BootstrapSource.rows` too.
         """
         makes_keys = with_keys and self.makes_keys and RECORD_KEY in schema.names
-        read = self._read_schema(schema, makes_keys=makes_keys)
-        names = self.names_at(file.instant_time)
-        for rows in stored_rows(parquet, read, where=where, row_groups=row_groups, names=names):
+        where, read = store.uri(file.path), self._read_schema(schema, makes_keys=makes_keys)
+        if self.source is not None and self.source.is_of(file):
+            given = self._path_values(self.source_path_columns, file.partition_path, where)
+            found = self.source.rows(store, parquet, read, file, given)
+        else:
+            names = self.names_at(file.instant_time)
+            found = stored_rows(parquet, read, where=where, row_groups=row_groups, names=names)
+        for rows in found:
             yield self._completed(rows, schema, file.partition_path, where, makes_keys=makes_keys)
 
     def logged_columns(self, needed: set[str], instant_time: str) -> set[str]:
@@ -103,34 +118,32 @@ class StoredColumns:
         self, rows: pa.Table, schema: pa.Schema, partition_path: str, where: str, *, makes_keys: bool
     ) -> pa.Table:
         """Add the columns that the file does not have."""
-        if self.path_columns:
-            given = {child.name: value for child, value in self._path_values(partition_path, where)}
-            for child in self.path_columns:
-                rows = rows.append_column(child, pa.repeat(given[child.name], rows.num_rows))
+        for name, value in self._path_values(self.path_columns, partition_path, where).items():
+            rows = rows.append_column(pa.field(name, value.type), pa.repeat(value, rows.num_rows))
         if makes_keys:
             assert self.key_generator is not None
             (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
             rows = rows.append_column(schema.field(RECORD_KEY), self.key_generator.record_keys(batch))
         return pa.Table.from_arrays([rows[name] for name in schema.names], schema=schema)
 
-    def _path_values(self, partition_path: str, where: str) -> Iterator[tuple[pa.Field, pa.Scalar]]:
-        """Yield the partition columns with their value in a partition path.
+    def _path_values(self, columns: tuple[pa.Field, ...], partition_path: str, where: str) -> dict[str, pa.Scalar]:
+        """Return the values of partition columns in a partition path.
 
         Raises: CorruptFileError if the path does not have a value for each partition field.
         """
         keys = self.key_generator
-        assert keys is not None
+        if not columns or keys is None:
+            return {}
         texts = component_texts(
             partition_path, keys.partition_fields, hive_style=keys.hive_style, url_encode=keys.url_encode
         )
-        for child in self.path_columns:
-            if texts is None:
-                raise CorruptFileError(
-                    f"the partition path {partition_path!r} has no value for each of the partition columns "
-                    f"{', '.join(keys.partition_fields)}, and the file does not have these columns",
-                    path=where,
-                )
-            yield child, pa.scalar(texts[child.name], pa.string()).cast(child.type)
+        if texts is None:
+            raise CorruptFileError(
+                f"the partition path {partition_path!r} has no value for each of the partition columns "
+                f"{', '.join(keys.partition_fields)}, and the file does not have these columns",
+                path=where,
+            )
+        return {child.name: pa.scalar(texts[child.name], pa.string()).cast(child.type) for child in columns}
 
 
 SAME_COLUMNS = StoredColumns()

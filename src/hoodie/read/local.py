@@ -189,7 +189,7 @@ class SliceScan:
                 fragment = ds.ParquetFileFormat().make_fragment(source)
                 matching = {group.id for group in fragment.subset(self.coarse).row_groups}
                 groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
-            yield from self.stored.base_rows(parquet, self.schema, file, where=store.uri(file.path), row_groups=groups)
+            yield from self.stored.base_rows(store, parquet, self.schema, file, row_groups=groups)
 
     def _has_current_types(self, stored: pa.Schema) -> bool:
         """Check whether the file has all needed columns in the table's current types.

@@ -18,7 +18,6 @@ def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
     """
     config = view.config
     missing = {
-        "that was bootstrapped: some of its columns are in other files": config.bootstrap_base_path is not None,
         f"with {config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
         "without meta fields by key or by commit": by_meta_columns and not config.populates_meta_fields,
     }

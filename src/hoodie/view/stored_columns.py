@@ -8,10 +8,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
+from hoodie.files.bootstrap import BootstrapSource
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.schema.column_ids import IdSchema, parse_history
 from hoodie.format.schema.stored_names import StoredNames, stored_names
 from hoodie.records.change import RECORD_KEY
+from hoodie.storage import StoreSpec
 from hoodie.timeline import HOODIE_FOLDER
 from hoodie.view.rules import path_fields, table_key_generator
 from hoodie.view.table_state import ColumnHistory
@@ -32,13 +34,26 @@ def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = No
     config = view.config
     from_path = path_fields(config)
     keys = () if config.populates_meta_fields else config.record_key_fields
+    path = config.bootstrap_base_path
     key_columns = {name.partition(".")[0] for name in keys}
     return StoredColumns(
         names=_names(view, schema, as_of),
         path_columns=tuple(child for child in schema if child.name in from_path),
         key_columns=tuple(child for child in schema if child.name in key_columns and child.name != RECORD_KEY),
-        key_generator=table_key_generator(config) if from_path or key_columns else None,
+        source=_bootstrap_source(view),
+        source_path_columns=() if path is None else tuple(c for c in schema if c.name in config.partition_fields),
+        key_generator=table_key_generator(config) if from_path or key_columns or path is not None else None,
     )
+
+
+def _bootstrap_source(view: TableView) -> BootstrapSource | None:
+    """Return the folder for whose files skeleton files were made; the table's storage options open it too."""
+    path = view.config.bootstrap_base_path
+    if path is None:
+        return None
+    own = view.store.spec
+    is_like_the_table = path.partition("://")[0] == own.uri.partition("://")[0]
+    return BootstrapSource(StoreSpec(path, own.options if is_like_the_table else ()))
 
 
 def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple[str, StoredNames], ...]:

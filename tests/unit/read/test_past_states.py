@@ -141,7 +141,6 @@ def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: hoodie.Table, m
 
 
 UNREADABLE: list[tuple[Mapping[str, str], str]] = [
-    ({keys.BOOTSTRAP_BASE_PATH: "/elsewhere"}, "bootstrapped"),
     ({keys.BASE_FILE_FORMAT: "ORC"}, "ORC"),
 ]
 

@@ -1,0 +1,150 @@
+"""Bootstrapped file groups: a skeleton file with the meta columns, and the file it was made for, joined by position.
+
+JVM Hudi makes such a table of Parquet files that stay where they are: `hoodie.bootstrap.base.path` is the one folder
+outside a table that a read opens. On-disk format: docs/format/table.md §3.9.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.files.base_file import open_base_file, stored_rows
+from hoodie.files.slices import BaseFile
+from hoodie.format.avro.file import parse_record
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.hfile import HFileReader
+from hoodie.storage import Store, StoreSpec, open_store
+
+_INSTANT: Final = "00000000000001"
+"""Instant of skeleton files. Full-record bootstraps have another instant: their files are ordinary base files."""
+_INDEX: Final = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
+_COMMIT_TIME: Final = pa.field(META_FIELDS[0], pa.string())
+_META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapSource:
+    """The folder with the files for which the skeleton files of a table were made. Picklable."""
+
+    folder: StoreSpec
+
+    def is_of(self, file: BaseFile) -> bool:
+        """Return whether the file is a skeleton."""
+        return file.instant_time == _INSTANT
+
+    def rows(
+        self,
+        store: Store,
+        skeleton: pq.ParquetFile,
+        schema: pa.Schema,
+        file: BaseFile,
+        path_values: Mapping[str, pa.Scalar],
+    ) -> Iterator[pa.Table]:
+        """Stream the columns of `schema` of a skeleton and its source file, row by row beside each other.
+
+        Columns that the source file lacks are taken from `path_values`, else they are null. Costs up to three requests
+        for the index, and those of the source file. Memory: as `stored_rows` of both files.
+
+        Raises: CorruptFileError if the index does not name the source file, names a file outside the folder, or the
+        files differ in their number of rows; MissingFileError if the source file does not exist.
+        """
+        where = store.uri(file.path)
+        folder = open_store(self.folder)
+        source = self._source_of(store, folder, file)
+        with open_base_file(folder, source) as (parquet, _):
+            counts = (skeleton.metadata.num_rows, parquet.metadata.num_rows)
+            if counts[0] != counts[1]:
+                found = f"as many rows as in {folder.uri(source.path)} ({counts[1]}) expected, found {counts[0]}"
+                raise CorruptFileError(f"{found}; restore that file to what it was at the bootstrap", path=where)
+            given = {name: value for name, value in path_values.items() if name not in parquet.schema_arrow.names}
+            meta = [child for child in schema if child.name in _META]
+            own = [child for child in schema if child.name not in _META and child.name not in given]
+            # Without a column a batch would not have a number of rows.
+            left = stored_rows(skeleton, pa.schema(meta or [_COMMIT_TIME]), where=where)
+            right = stored_rows(parquet, pa.schema(own or [_COMMIT_TIME]), where=folder.uri(source.path))
+            for rows, others in beside(left, right):
+                columns = {**_columns(others), **_columns(rows)}
+                columns |= {name: pa.repeat(value, rows.num_rows) for name, value in given.items()}
+                yield pa.table([columns[name] for name in schema.names], schema=schema)
+
+    def _source_of(self, store: Store, folder: Store, file: BaseFile) -> BaseFile:
+        """Find the source file of a skeleton in the bootstrap index."""
+        path = store.uri(_INDEX)
+        with store.open_input(_INDEX) as stored:
+            found = HFileReader(_Ranges(stored), path=path).get(
+                f"part={file.partition_path};fileid={file.file_id}".encode()
+            )
+        if found is None:
+            raise CorruptFileError(
+                f"an entry for the skeleton file {file.path!r} expected, found none; restore the bootstrap index from "
+                "a copy of the table",
+                path=path,
+            )
+        _, record = parse_record(found, path=path)
+        status = _mapping(record, "bootstrapFileStatus", path)
+        uri, length = _mapping(status, "path", path).get("uri"), status.get("length")
+        if not isinstance(uri, str) or not isinstance(length, int):
+            raise CorruptFileError("a source file's path and length expected, found none", path=path)
+        base = _bare(self.folder.uri).rstrip("/") + "/"
+        relative = _bare(uri).removeprefix(base)
+        if not _bare(uri).startswith(base) or posixpath.normpath(relative) != relative or relative.startswith("../"):
+            raise CorruptFileError(
+                f"a source file inside hoodie.bootstrap.base.path ({self.folder.uri}) expected, found {uri!r}",
+                path=path,
+            )
+        return BaseFile("", relative, file.file_id, file.instant_time, length)
+
+
+def beside(left: Iterator[pa.Table], right: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Cut two streams with equally many rows in all into pairs of tables with equally many rows."""
+    others = next(right, None)
+    for rows in left:
+        rest = rows
+        while rest.num_rows:
+            while others is not None and others.num_rows == 0:
+                others = next(right, None)
+            assert others is not None
+            count = min(rest.num_rows, others.num_rows)
+            yield rest.slice(0, count), others.slice(0, count)
+            rest, others = rest.slice(count), others.slice(count)
+
+
+def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(rows.column_names, rows.columns, strict=True))
+
+
+def _mapping(record: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
+    found = record.get(key)
+    if not isinstance(found, dict):
+        raise CorruptFileError(f"{key}: a record expected, found {type(found).__name__}", path=path)
+    return found
+
+
+def _bare(uri: str) -> str:
+    """Return a path or URI in one spelling: local paths without a scheme, S3 with one name of its scheme."""
+    if uri.startswith("file:"):
+        return "/" + uri.removeprefix("file:").lstrip("/")
+    scheme, separator, rest = uri.partition("://")
+    return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else uri
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """An open file as a source of an HFile."""
+
+    stored: pa.NativeFile
+
+    @property
+    def size(self) -> int:
+        return int(self.stored.size())
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.stored.seek(offset)
+        return bytes(self.stored.read(length))
