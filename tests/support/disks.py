@@ -18,6 +18,9 @@ from hoodie.storage.disk import SystemDisk
 from hoodie.storage.faults import SCHEME, Call, register, unregister
 from hoodie.storage.memory import BufferedOutput
 
+_LONG_AGO = 1_700_000_000
+"""The machine needs a while to start again, so heartbeats have stopped."""
+
 Act = Callable[[], None]
 
 
@@ -189,12 +192,13 @@ class ForgetfulDisk(CountingDisk):
 
     Names survive if their folder was synced after they were made or removed, and bytes if their file was synced after
     they were written. What was not synced survives or not, as `chance` (0: never) and the seed decide, each for itself.
-    All that `root` holds at the beginning is synced.
+    All that `root` holds at the beginning is synced. The power fails at call `number`, or when the test says so.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, number: int | None = None) -> None:
         super().__init__()
         self._root = root
+        self._number = number
         self._tree = self._load(root)
 
     def _load(self, path: Path) -> _Folder:
@@ -206,6 +210,8 @@ class ForgetfulDisk(CountingDisk):
     def _run(self, call: Call, act: Act, half: Act | None = None) -> None:
         with self._lock:
             self.calls.append(call)
+            if self._number is not None and len(self.calls) >= self._number:
+                raise CrashError(f"simulated power failure at system call {self._number}: {call}")
             act()
             self._note(call)
 
@@ -267,6 +273,7 @@ def _restore(folder: _Folder, live: Path, target: Path, chooser: random.Random, 
             if node is new and chooser.random() < chance:
                 data = (live / name).read_bytes()
             (target / name).write_bytes(data)
+            os.utime(target / name, (_LONG_AGO, _LONG_AGO))
 
 
 class DoubleStore(LocalStore):

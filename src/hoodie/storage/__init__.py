@@ -1,6 +1,7 @@
 """All access to file systems: list, ranged read, create-if-absent, replace, delete."""
 
 from hoodie.storage.api import FileInfo, Store, StoreSpec
+from hoodie.storage.disk_errors import explained
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
 from hoodie.storage.local import LocalStore
 from hoodie.storage.memory import MemoryStore
@@ -19,6 +20,7 @@ __all__ = [
     "ScratchFolder",
     "Store",
     "StoreSpec",
+    "explained",
     "open_store",
     "scratch_folder",
 ]

@@ -20,6 +20,7 @@ import pyarrow as pa
 from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage.api import FileInfo, StoreSpec
 from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
+from hoodie.storage.disk_errors import explanation
 from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
     TEMPORARY_PREFIX,
@@ -267,9 +268,7 @@ class LocalStore:
 
     def _explanation(self, path: str, error: OSError) -> StorageError:
         self._check_root()
-        where, code = self._path(path), error.errno or 0
-        advice = _ADVICE.get(code, "check the disk and try again")
-        return StorageError(f"{where}: {os.strerror(code) if code else error}; {advice}", error.errno)
+        return explanation(self._path(path), error)
 
     def _with_parent(self, target: str, action: Callable[[], _T]) -> _T:
         """Run `action`; if the folder of `target` is missing, create the folder and run `action` again."""
@@ -388,18 +387,6 @@ class LocalStore:
                     raise
             else:
                 return
-
-
-_ADVICE = {
-    errno.EACCES: "give this user access to it, or choose another folder",
-    errno.EPERM: "give this user access to it, or choose another folder",
-    errno.ENOTDIR: "a file or a broken link is in the place of a folder",
-    errno.EROFS: "mount the file system for writing, or choose another folder",
-    errno.ENOSPC: "free some space and try again",
-    errno.EDQUOT: "free some space and try again",
-    errno.ENAMETOOLONG: "use shorter partition values, or another partition column",
-    errno.ELOOP: "replace the symbolic links by the folders themselves",
-}
 
 
 def _exists(target: str) -> FileExistsError:

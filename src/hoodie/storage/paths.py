@@ -7,7 +7,7 @@ from hoodie.errors import PartitionPathError
 TEMPORARY_PREFIX = ".tmp-"
 """Prefix of the names of half-written files. The JVM does not read such a file as a log file or an instant."""
 
-_VOLATILE = (".hoodie/.heartbeat/", ".hoodie/lock", ".hoodie/.locks/", ".hoodie/.temp/stage-")
+_VOLATILE = (".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
 """Beginnings of the paths of files that only a running writer needs: they are of no use after a power failure."""
 
 
@@ -62,5 +62,5 @@ def sidecar_name(name: str) -> str:
 
 
 def is_volatile(path: str) -> bool:
-    """Return whether the file matters only while its writer runs: locks, heartbeats and staged rows."""
+    """Return whether the file matters only while its writer runs: heartbeats and staged rows."""
     return path.startswith(_VOLATILE)

@@ -14,7 +14,7 @@ from hoodie.files.staging.staged import StagedRun, StageWriter
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
 from hoodie.records.change import change_schema
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import StoreSpec, open_store
+from hoodie.storage import StoreSpec, explained, open_store
 from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
 
 
@@ -81,8 +81,10 @@ class _Stage:
             keys = KeyWriter(store, f"{self.folder}/keys-{attempt}", self.schema, self.key_stage)
         writer = StageWriter(store, f"{self.folder}/rows-{attempt}", self.schema, keys)
         for batch in batches if self.merger is None else self._reduced(batches, self.merger):
-            writer.write(batch)
-        return [_StagedFile(writer.close(), [] if keys is None else keys.close())]
+            with explained(store.uri(self.folder)):
+                writer.write(batch)
+        with explained(store.uri(self.folder)):
+            return [_StagedFile(writer.close(), [] if keys is None else keys.close())]
 
     def _reduced(self, batches: Iterator[pa.RecordBatch], merger: RecordMerger) -> list[pa.RecordBatch]:
         gathered = list(batches)

@@ -231,7 +231,7 @@ def test_a_durable_store_syncs_bytes_before_names_and_folders_after(tmp_path: Pa
     assert [call.operation for call in disk.calls] == ["open_stream", "write_stream", "sync_file", "sync_folder"]
 
 
-@pytest.mark.parametrize("path", [".hoodie/lock", ".hoodie/.heartbeat/2026", ".hoodie/.temp/stage-x/rows.arrow"])
+@pytest.mark.parametrize("path", [".hoodie/.heartbeat/2026", ".hoodie/.temp/stage-x/rows.arrow"])
 def test_what_only_a_running_writer_needs_is_not_synced(tmp_path: Path, path: str) -> None:
     (tmp_path / path).parent.mkdir(parents=True)
     disk = CountingDisk()

@@ -20,7 +20,7 @@ from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import without_meta_fields
-from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.storage import Store, StoreSpec, explained, open_store
 
 _COMMIT_TIME = "_hoodie_commit_time"
 
@@ -58,7 +58,7 @@ class CompactSlice:
         stamper = Stamper(schema, self.instant_time, numbers, task.partition_path, name)
         logged = _LoggedRows(task)
         try:
-            with BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
+            with explained(store.uri(path)), BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
                 for rows in read_file_slice(store, task, self.read):
                     logged.count(rows)
                     writer.write(stamper.kept_rows(rows))

@@ -21,7 +21,7 @@ from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import RECORD_KEY, change_schema
-from hoodie.storage import Store, open_store
+from hoodie.storage import Store, explained, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.written import Written
 from hoodie.write.prepare import without_deletes
@@ -51,11 +51,13 @@ class BulkWrite:
                 gathered.append(without_deletes(batch.select(schema.names)))
                 gathered_bytes += batch.nbytes
                 if gathered_bytes >= _GATHER_BYTES:
-                    files.write(pa.Table.from_batches(gathered, schema))
+                    with explained(self.context.store.uri):
+                        files.write(pa.Table.from_batches(gathered, schema))
                     gathered, gathered_bytes = [], 0
-            if gathered:
-                files.write(pa.Table.from_batches(gathered, schema))
-            return [files.close()]
+            with explained(self.context.store.uri):
+                if gathered:
+                    files.write(pa.Table.from_batches(gathered, schema))
+                return [files.close()]
 
 
 class _OpenFiles:

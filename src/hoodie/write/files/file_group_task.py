@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.engine import TaskContext
+from hoodie.storage import explained
 from hoodie.write.context import WriteContext
 from hoodie.write.files.file_task import rewrite
 from hoodie.write.files.log_task import append
@@ -24,4 +25,5 @@ class WriteFileGroup:
 
     def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
         """Write the file and return its write statistics; the result is empty if there is nothing to write."""
-        return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)
+        with explained(self.context.store.uri):
+            return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)
