@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -139,6 +140,38 @@ def test_replace_creates_and_overwrites(store: Store) -> None:
     store.replace("p/f", b"short")
     assert store.read("p/f") == b"short"
     assert paths(store.list("p")) == ["p/f"]
+
+
+def test_refresh_renews_the_change_time_of_its_own_content_only(store: Store) -> None:
+    assert not store.refresh("a/lock", b"mine")
+    assert store.head("a/lock") is None
+    store.create("a/lock", b"mine")
+    before = _modified_ms(store, "a/lock")
+    time.sleep(1.1)  # change times of object stores are whole seconds
+    assert not store.refresh("a/lock", b"min")
+    assert not store.refresh("a/lock", b"mine too")
+    assert _modified_ms(store, "a/lock") == before
+    assert store.refresh("a/lock", b"mine")
+    assert _modified_ms(store, "a/lock") > before
+    assert store.read("a/lock") == b"mine"
+
+
+def _modified_ms(store: Store, path: str) -> int:
+    info = store.head(path)
+    assert info is not None
+    return info.modified_ms
+
+
+def test_move_fails_if_the_source_is_gone(store: Store) -> None:
+    store.replace("a/prepared", b"content")
+    store.move("a/prepared", "b/deep/done")
+    assert store.read("b/deep/done") == b"content"
+    assert store.head("a/prepared") is None
+    store.replace("a/prepared", b"content")
+    store.delete("a/prepared")
+    with pytest.raises(FileNotFoundError):
+        store.move("a/prepared", "b/again")
+    assert store.head("b/again") is None
 
 
 def test_list_is_flat_or_recursive_and_sorted(store: Store) -> None:

@@ -115,6 +115,23 @@ class Store(Protocol):
         """Create or overwrite the file in one atomic step."""
         ...
 
+    def refresh(self, path: str, expected: bytes) -> bool:
+        """Renew the change time of the file if its content is `expected`; return whether it was.
+
+        A file of another content is never changed, and a missing file is not created: another process may have deleted
+        or replaced the file at any moment before the call.
+        """
+        ...
+
+    def move(self, source: str, target: str) -> None:
+        """Give the file `source` the name `target`; `target` appears in one atomic step, with all its bytes.
+
+        Raises `FileNotFoundError` if `source` does not exist at that step; then `target` does not appear. So a process
+        that deletes `source` can prevent the step. An existing `target` is overwritten: the caller chooses a name that
+        no other process uses. If the process dies, `source` may remain.
+        """
+        ...
+
     def delete(self, path: str) -> None:
         """Delete the file; does nothing if it does not exist."""
         ...

@@ -129,6 +129,14 @@ class FaultStore:
         """Call the inner store."""
         self._change("replace", path, lambda: self.inner.replace(path, data))
 
+    def refresh(self, path: str, expected: bytes) -> bool:
+        """Call the inner store; not counted, because a thread calls it at any time."""
+        return self._read("refresh", path, lambda: self.inner.refresh(path, expected))
+
+    def move(self, source: str, target: str) -> None:
+        """Call the inner store."""
+        self._change("move", target, lambda: self.inner.move(source, target))
+
     def delete(self, path: str) -> None:
         """Call the inner store."""
         self._change("delete", path, lambda: self.inner.delete(path))

@@ -157,6 +157,35 @@ class LocalStore:
         self._with_parent(target, lambda: self._replace(target, data, self._syncs(path)))
 
     @_explained
+    def refresh(self, path: str, expected: bytes) -> bool:
+        """Renew the change time of the file if its content is `expected`; return whether it was."""
+        target = self._readable(path)
+        try:
+            with open(target, "rb") as file:
+                if file.read(len(expected) + 1) != expected:
+                    return False
+                # Through the open file: if another process replaced the file meanwhile, its file is not changed.
+                os.utime(file.fileno() if os.utime in os.supports_fd else target)
+        except FileNotFoundError:
+            return False
+        return True
+
+    @_explained
+    def move(self, source: str, target: str) -> None:
+        """Give the file `source` the name `target`, in one atomic step."""
+        old, new, synced = self._changeable(source), self._changeable(target), self._syncs(target)
+
+        def moved() -> None:
+            if synced:
+                self._disk.sync_file(old)
+            self._delete_sidecar(new)
+            self._disk.rename(old, new)
+
+        self._with_parent(new, moved)
+        if synced:
+            self._disk.sync_folder(os.path.dirname(new))
+
+    @_explained
     def delete(self, path: str) -> None:
         """Delete the file and its checksum sidecar; does nothing for a missing file. A link is deleted, not its target.
 

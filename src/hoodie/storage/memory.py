@@ -104,6 +104,21 @@ class MemoryStore:
         with self._content.lock:
             self._content.files[checked_path(path)] = (bytes(data), self._now_ms())
 
+    def refresh(self, path: str, expected: bytes) -> bool:
+        """Renew the change time of the file if its content is `expected`; return whether it was."""
+        with self._content.lock:
+            found = self._content.files.get(checked_path(path))
+            if found is None or found[0] != expected:
+                return False
+            self.replace(path, expected)
+            return True
+
+    def move(self, source: str, target: str) -> None:
+        """Give the file `source` the name `target`, in one atomic step."""
+        with self._content.lock:
+            self.replace(target, self.read(source))
+            self.delete(source)
+
     def delete(self, path: str) -> None:
         """Delete the file; does nothing if it does not exist."""
         with self._content.lock:

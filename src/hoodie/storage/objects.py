@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, BaseError, UnknownConfigurationKeyError
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError, UnknownConfigurationKeyError
 from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
@@ -18,7 +18,7 @@ from hoodie.storage.paths import checked_deletable, checked_folder, checked_path
 from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, UpdateVersion
     from obstore.store import ObjectStore as Backend
 
 SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
@@ -113,6 +113,29 @@ class ObjectStore:
         """Create or overwrite the object in one atomic step."""
         with self._translated(path):
             self._backend.put(checked_path(path), data)
+
+    def refresh(self, path: str, expected: bytes) -> bool:
+        """Write the object again if its content is `expected`; return whether it was."""
+        try:
+            with self._translated(path):
+                found = self._backend.get(checked_path(path))
+                meta = found.meta
+                if meta["size"] != len(expected) or bytes(found.bytes()) != expected:
+                    return False
+                self._backend.put(path, expected, mode=_same_version(meta), use_multipart=False)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if isinstance(error.__cause__, PreconditionError):
+                return False
+            raise
+        return True
+
+    def move(self, source: str, target: str) -> None:
+        """Copy the object inside the service, in one atomic step; then delete `source`."""
+        with self._translated(source):
+            self._backend.copy(checked_path(source), checked_path(target))
+        self.delete(source)
 
     def delete(self, path: str) -> None:
         """Delete the object; does nothing if it does not exist."""
@@ -281,6 +304,16 @@ def _cannot_open(uri: str, options: Mapping[str, str], error: BaseException) -> 
     unknown = isinstance(error, UnknownConfigurationKeyError)
     advice = "; see https://docs.rs/object_store for the names of options" if unknown else ""
     return InvalidConfigError(f"cannot open {uri!r} with the storage options {sorted(options)}: {text}{advice}")
+
+
+def _same_version(meta: ObjectMeta) -> UpdateVersion:
+    """Return the mode of a put that fails if the object was changed or deleted since `meta` was read."""
+    version: UpdateVersion = {}
+    if meta["e_tag"] is not None:
+        version["e_tag"] = meta["e_tag"]
+    if meta["version"] is not None:
+        version["version"] = meta["version"]
+    return version
 
 
 def _file_info(path: str, meta: ObjectMeta) -> FileInfo:
