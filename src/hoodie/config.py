@@ -331,6 +331,28 @@ LOCAL_BYTES_MAX: Final = Option(
     "hoodie",
     "Work on files of at most this many bytes in total runs in threads of the driver, without a Spark job.",
 )
+LOCK_WAIT_MS: Final = Option(
+    "hoodie.write.lock.wait_time_ms",
+    60_000,
+    _count,
+    "0.8",
+    "Milliseconds that a write or a service waits for the table's lock.",
+)
+LOCK_RETRY_MS: Final = Option(
+    "hoodie.write.lock.wait_time_ms_between_retry",
+    100,
+    _positive,
+    "0.8",
+    "Milliseconds between two attempts to get the table's lock.",
+)
+LOCK_EXPIRE_MINUTES: Final = Option(
+    "hoodie.write.lock.filesystem.expire",
+    0,
+    _count,
+    "0.8",
+    "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
+    "locks of this library, which their holders renew.",
+)
 INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
 DURABLE: Final = Option(
     DURABLE_KEY,
@@ -378,6 +400,9 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         COMPACTION_TARGET_MIB,
         COMPACTION_TARGET_PARTITIONS,
         LOCAL_BYTES_MAX,
+        LOCK_WAIT_MS,
+        LOCK_RETRY_MS,
+        LOCK_EXPIRE_MINUTES,
         INDEX_TYPE,
         DURABLE,
         PYTHON_MERGER,

@@ -138,7 +138,7 @@ def test_the_jvm_goes_on_after_our_rollback(jvm: Jvm, copy_of: CopyOf) -> None:
     target = table.begin()
     table.tell_metadata_table(ours, target, table.add_file(target, "city=sf"))
     assert ours.listing(table.timeline) == table.storage_listing()
-    ours.rollback(target, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+    ours.rollback(target, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
     table.roll_back_data(target)
     assert _agree(jvm, table, path).num_rows == rows
     _jvm_commit(jvm, table, path, "by-jvm")

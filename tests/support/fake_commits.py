@@ -72,7 +72,7 @@ class FakeTable:
     @property
     def locked(self) -> LockedTable:
         """The table as a writer with its lock finds it."""
-        return LockedTable(config=self.config, timeline=self.timeline, clock=self.clock)
+        return LockedTable(config=self.config, timeline=self.timeline, clock=self.clock, create_last=self.store.create)
 
     @property
     def action(self) -> Action:

@@ -14,7 +14,7 @@ from hoodie.files.markers import TEMP_FOLDER, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
 from hoodie.storage import Store
-from hoodie.timeline import HOODIE_FOLDER, Timeline, delete_dead_takeovers, delete_heartbeat, is_live
+from hoodie.timeline import HOODIE_FOLDER, Timeline, delete_heartbeat, is_live
 
 _HEARTBEAT_FOLDER = f"{HOODIE_FOLDER}/.heartbeat"
 
@@ -56,7 +56,6 @@ class AbandonedFiles:
             # The JVM creates a heartbeat before the instant.
             if not _is_pending(timeline, instant_time) and not is_live(store, instant_time):
                 delete_heartbeat(store, instant_time)
-        delete_dead_takeovers(store)
 
 
 def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie.commit.abandoned import AbandonedFiles
@@ -25,20 +25,26 @@ class StartedWrite:
 
 
 def begin_write(
-    state: TableState, action: Action, *, plan: bytes = b"", inflight: Callable[[TableView], bytes]
+    state: TableState,
+    action: Action,
+    *,
+    plan: bytes = b"",
+    inflight: Callable[[TableView], bytes],
+    properties: Mapping[str, str] | None = None,
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
-    The table's lock is acquired once. If an error is raised, the new instant is undone.
+    The table's lock is acquired once; `properties` are the options of the call. If an error is raised, the new instant
+    is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """
     reached(Step.PREPARED)
     pending: PendingInstant | None = None
     try:
-        with TableLock(state.store):
-            view, rolled_back = put_in_order(state)
-            pending = PendingInstant.start(view, action, plan, inflight(view))
+        with state.table_lock(properties) as lock:
+            view, rolled_back = put_in_order(state, lock)
+            pending = PendingInstant.start(view, action, plan, inflight(view), properties=properties)
         reached(Step.BEGUN)
     except BaseException:
         if pending is not None:
@@ -47,14 +53,14 @@ def begin_write(
     return StartedWrite(pending, rolled_back)
 
 
-def put_in_order(state: TableState) -> tuple[TableView, tuple[RolledBack, ...]]:
+def put_in_order(state: TableState, lock: TableLock) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.
 
     Dead writes are rolled back and abandoned files are removed. Returns the view after these changes, and the writes
     that were rolled back.
     """
     abandoned = AbandonedFiles.find(state.store)
-    view = TableView.load(state)
+    view = TableView.load(state, lock)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     view = view.refreshed() if rolled_back else view

@@ -54,7 +54,13 @@ def commit_to_metadata_table(
 
 def locked_table(now: TableView, engine_for: EngineFor = local_engine) -> LockedTable:
     """Return the input that changes of the metadata table require; `now` was loaded under the table's lock."""
-    return LockedTable(config=now.config, timeline=now.timeline, clock=now.clock, engine_for=engine_for)
+    return LockedTable(
+        config=now.config,
+        timeline=now.timeline,
+        clock=now.clock,
+        create_last=now.held_lock.create_last,
+        engine_for=engine_for,
+    )
 
 
 def open_metadata_table(now: TableView) -> MetadataTable:

@@ -7,13 +7,16 @@ index builds, rollbacks. The steps in which they differ are passed as a `Complet
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hoodie.commit.attempt_files import delete_marked_files
 from hoodie.commit.steps import Step, reached
+from hoodie.config import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.files.markers import delete_markers
+from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,
     Instant,
@@ -25,8 +28,10 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.heartbeat import Heartbeat
-from hoodie.timeline.lock import TableLock
 from hoodie.view.table_view import TableView
+
+_CLEAR_WAIT_MS = 5_000
+"""How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""
 
 
 class Completion(Protocol):
@@ -60,21 +65,35 @@ class PendingInstant:
     heartbeat: Heartbeat | None = None
     token: bytes | None = None
     keeps_plan: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Options of the call, among them those of the table's lock."""
     is_in_metadata_table: bool = False
     """Whether the metadata table may have the instant. Then only a rollback can remove it."""
     _has_ended: bool = False
 
     @classmethod
-    def start(cls, view: TableView, action: Action, plan: bytes = b"", content: bytes = b"") -> PendingInstant:
+    def start(
+        cls,
+        view: TableView,
+        action: Action,
+        plan: bytes = b"",
+        content: bytes = b"",
+        *,
+        is_token: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> PendingInstant:
         """Create a new instant on the timeline, requested with `plan` and inflight with `content`.
 
+        `is_token`: `content` names this process, and another process may take the instant over with its own content.
         Call it under the table's lock. The heartbeat starts before the inflight file exists. If an error is raised, the
         instant is undone; if that fails too, the next writer rolls it back.
 
         Raises: CommitConflictError if another process creates an instant of the same time.
         """
         requested = request(view, action, plan)
-        pending = cls(view=view, instant=requested)
+        pending = cls(
+            view=view, instant=requested, token=content if is_token else None, properties=dict(properties or {})
+        )
         try:
             reached(Step.REQUESTED)
             pending.heartbeat, pending.instant = _start(view, requested, content)
@@ -84,16 +103,25 @@ class PendingInstant:
         return pending
 
     @classmethod
-    def claim(cls, view: TableView, instant: Instant, token: bytes = b"") -> PendingInstant:
+    def claim(
+        cls, view: TableView, instant: Instant, token: bytes, properties: Mapping[str, str] | None = None
+    ) -> PendingInstant:
         """Claim a planned table service. Call it under the table's lock, when no live process owns the instant.
 
-        `token` names this process, or is empty. It is stored in a new inflight file, which replaces the inflight file
-        of an earlier attempt.
+        `token` names this process. It is stored in a new inflight file, which replaces the inflight file of an earlier
+        attempt.
 
         Raises: CommitConflictError if another process claims the instant at the same time.
         """
         heartbeat, begun = _start(view, instant, token)
-        return cls(view=view, instant=begun, heartbeat=heartbeat, token=token or None, keeps_plan=True)
+        return cls(
+            view=view,
+            instant=begun,
+            heartbeat=heartbeat,
+            token=token,
+            keeps_plan=True,
+            properties=dict(properties or {}),
+        )
 
     @classmethod
     def resume(cls, view: TableView, instant: Instant) -> PendingInstant:
@@ -115,43 +143,53 @@ class PendingInstant:
 
         Raises: CommitConflictError.
         """
-        if self.heartbeat is not None:
-            self.heartbeat.ensure_fresh()
+        self._ensure_fresh()
         found = now.timeline.get(self.instant_time)
         if found is None or found.is_completed or not self._owns(now, found):
-            raise CommitConflictError(
-                f"{self.instant} of {now.store.uri('')} does not belong to this process any more: another process "
-                "found no fresh heartbeat, and rolled the instant back or claimed it; nothing was committed, try again"
-            )
+            raise self._lost(now)
 
     def finish(self, completion: Completion) -> Instant:
         """Complete the instant under the table's lock, in one atomic step.
 
         Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict. After this and
-            every other error, the instant is not completed.
+            every other error, the instant is not completed; only if the message says that the outcome is not known, it
+            may be.
         """
         completed: Instant | None = None
+        lock = self.view.state.table_lock(self.properties)
         try:
-            with TableLock(self.view.store):
-                completed = self.complete(self.view.refreshed(), completion)
+            with lock:
+                now = self.view.refreshed(lock)
+                completed = self.complete(now, completion)
+                is_certain = lock.is_held
         except Exception:
             # The instant is complete: the next writer removes a lock file that could not be deleted.
             if completed is None:
                 raise
+            is_certain = True
+        if not is_certain:
+            self._confirm(now)
         self.end()
         with contextlib.suppress(Exception):
             delete_markers(self.view.store, self.instant_time)
         return completed
 
     def complete(self, now: TableView, completion: Completion) -> Instant:
-        """Run the steps of `finish` under a lock that the caller holds; `now` was loaded under that lock."""
+        """Run the steps of `finish` under a lock that the caller holds; `now` was loaded under that lock.
+
+        A process may be stopped between any two steps, for so long that another one takes the lock over and rolls the
+        instant back. What then holds is in docs/decisions/0014-fencing.md.
+        """
         self.ensure_mine(now)
         completion.check(now)
         reached(Step.CHECKED)
         content = completion.content(now)
+        now.held_lock.ensure_held()
+        self._ensure_pending(now)
         self.is_in_metadata_table = True
         completion.update_metadata_table(now)
         reached(Step.RECORDED)
+        self._ensure_pending(now)
         return create_completed(
             now.store,
             now.layout,
@@ -159,6 +197,7 @@ class PendingInstant:
             self.instant.action,
             content,
             completion_time=now.clock.next_time(now.timeline),
+            create=now.held_lock.create_last,
         )
 
     def undo(self) -> None:
@@ -167,8 +206,10 @@ class PendingInstant:
         The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls the instant
         back; the plan of a table service waits for its next executor.
         """
-        if not self.is_in_metadata_table:
-            with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):
+            if self.is_in_metadata_table:
+                self._clear_if_rolled_back()
+            else:
                 self._undo_attempt()
         self.end()
 
@@ -183,13 +224,65 @@ class PendingInstant:
         if not self.keeps_plan:
             self._delete_attempt(State.INFLIGHT, State.REQUESTED)
             return
-        with TableLock(self.view.store):
-            now = self.view.refreshed()
+        with self.view.state.table_lock(self.properties) as lock:
+            now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
                 self._delete_attempt(State.INFLIGHT)
                 # Under the lock: later the heartbeat file may be that of the next owner.
                 self.end()
+
+    def _clear_if_rolled_back(self) -> None:
+        """Delete what this process wrote after another one had rolled the instant back: no later rollback would."""
+        with self.view.state.table_lock({**self.properties, LOCK_WAIT_MS.key: str(_CLEAR_WAIT_MS)}) as lock:
+            now = self.view.refreshed(lock)
+            start = now.timeline.start
+            if now.timeline.get(self.instant_time) is None and start is not None and start < self.instant_time:
+                metadata_table = MetadataTable.open(now.store, now.config)
+                if metadata_table is not None:
+                    metadata_table.take_back(self.instant_time)
+                delete_marked_files(now.store, self.instant_time)
+                delete_markers(now.store, self.instant_time)
+
+    def _ensure_fresh(self) -> None:
+        if self.heartbeat is not None:
+            self.heartbeat.ensure_fresh()
+
+    def _ensure_pending(self, now: TableView) -> None:
+        """Refuse to continue if another process rolled the instant back or claimed it, by its inflight file."""
+        self._ensure_fresh()
+        found = inflight_content(now, self.instant)
+        if found is None or self.token not in (None, found):
+            raise self._lost(now)
+
+    def _confirm(self, before: TableView) -> None:
+        """Check a completed instant whose writer found after the last step that it had lost the lock.
+
+        Raises: CommitConflictError if another writer changed the table meanwhile.
+        """
+        with self.view.state.table_lock(self.properties) as lock:
+            now = self.view.refreshed(lock)
+        known = {(instant.requested_time, instant.state) for instant in before.timeline.instants}
+        others = [
+            instant
+            for instant in now.timeline.instants
+            if instant.requested_time != self.instant_time
+            and (instant.requested_time, instant.state) not in known
+            and (instant.is_completed or instant.action is Action.ROLLBACK)
+        ]
+        found = now.timeline.get(self.instant_time)
+        if found is None or not found.is_completed or others:
+            raise CommitConflictError(
+                f"another process deleted the table's lock while {self.instant} of {now.store.uri('')} completed, and "
+                f"changed the table ({', '.join(map(str, others[:3])) or 'the instant is gone'}). The outcome is not "
+                "known: read the rows, and run the operation again if they are missing"
+            )
+
+    def _lost(self, now: TableView) -> CommitConflictError:
+        return CommitConflictError(
+            f"{self.instant} of {now.store.uri('')} does not belong to this process any more: another process "
+            "found no fresh heartbeat, and rolled the instant back or claimed it; nothing was committed, try again"
+        )
 
     def _delete_attempt(self, *states: State) -> None:
         """Delete data files, then the instant's files, then the markers that name the data files."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
@@ -144,7 +145,8 @@ class _Rollback:
         """Roll back the target's delta commit in the metadata table, then delete the target's pending instant files."""
         metadata_table = MetadataTable.open(now.store, now.config)
         if metadata_table is not None:
-            metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, clock=now.clock)
+            table = locked_table(now)
+            metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, table=table)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
 

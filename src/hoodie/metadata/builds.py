@@ -13,7 +13,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.metadata.definitions import write_definition
-from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.new_partition import complete_filling, create_partition_file
@@ -58,7 +58,7 @@ def commit_build(
         folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
     folder.request(built_at, Action.DELTA_COMMIT)
     folder.begin(built_at, Action.DELTA_COMMIT)
-    complete_filling(folder, built_at, stats, completion_time=time_after(table.clock, table.timeline, timeline))
+    complete_filling(folder, built_at, stats, timeline, table)
 
 
 def has_build(folder: MetadataFolder, built_at: str) -> bool:

@@ -15,7 +15,7 @@ from hoodie.metadata.delta_log import log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.places import partition_folder
 from hoodie.storage import Store
-from hoodie.timeline import Action, InstantClock, Timeline
+from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ def write_delta_commit(
     *,
     written: Collection[WriteStat] = (),
     clock: InstantClock,
+    create_last: CreateFile,
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
@@ -61,6 +62,7 @@ def write_delta_commit(
         Action.DELTA_COMMIT,
         done.to_bytes(folder.config.version),
         completion_time=time_after(clock, data_timeline, metadata_timeline),
+        create_last=create_last,
     )
 
 

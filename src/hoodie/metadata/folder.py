@@ -20,6 +20,7 @@ from hoodie.metadata.places import (
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
     Action,
+    CreateFile,
     InstantClock,
     Layout,
     State,
@@ -66,8 +67,10 @@ class MetadataFolder:
         """Create the inflight file."""
         create_inflight(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)
 
-    def complete(self, requested_time: str, action: Action, content: bytes, *, completion_time: str) -> None:
-        """Create the completed file."""
+    def complete(
+        self, requested_time: str, action: Action, content: bytes, *, completion_time: str, create_last: CreateFile
+    ) -> None:
+        """Create the completed file with `create_last`, which fails if the caller lost the table's lock."""
         create_completed(
             self.store,
             self.layout,
@@ -76,6 +79,7 @@ class MetadataFolder:
             content,
             completion_time=completion_time,
             folder=METADATA_HOODIE_FOLDER,
+            create=create_last,
         )
 
     def forget(self, requested_time: str, action: Action, *states: State) -> None:

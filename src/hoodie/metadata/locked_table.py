@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.services.context import EngineFor, local_engine
-from hoodie.timeline import InstantClock, Timeline
+from hoodie.timeline import CreateFile, InstantClock, Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,5 +17,7 @@ class LockedTable:
     timeline: Timeline
     """The whole active timeline, with pending instants."""
     clock: InstantClock
+    create_last: CreateFile
+    """Creates a completed file; fails if the caller lost the table's lock (`TableLock.create_last`)."""
     engine_for: EngineFor = local_engine
     """Returns the engine for work on a number of bytes, such as a compaction of the metadata table."""

@@ -52,7 +52,7 @@ def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableCo
     folder.request(requested_time, Action.DELTA_COMMIT)
     folder.begin(requested_time, Action.DELTA_COMMIT)
     stats = [_write_base(folder, kind.name, rows, requested_time) for rows in kind.initialise(content, file_ids)]
-    complete_filling(folder, requested_time, stats, completion_time=time_after(table.clock, table.timeline, timeline))
+    complete_filling(folder, requested_time, stats, timeline, table)
     if kind.definition is not None:
         write_definition(folder.store, kind.name, kind.definition)
 
@@ -103,14 +103,15 @@ def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -
 
 
 def complete_filling(
-    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], *, completion_time: str
+    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], timeline: Timeline, table: LockedTable
 ) -> None:
-    """Complete the instant that fills a partition with the base files of `stats`."""
+    """Complete the instant that fills a partition with the base files of `stats`; `timeline`: the metadata table's."""
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
         commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version),
-        completion_time=completion_time,
+        completion_time=time_after(table.clock, table.timeline, timeline),
+        create_last=table.create_last,
     )
 
 

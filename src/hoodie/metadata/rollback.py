@@ -6,11 +6,12 @@ from hoodie.errors import UnsupportedError
 from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
-from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
+from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 
-def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, clock: InstantClock) -> None:
+def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: LockedTable) -> None:
     """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
 
     If the target is not on the timeline, log files that tasks wrote before its delta commit are deleted, without a
@@ -41,7 +42,8 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, c
         rollback_time,
         Action.ROLLBACK,
         rollback_metadata(plan, _target(target_time), rollback_time=rollback_time).to_bytes(),
-        completion_time=time_after(clock, folder.timeline()),
+        completion_time=time_after(table.clock, folder.timeline()),
+        create_last=table.create_last,
     )
 
 

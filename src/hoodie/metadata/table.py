@@ -28,7 +28,7 @@ from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.services.maintenance import run_services
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import Store
-from hoodie.timeline import Action, InstantClock, Timeline
+from hoodie.timeline import Action, Timeline
 
 
 class MetadataTable:
@@ -114,6 +114,7 @@ class MetadataTable:
                 folder=self._folder,
                 kinds=kinds,
                 clock=table.clock,
+                create_last=table.create_last,
                 data_timeline=table.timeline,
                 metadata_timeline=timeline,
                 limits=ServiceLimits.of(config.raw),
@@ -127,11 +128,12 @@ class MetadataTable:
             [delta for kind in kinds.values() for delta in kind.rows_of(changes)],
             written=changes.written_logs,
             clock=table.clock,
+            create_last=table.create_last,
             data_timeline=table.timeline,
             metadata_timeline=timeline,
         )
 
-    def rollback(self, target_instant: str, *, rollback_instant: str, clock: InstantClock) -> None:
+    def rollback(self, target_instant: str, *, rollback_instant: str, table: LockedTable) -> None:
         """Roll back the delta commit of a data instant that is rolled back, under the table's lock.
 
         If that instant has no delta commit, the log files that its tasks wrote are deleted. Safe to repeat after an
@@ -140,7 +142,7 @@ class MetadataTable:
         Raises:
             UnsupportedError: the instant was compacted into a base file; the metadata table must be built anew.
         """
-        roll_back(self._folder, target_instant, rollback_time=rollback_instant, clock=clock)
+        roll_back(self._folder, target_instant, rollback_time=rollback_instant, table=table)
 
     def take_back(self, instant_time: str) -> None:
         """Delete the delta commit of a data instant that is still pending, under the table's lock; no reader saw it.

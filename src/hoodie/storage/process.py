@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import sys
@@ -21,10 +22,50 @@ def machine_identity() -> str:
     writer must never be treated as dead.
     """
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+        return f"{_boot_identity()}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
+        if sys.platform == "linux":
+            # A sandbox hides its facts. Equal names of two sandboxes would make a running writer look dead.
+            return f"{platform.node()}/{uuid.uuid4().hex}"
         return f"{platform.node()}/{uuid.getnode():x}"
+
+
+@functools.cache
+def installation_identity() -> str:
+    """Return a name of this installation of the system that survives a reboot; `""` if there is none.
+
+    Copies of a virtual machine may have the same name, so the name alone proves nothing about a process.
+    """
+    try:
+        machine_id = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    # A digest: the machine id itself should not leave the machine.
+    return hashlib.sha256(f"hoodie {machine_id} {platform.node()}".encode()).hexdigest()[:32] if machine_id else ""
+
+
+@functools.cache
+def boot_ms() -> int:
+    """Return when this machine was started (epoch milliseconds); 0 if that is unknown."""
+    try:
+        lines = _PROC.joinpath("stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return 0
+    return next((int(line.split()[1]) * 1000 for line in lines if line.startswith("btime ")), 0)
+
+
+def is_other_boot(machine: str) -> bool:
+    """Return whether `machine`, a machine identity, is surely of another boot than the present one."""
+    try:
+        boot = _boot_identity()
+    except OSError:
+        return False
+    there, separator, _ = machine.partition("/pid:")
+    return bool(separator) and there != boot
+
+
+def _boot_identity() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def host_name() -> str:
@@ -39,26 +80,29 @@ def process_start(pid: int) -> str | None:
     """
     if sys.platform == "win32":
         return ""  # on Windows, signal 0 would end the process
-    if _PROC.joinpath("self/stat").exists():
-        return _start_ticks(pid)
+    start = _start_ticks(pid) if _PROC.joinpath("self/stat").exists() else None
+    if start is not None:
+        return start or None
+    # Without /proc, or with one that hides the processes of other users (hidepid).
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # the process runs, under another user
+        return ""  # the process runs, under another user
+    except OverflowError:
+        return None  # no system has such process ids
     return ""
 
 
 def _start_ticks(pid: int) -> str | None:
+    """Return the start; `""` if the process ended and its parent has not collected it; None if /proc hides it."""
     try:
         text = _PROC.joinpath(str(pid), "stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
     except OSError:
-        return ""
+        return None
     # The command is in parentheses, and may itself contain spaces and parentheses.
     fields = text.rpartition(")")[2].split()
     if fields[0] in ("Z", "X"):
-        return None  # the process ended; its parent has not collected it yet
+        return ""
     return fields[_FIELDS_BEFORE_START]

@@ -5,22 +5,30 @@ from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
-from hoodie.timeline.lock import TableLock, delete_dead_takeovers
+from hoodie.timeline.lock import LockOptions, TableLock
 from hoodie.timeline.owner import forget_all
 from hoodie.timeline.reader import TimelineReader, load_timeline
 from hoodie.timeline.timeline import Timeline, read_instant
-from hoodie.timeline.transitions import create_completed, create_inflight, create_requested, delete_instant_files
+from hoodie.timeline.transitions import (
+    CreateFile,
+    create_completed,
+    create_inflight,
+    create_requested,
+    delete_instant_files,
+)
 from hoodie.timeline.zone import instant_time_of_ms, ms_of_instant_time, parse_instant_time, to_instant_time
 
 __all__ = [
     "HOODIE_FOLDER",
     "Action",
+    "CreateFile",
     "Heartbeat",
     "Instant",
     "InstantClock",
     "Layout",
     "LayoutV1",
     "LayoutV2",
+    "LockOptions",
     "State",
     "TableLock",
     "Timeline",
@@ -30,7 +38,6 @@ __all__ = [
     "create_completed",
     "create_inflight",
     "create_requested",
-    "delete_dead_takeovers",
     "delete_heartbeat",
     "delete_instant_files",
     "forget_all",

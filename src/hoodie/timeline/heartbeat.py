@@ -120,12 +120,14 @@ def is_live(
     if info is None:
         return False
     try:
-        owner = Owner.parse(store.read(path))
+        owner = Owner.read(store, path)
     except FileNotFoundError:
         return False
     running = None if owner is None else owner.is_running()
     if running is not None:
         return running
+    if owner is not None and owner.ended_at_reboot(info.modified_ms):
+        return False
     return (_now_ms() if now_ms is None else now_ms) - info.modified_ms <= interval_ms * tolerable_misses
 
 

@@ -14,8 +14,13 @@ import threading
 import uuid
 from dataclasses import dataclass
 
-from hoodie.storage import process
+from hoodie.storage import Store, process
 
+OWNER_BYTES_MAX = 4096
+"""Size limit of a file that names an owner: what hoodie writes has a tenth of that."""
+_PID_MAX = 2**32
+_LEASE_MS_MAX = 24 * 3600 * 1000
+_TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SHORT_NAME = re.compile(r"(?P<machine>[0-9a-f]{16})-(?P<pid>\d+)-(?P<start>\d*)-(?P<token>[0-9a-f]{32})", re.ASCII)
 _RUNNING: dict[str, threading.Event] = {}
 _RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may delete a heartbeat while the lock is held
@@ -23,16 +28,22 @@ _RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may delet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """One writer: its machine and process, and a unique token."""
+    """One writer: its machine and process, and a unique token.
+
+    `installation`: the installation of the system, which survives a reboot; empty if unknown. `lease_ms`: the writer
+    promises to renew its file more often than that; 0 if it renews the file never, or by other rules.
+    """
 
     machine: str
     host: str
     pid: int
     process_start: str
     token: str
+    installation: str = ""
+    lease_ms: int = 0
 
     @classmethod
-    def new(cls) -> Owner:
+    def new(cls, *, lease_ms: int = 0) -> Owner:
         """Create a writer of this process; it counts as running after `run`."""
         pid = os.getpid()
         return cls(
@@ -41,32 +52,46 @@ class Owner:
             pid=pid,
             process_start=process.process_start(pid) or "",
             token=uuid.uuid4().hex,
+            installation=process.installation_identity(),
+            lease_ms=lease_ms,
         )
 
     @classmethod
     def parse(cls, data: bytes) -> Owner | None:
-        """Parse a file's content; None if hoodie did not write it: the JVM's lock and heartbeat files are empty."""
-        try:
-            fields = json.loads(data)
-            return cls(
-                machine=str(fields["machine"]),
-                host=str(fields["host"]),
-                pid=int(fields["pid"]),
-                process_start=str(fields["process_start"]),
-                token=str(fields["token"]),
-            )
-        except (ValueError, KeyError, TypeError):
-            return None
+        """Parse a file's content; None if hoodie did not write it: the JVM's lock and heartbeat files are empty.
+
+        Any content is safe to parse: a table may come from elsewhere.
+        """
+        fields = fields_of(data)
+        found = cls(
+            machine=_text(fields, "machine"),
+            host=_text(fields, "host"),
+            pid=_number(fields, "pid", _PID_MAX),
+            process_start=_text(fields, "process_start"),
+            token=_text(fields, "token"),
+            installation=_text(fields, "installation"),
+            lease_ms=_number(fields, "lease_ms", _LEASE_MS_MAX),
+        )
+        # The token becomes part of file names.
+        return found if found.machine and found.pid and _TOKEN.fullmatch(found.token) else None
+
+    @classmethod
+    def read(cls, store: Store, path: str) -> Owner | None:
+        """Read and parse a file; None if hoodie did not write it. Raises: FileNotFoundError."""
+        return cls.parse(store.read_range(path, 0, OWNER_BYTES_MAX + 1))
 
     def to_bytes(self) -> bytes:
         """Return one line of JSON."""
-        fields = {
+        fields: dict[str, object] = {
             "machine": self.machine,
             "host": self.host,
             "pid": self.pid,
             "process_start": self.process_start,
             "token": self.token,
+            "installation": self.installation,
         }
+        if self.lease_ms:
+            fields["lease_ms"] = self.lease_ms
         return json.dumps(fields).encode()
 
     @property
@@ -97,6 +122,19 @@ class Owner:
         """Mark this writer as dead. Makes no storage call, so it cannot fail."""
         forget(self.token)
 
+    def ended_at_reboot(self, modified_ms: int) -> bool:
+        """Return whether this machine was restarted since the writer last changed its file, at `modified_ms`.
+
+        The names of the installation and the host are equal, and the boot is another one. A copy of this machine may
+        have the same names; but its writer renews the file, and did so after this machine was started.
+        """
+        return (
+            bool(self.installation)
+            and self.installation == process.installation_identity()
+            and process.is_other_boot(self.machine)
+            and modified_ms < process.boot_ms()
+        )
+
     def is_running(self) -> bool | None:
         """Return True if the writer certainly runs, False if it is certainly dead, None if that is unknown."""
         if self.machine != process.machine_identity():
@@ -108,6 +146,28 @@ class Owner:
             return None  # the process runs, but its writer may have ended
         with _RUNNING_LOCK:
             return self.token in _RUNNING
+
+
+def fields_of(data: bytes) -> dict[str, object]:
+    """Return the fields of a JSON object of at most 4096 bytes; none if the bytes are anything else."""
+    if len(data) > OWNER_BYTES_MAX:
+        return {}
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(fields: dict[str, object], name: str) -> str:
+    found = fields.get(name)
+    return found if isinstance(found, str) and found.isprintable() else ""
+
+
+def _number(fields: dict[str, object], name: str, maximum: int) -> int:
+    """Return a whole number from 1 to `maximum`; 0 if the field is anything else."""
+    found = fields.get(name)
+    return found if type(found) is int and 0 < found <= maximum else 0
 
 
 def _short_machine(machine: str) -> str:

@@ -5,11 +5,16 @@ On-disk format: docs/format/table.md §2.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 from hoodie.timeline.zone import instant_time_of_ms
+
+CreateFile = Callable[[str, bytes], None]
+"""Creates a file of a path with all its bytes, in one atomic step."""
 
 
 def create_requested(
@@ -57,8 +62,12 @@ def create_completed(
     *,
     completion_time: str,
     folder: str = HOODIE_FOLDER,
+    create: CreateFile | None = None,
 ) -> Instant:
     """Create the completed file. Readers count the instant as committed from this step on.
+
+    `create` creates the file; pass `TableLock.create_last`, so that a writer that lost the lock cannot. By default the
+    store creates it.
 
     Call it under the table's lock, with a completion time that `InstantClock` returned under the same lock. The
     returned instant has the completed action (a compaction completes as `commit`). Layout 1 stores no completion time:
@@ -75,11 +84,11 @@ def create_completed(
         raise ValueError(f"a completed {completed_as} needs its commit metadata: readers refuse an empty file")
     name = layout.completed_names(requested_time, action, completion_time)[0]
     try:
-        _create(store, layout, folder, name, content)
+        _create(store, layout, folder, name, content, create)
     except CommitConflictError:
         # An object store's client that loses the answer tries again, and finds its own file. The commit metadata of
         # another writer has other bytes, because it lists the files of that writer.
-        if not content or store.read(f"{layout.instant_folder(folder)}/{name}") != content:
+        if create or not content or store.read(f"{layout.instant_folder(folder)}/{name}") != content:
             raise
     if completion_time not in name:
         info = store.head(f"{layout.instant_folder(folder)}/{name}")
@@ -125,10 +134,12 @@ def _any_start(requested_time: str, action: Action) -> Instant:
     return Instant(requested_time=requested_time, action=action, state=State.COMPLETED if completed else State.INFLIGHT)
 
 
-def _create(store: Store, layout: Layout, folder: str, name: str, content: bytes) -> None:
+def _create(
+    store: Store, layout: Layout, folder: str, name: str, content: bytes, create: CreateFile | None = None
+) -> None:
     path = f"{layout.instant_folder(folder)}/{name}"
     try:
-        store.create(path, content)
+        (create or store.create)(path, content)
     except FileExistsError as error:
         raise CommitConflictError(
             f"{store.uri(path)} exists: another writer created this state of the instant. Load the timeline again; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.config import DURABLE
@@ -11,7 +12,7 @@ from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import InstantClock, Layout, Timeline, TimelineReader
+from hoodie.timeline import InstantClock, Layout, LockOptions, TableLock, Timeline, TimelineReader
 from hoodie.view.commit_cache import CommitCache
 from hoodie.view.timeline_folder import check_timeline_folder
 
@@ -61,6 +62,13 @@ class TableState:
         Raises: as `read_config`.
         """
         return self._properties.last_read()
+
+    def table_lock(self, properties: Mapping[str, str] | None = None) -> TableLock:
+        """Return the table's lock, not yet acquired, with the options of a call and those that the table stores.
+
+        Raises: as `read_config`; InvalidConfigError.
+        """
+        return TableLock(self.store, LockOptions.of(properties or {}, self.last_config().raw))
 
     def load_timeline(self, config: TableConfig, layout: Layout) -> Timeline:
         """List the active timeline; files that were parsed before are not parsed again.

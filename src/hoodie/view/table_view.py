@@ -7,7 +7,7 @@ table share a cache of completed instants, which never change either.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, w
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, InstantClock, Layout, Timeline, layout_for, read_instant
+from hoodie.timeline import Action, Instant, InstantClock, Layout, TableLock, Timeline, layout_for, read_instant
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import path_fields, slice_read
@@ -41,7 +41,7 @@ class TableView:
     """One state of a table.
 
     `timeline` holds the instants of this state. In a view of the past, `completed_later` holds the instants that
-    completed afterwards; `timeline` does not contain them.
+    completed afterwards; `timeline` does not contain them. `lock` is the table's lock under which the view was loaded.
     """
 
     state: TableState
@@ -49,22 +49,34 @@ class TableView:
     layout: Layout
     timeline: Timeline
     completed_later: tuple[Instant, ...] = ()
+    lock: TableLock | None = field(default=None, compare=False)
 
     @classmethod
-    def load(cls, state: TableState) -> TableView:
+    def load(cls, state: TableState, lock: TableLock | None = None) -> TableView:
         """Load the table as it is now: one read of the properties and one listing of the timeline.
 
+        Pass the table's `lock` if the caller holds it: changes of the table require a view that was loaded under it.
         Only properties and instants that changed since the last view of the same `state` are parsed.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
         config = state.read_config()
         layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
-        return cls(state, config, layout, state.load_timeline(config, layout))
+        return cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
 
-    def refreshed(self) -> TableView:
-        """Load the same table as it is now, also from a view of the past. Cost and errors as `load`."""
-        return TableView.load(self.state)
+    def refreshed(self, lock: TableLock | None = None) -> TableView:
+        """Load the same table as it is now, also from a view of the past. Arguments, cost and errors as `load`.
+
+        A view that was loaded under a lock that is still held is refreshed under the same lock.
+        """
+        return TableView.load(self.state, lock or self.lock)
+
+    @property
+    def held_lock(self) -> TableLock:
+        """The table's lock under which this view was loaded. Raises: RuntimeError if there is none."""
+        if self.lock is None:
+            raise RuntimeError(f"{self.store.uri('')}: this change requires a view that was loaded under the lock")
+        return self.lock
 
     @property
     def store(self) -> Store:

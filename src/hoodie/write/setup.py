@@ -217,6 +217,7 @@ class WriteSetup:
             index=self.index,
             baseline=self.call.baseline,
             engine_for=self.engine_for,
+            properties=self.call.properties,
         ) as write:
             if known_schema(write.view) != known_schema(self.view):
                 raise CommitConflictError(

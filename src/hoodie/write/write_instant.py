@@ -112,11 +112,12 @@ def write_instant(
     index: Index,
     baseline: TableView | None = None,
     engine_for: EngineFor = local_engine,
+    properties: Mapping[str, str] | None = None,
 ) -> Iterator[WriteInstant]:
     """Begin a write; the body writes its files and commits it. The write uses `index`.
 
     `baseline`: the view from which the caller read the rows that it now writes. `plan` is the content of the requested
-    file.
+    file. `properties` are the options of the call.
 
     If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
     later, the write stays pending, and the next writer rolls it back.
@@ -125,7 +126,7 @@ def write_instant(
     def inflight(view: TableView) -> bytes:
         return CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
 
-    begun = begin_write(state, action, plan=plan, inflight=inflight)
+    begun = begin_write(state, action, plan=plan, inflight=inflight, properties=properties)
     pending = begun.pending
     write = WriteInstant(
         pending=pending,

@@ -46,7 +46,7 @@ def with_pending_write(table: FakeTable) -> tuple[str, Step]:
 
 def roll_back(table: FakeTable, instant_time: str) -> None:
     ours = table.metadata_table()
-    ours.rollback(instant_time, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+    ours.rollback(instant_time, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
     table.roll_back_data(instant_time)
 
 
@@ -82,7 +82,7 @@ def test_a_rollback_that_dies(table: FakeTable, crash_point: CrashPoint) -> None
     rollback_time = table.clock.next_time(table.timeline)
 
     def step(some: FakeTable) -> None:
-        some.metadata_table().rollback(instant_time, rollback_instant=rollback_time, clock=some.clock)
+        some.metadata_table().rollback(instant_time, rollback_instant=rollback_time, table=some.locked)
 
     def recover(dead: FakeTable) -> None:
         assert dead.metadata_table().listing(dead.timeline) == before

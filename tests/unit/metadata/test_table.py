@@ -178,7 +178,7 @@ def test_nothing_is_compacted_beside_a_pending_data_instant(table: FakeTable) ->
     for _ in range(DELTA_COMMITS_MAX + 2):
         table.commit(ours)
     assert compactions(table) == []
-    ours.rollback(dead, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+    ours.rollback(dead, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
     table.roll_back_data(dead)
     table.commit(ours)
     assert len(compactions(table)) == 1
@@ -228,7 +228,7 @@ def test_rollback_takes_the_delta_commit_away(table: FakeTable) -> None:
     table.tell_metadata_table(ours, target, table.add_file(target, "city=sf"))
     rollback_time = table.clock.next_time(table.timeline)
     for _ in range(2):
-        ours.rollback(target, rollback_instant=rollback_time, clock=table.clock)
+        ours.rollback(target, rollback_instant=rollback_time, table=table.locked)
     table.roll_back_data(target)
     timeline = metadata_timeline(table)
     assert timeline.get(target) is None
@@ -245,7 +245,7 @@ def test_rollback_takes_the_delta_commit_away(table: FakeTable) -> None:
 
 def test_rollback_of_what_never_arrived_does_nothing(table: FakeTable) -> None:
     before = metadata_timeline(table)
-    table.metadata_table().rollback("20270101000000000", rollback_instant="20270101000000001", clock=table.clock)
+    table.metadata_table().rollback("20270101000000000", rollback_instant="20270101000000001", table=table.locked)
     assert metadata_timeline(table) == before
 
 
@@ -255,7 +255,7 @@ def test_what_was_compacted_cannot_be_rolled_back(table: FakeTable) -> None:
     for _ in range(DELTA_COMMITS_MAX):
         table.commit(ours)
     with pytest.raises(UnsupportedError, match="build it anew"):
-        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
 
 
 def test_partitions_of_the_jvm_that_would_go_stale_stop_a_commit(in_memory: InMemory) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from hoodie.errors import LockTimeoutError
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
-from hoodie.timeline import TableLock, forget_all
+from hoodie.timeline import LockOptions, TableLock, forget_all
+from hoodie.timeline.lock_holder import Holder
 from hoodie.timeline.owner import Owner
 from tests.unit.timeline.writers import on_another_machine, other_process
 
@@ -17,20 +18,14 @@ LOCK = ".hoodie/lock"
 
 
 def impatient(store: Store, expire_ms: int = 0) -> TableLock:
-    return TableLock(store, wait_ms_max=0, expire_ms=expire_ms)
+    return TableLock(store, LockOptions(wait_ms_max=0, expire_ms=expire_ms))
 
 
 def assert_free(store: Store) -> None:
     """The lock can be had at once, and afterwards nothing is left of it."""
     with impatient(store) as lock:
-        assert is_held(lock)
+        assert lock.is_held
     assert store.head(LOCK) is None
-
-
-def is_held(lock: TableLock) -> bool:
-    """Whether the file says that this object holds the lock."""
-    holder = lock._holder(LOCK)
-    return holder is not None and lock._owner is not None and holder.identity == lock._owner.token
 
 
 def leave_a_dead_lock(store: Store) -> None:
@@ -40,12 +35,12 @@ def leave_a_dead_lock(store: Store) -> None:
 def test_one_at_a_time() -> None:
     store = MemoryStore()
     with impatient(store) as lock:
-        assert is_held(lock)
-        with pytest.raises(LockTimeoutError, match=r"held by process \d+ on .*delete the file"):
+        assert lock.is_held
+        with pytest.raises(LockTimeoutError, match=r"held by process \d+ on .*wait_time_ms above"):
             impatient(store).acquire()
         with pytest.raises(RuntimeError, match="already"):
             lock.acquire()
-    assert not is_held(lock)
+    assert not lock.is_held
     lock.release()
     assert_free(store)
     lock.acquire()
@@ -65,7 +60,10 @@ def test_it_waits_as_long_as_it_was_told() -> None:
     clock = itertools.count(0, 50)
     slept: list[float] = []
     lock = TableLock(
-        store, wait_ms_max=500, retry_ms=100, now_ms=lambda: next(clock), sleep_seconds=lambda s: slept.append(s)
+        store,
+        LockOptions(wait_ms_max=500, retry_ms=100),
+        monotonic_ms=lambda: next(clock),
+        sleep_seconds=lambda s: slept.append(s),
     )
     with pytest.raises(LockTimeoutError, match=r"another writer.*waited 500 ms"):
         lock.acquire()
@@ -77,7 +75,7 @@ def test_it_gets_the_lock_when_it_is_released() -> None:
     holder = impatient(store)
     holder.acquire()
     with TableLock(store, sleep_seconds=lambda _: holder.release()) as lock:
-        assert is_held(lock)
+        assert lock.is_held
 
 
 def test_threads_take_turns() -> None:
@@ -87,7 +85,7 @@ def test_threads_take_turns() -> None:
 
     def work() -> None:
         for _ in range(5):
-            with TableLock(store, retry_ms=1):
+            with TableLock(store, LockOptions(retry_ms=1)):
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()
@@ -114,7 +112,7 @@ def test_a_foreign_lock_is_waited_for_or_expires() -> None:
         with pytest.raises(LockTimeoutError):
             impatient(store, expire_ms=10**15).acquire()
         with impatient(store, expire_ms=60_000) as lock:
-            assert is_held(lock)
+            assert lock.is_held
         assert store.list("", recursive=True) == []
 
 
@@ -131,7 +129,7 @@ def test_release_leaves_the_lock_of_another() -> None:
     lock = impatient(store)
     lock.acquire()
     store.replace(LOCK, b"")  # somebody thought that we were dead
-    assert not is_held(lock)
+    assert not lock.is_held
     lock.release()
     assert store.read(LOCK) == b""
 
@@ -164,7 +162,7 @@ def test_a_holder_may_die_at_any_call(crash_point: CrashPoint, count_reads: bool
                 pass
         except CrashError:
             # The second contender finds what the first left: at worst a takeover file, which it must check first.
-            TableLock(inner, wait_ms_max=1000, retry_ms=1).acquire()
+            TableLock(inner, LockOptions(wait_ms_max=1000, retry_ms=1)).acquire()
             continue
         assert fail_at > 2
         break
@@ -177,7 +175,7 @@ def test_contenders_for_a_dead_lock_take_turns() -> None:
 
     def work() -> None:
         for _ in range(5):
-            lock = TableLock(store, retry_ms=1)
+            lock = TableLock(store, LockOptions(retry_ms=1))
             lock.acquire()
             inside.append(1)
             most.append(len(inside))
@@ -193,11 +191,11 @@ def test_a_slow_contender_does_not_remove_a_new_lock() -> None:
     store = MemoryStore()
     leave_a_dead_lock(store)
     slow = impatient(store)
-    seen = slow._holder(LOCK)
+    seen = Holder.read(store, LOCK)
     assert seen is not None
     with impatient(store) as winner:
         slow._remove(LOCK, seen)
-        assert is_held(winner)
+        assert winner.is_held
     assert store.list("", recursive=True) == []
 
 
@@ -211,7 +209,7 @@ def test_an_answer_that_gets_lost_blocks_nobody(error: type[OSError]) -> None:
     store = Forgetful("test_lock_forgetful")
     if error is FileExistsError:
         with impatient(store) as lock:
-            assert is_held(lock)
+            assert lock.is_held
     else:
         with pytest.raises(OSError, match="lock"):
             impatient(store).acquire()

@@ -200,7 +200,13 @@ def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) ->
         },
         extra_metadata=plan.extra_metadata,
     )
-    folder.complete(requested_time, Action.CLEAN, done.to_bytes(), completion_time=context.next_time())
+    folder.complete(
+        requested_time,
+        Action.CLEAN,
+        done.to_bytes(),
+        completion_time=context.next_time(),
+        create_last=context.create_last,
+    )
 
 
 def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:

@@ -155,6 +155,7 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
         Action.COMPACTION,
         done.to_bytes(folder.config.version),
         completion_time=context.next_time(),
+        create_last=context.create_last,
     )
 
 

@@ -9,7 +9,7 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.timeline import Instant, InstantClock, Timeline
+from hoodie.timeline import CreateFile, Instant, InstantClock, Timeline
 
 EngineFor = Callable[[int], Engine]
 """Returns the engine for work on a number of bytes."""
@@ -32,6 +32,8 @@ class ServiceContext:
     folder: MetadataFolder
     kinds: Mapping[str, PartitionKind]
     clock: InstantClock
+    create_last: CreateFile
+    """Creates a completed file; fails if the caller lost the table's lock."""
     data_timeline: Timeline
     """The whole active timeline of the data table, with pending instants."""
     metadata_timeline: Timeline

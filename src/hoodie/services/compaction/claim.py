@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -30,11 +30,10 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
-    TableLock,
     delete_instant_files,
     is_live,
 )
-from hoodie.timeline.owner import Owner
+from hoodie.timeline.owner import Owner, fields_of
 from hoodie.view.busy_groups import stored_plan
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -113,16 +112,26 @@ class ClaimedPlan:
         self.claim.release()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a caller asked for: a plan by its instant, or any plan; and the options of the call."""
+
+    is_asked_for: bool
+    properties: Mapping[str, str]
+
+
 def claim_plan(
     view: TableView,
     coordinator: Coordinator,
     *,
     instant_time: str | None = None,
     skip: Collection[str] = (),
+    properties: Mapping[str, str] | None = None,
 ) -> ClaimedPlan | None:
     """Claim the pending plan of `instant_time`, or the oldest plan that no process executes; None if there is none.
 
     `view` may be slightly older than the table. `skip` are requested times of plans to skip.
+    `properties` are the options of the call.
 
     A plan of the JVM that is named by `instant_time` is claimed if it has no live heartbeat, even if the JVM wrote
     files a short time ago.
@@ -132,7 +141,8 @@ def claim_plan(
     for instant in pending_plans(view):
         if instant_time not in (None, instant.requested_time) or instant.requested_time in skip:
             continue
-        taken = _take(view, instant, coordinator, is_asked_for=instant_time is not None)
+        asked = _Asked(is_asked_for=instant_time is not None, properties=dict(properties or {}))
+        taken = _take(view, instant, coordinator, asked)
         if taken is not None:
             return taken
         if instant_time is not None:
@@ -158,7 +168,8 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
         return Runner(RunState.WAITING)
     content = inflight_content(view, instant)
     owner = None if content is None else Owner.parse(content)
-    coordinator = "" if content is None or owner is None else str(json.loads(content).get(_COORDINATOR, ""))
+    named = None if content is None or owner is None else fields_of(content).get(_COORDINATOR)
+    coordinator = named if isinstance(named, str) else ""
     runs = is_live(view.store, instant.requested_time)
     if not runs and owner is None and not is_asked_for:
         runs = _idle_ms(view, instant) < _FOREIGN_IDLE_MS
@@ -182,14 +193,14 @@ def clear_files(view: TableView, instant_time: str, plan: CompactionPlan | None)
     return len(paths)
 
 
-def _take(view: TableView, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> ClaimedPlan | None:
+def _take(view: TableView, instant: Instant, coordinator: Coordinator, asked: _Asked) -> ClaimedPlan | None:
     claim = coordinator.claim(view.store.uri(""), instant.requested_time)
     if claim is None:
         return None
     taken: ClaimedPlan | None = None
     try:
-        if not _is_running(view, instant, coordinator, is_asked_for=is_asked_for):
-            taken = _take_claimed(view.state, instant, coordinator, claim, is_asked_for=is_asked_for)
+        if not _is_running(view, instant, coordinator, is_asked_for=asked.is_asked_for):
+            taken = _take_claimed(view.state, instant, coordinator, claim, asked)
     finally:
         if taken is None:
             claim.release()
@@ -197,24 +208,24 @@ def _take(view: TableView, instant: Instant, coordinator: Coordinator, *, is_ask
 
 
 def _take_claimed(
-    state: TableState, instant: Instant, coordinator: Coordinator, claim: Claim, *, is_asked_for: bool
+    state: TableState, instant: Instant, coordinator: Coordinator, claim: Claim, asked: _Asked
 ) -> ClaimedPlan | None:
-    with TableLock(state.store):
+    with state.table_lock(asked.properties) as lock:
         finish_update(state.store)
-        view = TableView.load(state)
+        view = TableView.load(state, lock)
         check_no_exclusive_service(view)
         found = view.timeline.get(instant.requested_time, instant.action)
         if found is None or found.is_completed:
             return None
-        if _is_running(view, found, coordinator, is_asked_for=is_asked_for):
+        if _is_running(view, found, coordinator, is_asked_for=asked.is_asked_for):
             return None
         plan = stored_plan(view, found)
         if plan is None:
             # The scheduling process died before it stored the plan: there is nothing to execute.
             delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
             return None
-        runner = runner_of(view, found, is_asked_for=is_asked_for)
-        pending = PendingInstant.claim(ensure_metadata_partitions(view), found, _token(coordinator))
+        runner = runner_of(view, found, is_asked_for=asked.is_asked_for)
+        pending = PendingInstant.claim(ensure_metadata_partitions(view), found, _token(coordinator), asked.properties)
     return ClaimedPlan(
         pending=pending,
         plan=plan,

@@ -36,7 +36,7 @@ from hoodie.records.change import KIND
 from hoodie.records.merging.fold import LogFold, VersionKind
 from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
-from hoodie.timeline import Action, TableLock
+from hoodie.timeline import Action
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -68,9 +68,9 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     ]
     if not chosen:
         return None
-    with TableLock(state.store):
+    with state.table_lock() as lock:
         finish_update(state.store)
-        view = TableView.load(state)
+        view = TableView.load(state, lock)
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view)
         newest = {(found.partition_path, found.file_id): found for found in view.slices()}

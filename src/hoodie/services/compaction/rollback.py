@@ -10,7 +10,7 @@ from hoodie.commit.rollback import RolledBack
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.compaction.claim import RunState, clear_files, pending_plans, runner_of
-from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files
+from hoodie.timeline import State, delete_heartbeat, delete_instant_files
 from hoodie.view.busy_groups import stored_plan
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -31,8 +31,8 @@ def roll_back_compaction(
         InstantNotFoundError: no compaction of that instant is pending.
         CommitConflictError: a process executes the compaction.
     """
-    with TableLock(state.store):
-        view = TableView.load(state)
+    with state.table_lock() as lock:
+        view = TableView.load(state, lock)
         instant = next((found for found in pending_plans(view) if found.requested_time == instant_time), None)
         if instant is None:
             raise InstantNotFoundError(

@@ -74,7 +74,7 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
         view = _checked(call)
         if instant is not None:
             _check_pending(view, instant)
-        claimed = claim_plan(view, call.coordinator, instant_time=instant)
+        claimed = claim_plan(view, call.coordinator, instant_time=instant, properties=call.properties)
     if claimed is None:
         return ServiceResult(operation=OPERATION, seconds=times.seconds())
     return _carry_out(call, claimed, times)
@@ -94,7 +94,7 @@ def compact_all(
     while stopped is None or not stopped():
         times = PhaseTimes()
         try:
-            claimed = claim_plan(_checked(call), call.coordinator, skip=tried)
+            claimed = claim_plan(_checked(call), call.coordinator, skip=tried, properties=call.properties)
         except (HoodieError, OSError) as error:
             # No plan can be claimed now; an error of an earlier plan is the one to raise.
             errors.append(error)

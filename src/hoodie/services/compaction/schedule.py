@@ -18,7 +18,7 @@ from hoodie.format.table.table_config import BaseFileFormat, TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.timeline import Action, TableLock
+from hoodie.timeline import Action
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.stored_columns import column_history
 from hoodie.view.table_state import TableState
@@ -54,9 +54,9 @@ def schedule_compaction(
     limits = StrategyOptions.of(effective)
     if trigger is not None and not trigger.is_due(view):
         return None
-    with TableLock(state.store):
+    with state.table_lock(properties) as lock:
         finish_update(state.store)
-        view = TableView.load(state)
+        view = TableView.load(state, lock)
         check_no_exclusive_service(view)
         if trigger is not None and not trigger.is_due(view):
             return None

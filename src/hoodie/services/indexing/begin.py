@@ -26,7 +26,8 @@ from hoodie.services.indexing.switch import (
     is_told_partitioned,
     on_properties,
 )
-from hoodie.timeline import Action, TableLock, is_live
+from hoodie.timeline import Action, is_live
+from hoodie.timeline.owner import Owner
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -50,9 +51,9 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     check_buildable(view)
     rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
-    with TableLock(state.store):
+    with state.table_lock() as lock:
         abandoned = AbandonedFiles.find(state.store)
-        view = TableView.load(state)
+        view = TableView.load(state, lock)
         check_buildable(view)
         abandoned.remove(state.store, view.timeline)
         notes: tuple[str, ...] = ()
@@ -72,11 +73,13 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
                 notes = (f"completed the build at {build.requested_time}, whose process had died",)
             elif _goes_on(view, build, buckets):
                 note = f"resumed the build at {build.requested_time}"
-                return BuildStart(build=build, pending=PendingInstant.claim(view, instant), rows=rows, notes=(note,))
+                # The new token: if the process that began the build still runs, it cannot complete or cancel it.
+                pending = PendingInstant.claim(view, instant, Owner.new().to_bytes())
+                return BuildStart(build=build, pending=pending, rows=rows, notes=(note,))
             else:
                 cancel(view, build)
                 notes = (f"rolled back the build at {build.requested_time}, whose process had died",)
-        view = ensure_metadata_table(TableView.load(state))
+        view = ensure_metadata_table(TableView.load(state, lock))
         found = _stands(view, buckets)
         if found is not None:
             return BuildStart(notes=(*notes, found))
@@ -159,4 +162,4 @@ def _start(view: TableView, buckets: int) -> PendingInstant:
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
     last = view.timeline.writes().completed().latest()
     plan = plan_to_bytes(buckets, None if last is None else last.requested_time)
-    return PendingInstant.start(view, Action.INDEXING, plan)
+    return PendingInstant.start(view, Action.INDEXING, plan, Owner.new().to_bytes(), is_token=True)

@@ -98,8 +98,8 @@ def _run_or_cancel(call: IndexCall, pending: PendingInstant, files: IndexFiles, 
     except HoodieError as error:
         # After a conflict or a lock timeout a second call can resume the build.
         if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
-            with suppress(Exception), TableLock(call.state.store):
-                _cancel(call.state, files.build)
+            with suppress(Exception), call.state.table_lock() as lock:
+                _cancel(TableView.load(call.state, lock), pending, files.build)
         raise
 
 
@@ -114,8 +114,9 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
                 break
     deadline = time.monotonic() + call.wait_seconds
     while True:
-        with times.phase("switch"), TableLock(call.state.store):
-            view = _settled(call.state)
+        with times.phase("switch"), call.state.table_lock() as lock:
+            view = _settled(call.state, lock)
+            pending.ensure_mine(view)
             waits_for = foreign_write(view)
             if waits_for is None:
                 files.catch_up(view, folder)
@@ -141,7 +142,7 @@ def foreign_write(view: TableView) -> str | None:
     for instant in view.timeline.writes().pending():
         is_planned = instant.action in (Action.COMPACTION, Action.CLUSTERING) and instant.state is State.REQUESTED
         try:
-            owner = Owner.parse(view.store.read(heartbeat_path(instant.requested_time)))
+            owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
         except FileNotFoundError:
             owner = None
         if owner is None and not is_planned:
@@ -149,13 +150,14 @@ def foreign_write(view: TableView) -> str | None:
     return None
 
 
-def _settled(state: TableState) -> TableView:
+def _settled(state: TableState, lock: TableLock) -> TableView:
     """Roll back dead writes, and return the view after that."""
-    view = TableView.load(state)
-    return TableView.load(state) if roll_back_dead_writes(view) else view
+    view = TableView.load(state, lock)
+    return view.refreshed() if roll_back_dead_writes(view) else view
 
 
-def _cancel(state: TableState, build: IndexBuild) -> None:
-    view = TableView.load(state)
+def _cancel(view: TableView, pending: PendingInstant, build: IndexBuild) -> None:
+    """Roll the build back, unless another process has taken it over: the files then are that process's."""
+    pending.ensure_mine(view)
     if not is_switched_on(view, build):
         cancel(view, build)

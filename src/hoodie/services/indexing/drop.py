@@ -13,7 +13,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
 from hoodie.services.result import ServiceResult
-from hoodie.timeline import TableLock, is_live
+from hoodie.timeline import is_live
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -30,9 +30,9 @@ def drop_record_index(state: TableState) -> ServiceResult:
         CommitConflictError: a build is running.
     """
     times = PhaseTimes()
-    with TableLock(state.store), times.phase("drop"):
+    with state.table_lock() as lock, times.phase("drop"):
         abandoned = AbandonedFiles.find(state.store)
-        view = TableView.load(state)
+        view = TableView.load(state, lock)
         if not view.config.version.has_known_metadata_table:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "

@@ -50,9 +50,11 @@ class SwitchOn:
             # The other properties of the index stay stored: they still hold, and a process that resumes the build after
             # a crash reads them.
             named = ",".join(sorted({*now.config.metadata_partitions} - {RECORD_INDEX}))
+            now.held_lock.ensure_held()
             update_table_config(now.store, {**index_properties(now.config), keys.METADATA_PARTITIONS: named})
         metadata_table = MetadataTable(now.store, now.config)
         metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, locked_table(now))
+        now.held_lock.ensure_held()
         update_table_config(now.store, on_properties(now.config))
 
     def content(self, now: TableView) -> bytes:

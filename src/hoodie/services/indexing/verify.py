@@ -23,7 +23,6 @@ from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.report import Finding, Report, few_of_each_kind
-from hoodie.timeline import TableLock
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -111,7 +110,7 @@ def consistent_state(state: TableState) -> IndexedState:
             and again.config.metadata_partitions == found.view.config.metadata_partitions
         ):
             return found
-    with TableLock(state.store):
+    with state.table_lock():
         return _load(state)
 
 

@@ -7,7 +7,7 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError, Unsupported
 from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.rollback import roll_back_compaction
 from hoodie.services.result import ServiceResult
-from hoodie.timeline import Action, Instant, TableLock
+from hoodie.timeline import Action, Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -32,8 +32,8 @@ def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
         with times.phase("rollback"):
             done = roll_back_compaction(state, instant_time, remove_plan=True)
     else:
-        with times.phase("rollback"), TableLock(state.store):
-            view = TableView.load(state)
+        with times.phase("rollback"), state.table_lock() as lock:
+            view = TableView.load(state, lock)
             instant = _pending(view, instant_time)
             if is_live(state.store, instant_time):
                 raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")

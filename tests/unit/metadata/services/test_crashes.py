@@ -36,6 +36,7 @@ def commit(table: FakeTable, store: Store) -> None:
         folder=folder,
         kinds={"files": FilesKind(), "record_index": RecordIndexKind()},
         clock=table.clock,
+        create_last=store.create,
         data_timeline=table.timeline,
         metadata_timeline=folder.timeline(),
         limits=SMALL,
@@ -54,6 +55,7 @@ def commit(table: FakeTable, store: Store) -> None:
             FileGroupDelta("record_index", BUCKETS[bucket], *entry, none),
         ],
         clock=table.clock,
+        create_last=store.create,
         data_timeline=table.timeline,
         metadata_timeline=timeline,
     )

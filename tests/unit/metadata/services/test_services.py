@@ -45,6 +45,7 @@ def context_of(table: FakeTable, limits: ServiceLimits = SMALL) -> ServiceContex
         folder=folder,
         kinds={"files": FilesKind()},
         clock=table.clock,
+        create_last=table.store.create,
         data_timeline=table.timeline,
         metadata_timeline=folder.timeline(),
         limits=limits,
@@ -337,7 +338,7 @@ def test_what_was_archived_cannot_be_rolled_back(table: FakeTable) -> None:
     while metadata_timeline(table).get(first) is not None:
         change(table, ours)
     with pytest.raises(UnsupportedError, match="archived"):
-        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), clock=table.clock)
+        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
 
 
 def test_since_when_nothing_is_archived() -> None:
