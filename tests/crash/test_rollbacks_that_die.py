@@ -22,7 +22,7 @@ DEATHS = {
     "half a data file": ("close_output", ".parquet", CrashPoint.BEFORE),
     "metadata table in flight": ("create", ".deltacommit.inflight", CrashPoint.AFTER),
     "metadata table's log file written": ("create", "log.1_0-0-0", CrashPoint.AFTER),
-    "metadata table committed": ("create", ".deltacommit", CrashPoint.AFTER),
+    "metadata table committed": ("move", ".deltacommit", CrashPoint.AFTER),
 }
 
 

@@ -72,7 +72,13 @@ class FakeTable:
     @property
     def locked(self) -> LockedTable:
         """The table as a writer with its lock finds it."""
-        return LockedTable(config=self.config, timeline=self.timeline, clock=self.clock, create_last=self.store.create)
+        return LockedTable(
+            config=self.config,
+            timeline=self.timeline,
+            clock=self.clock,
+            create_last=self.store.create,
+            ensure_held=lambda: None,
+        )
 
     @property
     def action(self) -> Action:

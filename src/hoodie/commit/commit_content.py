@@ -59,6 +59,7 @@ def locked_table(now: TableView, engine_for: EngineFor = local_engine) -> Locked
         timeline=now.timeline,
         clock=now.clock,
         create_last=now.held_lock.create_last,
+        ensure_held=now.held_lock.ensure_held,
         engine_for=engine_for,
     )
 

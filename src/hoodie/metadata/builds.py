@@ -44,6 +44,7 @@ def commit_build(
 
     `stats` are the write statistics of the build's files.
     """
+    table.ensure_held()
     for path, instant_time in _files(folder, kind):
         # Files that running writers prepared for the replaced file groups are deleted too.
         if instant_time != built_at:
@@ -53,6 +54,8 @@ def commit_build(
         create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
     if kind.definition is not None:
         write_definition(folder.store, kind.name, kind.definition)
+    # Another process may have taken the build over and completed it: its instant must stay.
+    table.ensure_held()
     timeline = folder.timeline()
     if timeline.get(built_at) is not None:
         folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)

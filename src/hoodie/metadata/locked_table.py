@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie.format.table.table_config import TableConfig
@@ -19,5 +20,7 @@ class LockedTable:
     clock: InstantClock
     create_last: CreateFile
     """Creates a completed file; fails if the caller lost the table's lock (`TableLock.create_last`)."""
+    ensure_held: Callable[[], None]
+    """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     engine_for: EngineFor = local_engine
     """Returns the engine for work on a number of bytes, such as a compaction of the metadata table."""

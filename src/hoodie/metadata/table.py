@@ -69,6 +69,7 @@ class MetadataTable:
         """
         # Before anything is deleted: a listing that fails leaves the table as it is.
         files = list_files()
+        table.ensure_held()
         create_metadata_table(store, table.config)
         created = cls(store, table.config, kinds=kinds)
         for kind in kinds.required:
@@ -201,6 +202,7 @@ class MetadataTable:
 
     def undo_build(self, kind: PartitionKind, built_at: str, table: LockedTable) -> None:
         """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
+        table.ensure_held()
         undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
 
     def _fill(self, kind: PartitionKind, table: LockedTable, list_files: ListFiles) -> None:

@@ -36,7 +36,9 @@ def fresh(request: pytest.FixtureRequest) -> FakeTable:
     """A table that was just created, with its metadata table."""
     table = FakeTable(MemoryStore(), InstantClock())
     config = new_table_config(NewTable(name="fresh", partition_fields=request.param))
-    locked = LockedTable(config=config, timeline=Timeline(), clock=table.clock, create_last=table.store.create)
+    locked = LockedTable(
+        config=config, timeline=Timeline(), clock=table.clock, create_last=table.store.create, ensure_held=lambda: None
+    )
     MetadataTable.create(table.store, locked, dict)
     ready = config.with_changes(**{"hoodie.table.metadata.partitions": "files"})
     table.store.create(".hoodie/hoodie.properties", ready.to_bytes(NOW))

@@ -9,6 +9,7 @@ of the files.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import time
@@ -23,7 +24,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
-from hoodie.format.filenames import instant_of_data_file
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.coordination import Claim, Coordinator
 from hoodie.timeline import (
@@ -42,6 +43,7 @@ _FOREIGN_IDLE_MS = 30 * 60_000
 """Idle time in ms after which a compaction of the JVM counts as interrupted: it has no heartbeat, only markers."""
 _COORDINATOR = "coordinator"
 _TOKEN_NUMBERS = 1_000_000_000
+_TOKEN_PARTS = 3
 
 
 class RunState(Enum):
@@ -104,7 +106,25 @@ class ClaimedPlan:
     def give_back(self) -> None:
         """Undo the attempt after an error; the plan stays for the next compactor. Never raises an error."""
         self.pending.undo()
+        with contextlib.suppress(Exception):
+            self._clear_own()
         self.claim.release()
+
+    def _clear_own(self) -> None:
+        """Delete the files of this attempt if another process took the plan over: their instant may be completed."""
+        markers = read_markers(self.view.store, self.instant_time) or []
+        own = [marker.path for marker in markers if _attempt_number(marker.path) == self.number]
+        if not own:
+            return
+        with self.view.state.table_lock(self.pending.properties) as lock:
+            now = self.view.refreshed(lock)
+            found = now.timeline.get(self.instant_time, self.instant.action)
+            if found is None or not found.is_completed:
+                return  # the next process that executes the plan deletes them
+            committed = {stat.path for stat in now.commit_metadata(found).write_stats()}
+            for path in own:
+                if path not in committed:
+                    now.store.delete(path)
 
     def end(self) -> None:
         """End the heartbeat and the claim. Never raises an error."""
@@ -250,6 +270,14 @@ def _token(coordinator: Coordinator) -> bytes:
     """Return the content of the inflight file, which names the process that executes the plan."""
     fields = json.loads(Owner.new().to_bytes())
     return json.dumps({**fields, _COORDINATOR: coordinator.name}).encode()
+
+
+def _attempt_number(path: str) -> int | None:
+    """Return the number of the attempt that wrote a file."""
+    name = path.rpartition("/")[2]
+    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    parts = [] if parsed is None else parsed.write_token.split("-")
+    return int(parts[1]) if len(parts) == _TOKEN_PARTS and parts[1].isdigit() else None
 
 
 def _idle_ms(view: TableView, instant: Instant) -> int:

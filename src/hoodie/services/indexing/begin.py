@@ -159,6 +159,7 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
 def _start(view: TableView, buckets: int) -> PendingInstant:
     """Create a new build on the timeline."""
     if RECORD_INDEX not in view.config.metadata_partitions:
+        view.held_lock.ensure_held()
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
     last = view.timeline.writes().completed().latest()
     plan = plan_to_bytes(buckets, None if last is None else last.requested_time)

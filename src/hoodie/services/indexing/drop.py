@@ -46,6 +46,7 @@ def drop_record_index(state: TableState) -> ServiceResult:
         if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
             is_partitioned = is_partitioned_record_index(state.store)
             update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
+        lock.ensure_held()
         MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)

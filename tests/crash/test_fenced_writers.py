@@ -1,0 +1,245 @@
+"""A writer is stopped at any storage call for so long that another one takes its lock over, rolls its instant back and
+commits. Then it goes on: it fails, or what it did is in the table; no acknowledged row is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, HoodieError
+from hoodie.storage import LocalStore, MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import forget_all
+from hoodie.write.create import CreateOptions, create_table
+from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
+from tests.support.steps import once_at
+
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
+OURS: Rows = {"b": (2, "sf"), "x": (1, "la")}
+THEIRS: Rows = {"a": (5, "sf"), "y": (1, "nyc")}
+Act = Callable[[Table], object]
+
+
+class StoppedStore(MemoryStore):
+    """Calls `act` once, before the n-th call that changes something."""
+
+    def __init__(self, name: str, number: int | None, act: Callable[[], object]) -> None:
+        super().__init__(name)
+        self.changes = 0
+        self._number = number
+        self._act = act
+        self._lock = threading.Lock()
+
+    def _reach(self) -> None:
+        with self._lock:
+            self.changes += 1
+            is_now = self.changes == self._number
+        if is_now:
+            self._act()
+
+    def create(self, path: str, data: bytes) -> None:
+        """Maybe stop, then create."""
+        self._reach()
+        MemoryStore(self.name).create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Maybe stop, then replace; also at the end of a streaming writer."""
+        self._reach()
+        MemoryStore(self.name).replace(path, data)
+
+    def move(self, source: str, target: str) -> None:
+        """Maybe stop, then move."""
+        self._reach()
+        MemoryStore(self.name).move(source, target)
+
+    def delete(self, path: str) -> None:
+        """Maybe stop, then delete."""
+        self._reach()
+        MemoryStore(self.name).delete(path)
+
+    @property
+    def name(self) -> str:
+        """The name of the store in memory."""
+        return self.uri("").removeprefix("memory://")
+
+
+def usurp(store: Store) -> None:
+    """Another writer finds the lock and the heartbeat of the first dead, and commits."""
+    forget_all()
+    Table(store).upsert(trips(THEIRS))
+
+
+def stops(start: Store, first: Act, then: Callable[[Store], object]) -> Iterator[tuple[int, Store, Exception | None]]:
+    """Run `first` on copies of the table; `then` runs at its first, second, … changing call."""
+    counted = StoppedStore(name_of(copy_of(start)), None, lambda: None)
+    first(Table(counted))
+    for number in range(1, counted.changes + 1):
+        copied = copy_of(start)
+        name = name_of(copied)
+        stopped = StoppedStore(name, number, lambda copied=copied: then(copied))  # type: ignore[misc]
+        error: Exception | None = None
+        try:
+            first(Table(stopped))
+        except (HoodieError, OSError) as raised:  # an OSError: its staged rows were deleted
+            error = raised
+        assert stopped.changes >= number
+        yield number, copied, error
+
+
+def name_of(store: Store) -> str:
+    return store.uri("").removeprefix("memory://")
+
+
+def check(store: Store, expected: Rows, note: str, *, has_index: bool = True) -> None:
+    """The rows and the index are right, before and after the next write, which leaves a tidy table."""
+    assert rows_of(store) == expected, note
+    added: Rows = {"next": (1, "sf")}
+    Table(store).upsert(trips(added))
+    assert rows_of(store) == {**expected, **added}, note
+    if has_index:
+        report = Table(store).index.verify()
+        assert report.ok, f"{note}: {report}"
+    check_tidy(store, has_record_index=has_index)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_an_upsert_that_is_stopped_anywhere(table_type: str) -> None:
+    start = MemoryStore()
+    new_table(start, table_type=table_type)
+    Table(start).upsert(trips(START))
+    outcomes: list[bool] = []
+    for number, store, error in stops(start, lambda table: table.upsert(trips(OURS)), usurp):
+        ours = OURS if error is None else {}
+        check(store, {**START, **THEIRS, **ours}, f"stopped at call {number}: {error}")
+        outcomes.append(error is None)
+    assert outcomes.count(False) > 10
+
+
+def test_a_rollback_that_is_stopped_anywhere() -> None:
+    """The first writer rolls a dead one back before its own write."""
+    start = MemoryStore()
+    new_table(start)
+    Table(start).upsert(trips(START))
+    run_until(start, lambda table: table.upsert(trips({"dead": (1, "sf")})), 25)
+    assert Table(start).timeline.pending().instants
+    for number, store, error in stops(start, lambda table: table.upsert(trips(OURS)), usurp):
+        ours = OURS if error is None else {}
+        check(store, {**START, **THEIRS, **ours}, f"stopped at call {number}: {error}")
+
+
+def test_a_compaction_that_is_stopped_anywhere() -> None:
+    start = MemoryStore()
+    new_table(start, table_type="merge_on_read")
+    Table(start).upsert(trips(START))
+    Table(start).upsert(trips({"a": (2, "sf"), "c": (2, "nyc")}))
+    assert Table(start).schedule_compaction()
+
+    def compact_too(store: Store) -> None:
+        usurp(store)
+        Table(store).compact()
+
+    for number, store, error in stops(start, lambda table: table.compact(), compact_too):
+        note = f"stopped at call {number}: {error}"
+        Table(store).compact()
+        check(store, {**START, "c": (2, "nyc"), **THEIRS}, note)
+
+
+def test_an_index_build_that_is_stopped_anywhere() -> None:
+    start = MemoryStore()
+    wanted = CreateOptions(
+        record_key="id", partition_by="city", ordering="ts", index="global_simple", properties=FEW_BUCKETS
+    )
+    create_table(start, SCHEMA, wanted)
+    Table(start).upsert(trips(START))
+
+    def build_too(store: Store) -> None:
+        usurp(store)
+        Table(store).index.build(buckets=2)
+
+    failed = 0
+    for number, store, error in stops(start, lambda table: table.index.build(buckets=2), build_too):
+        check(store, {**START, **THEIRS}, f"stopped at call {number}: {error}")
+        failed += error is not None
+    assert failed > 10
+
+
+@pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED])
+def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
+    store = LocalStore(tmp_path)
+    new_table(store)
+    first, other = hoodie.open(tmp_path), hoodie.open(tmp_path)
+    first.upsert(trips(START))
+
+    def act() -> None:
+        (tmp_path / ".hoodie" / "lock").unlink(missing_ok=True)
+        other.upsert(trips(THEIRS))
+
+    with pytest.raises(CommitConflictError), once_at(step, act):
+        first.upsert(trips(OURS))
+    check(store, {**START, **THEIRS}, step)
+
+
+PROGRAM = """
+import sys
+import hoodie
+from hoodie.commit.steps import Step, watching
+from tests.crash.tables import trips
+
+def wait(step):
+    if step is Step.{step}:
+        print("reached", flush=True)
+        sys.stdin.readline()
+
+try:
+    with watching(wait):
+        hoodie.open(sys.argv[1]).upsert(trips({{"b": (2, "sf"), "x": (1, "la")}}))
+except hoodie.CommitConflictError as error:
+    print("refused:", error)
+else:
+    print("committed")
+"""
+
+
+@pytest.mark.parametrize("step", ["WRITTEN", "CHECKED", "RECORDED"])
+def test_a_process_that_is_stopped_and_continued(tmp_path: Path, step: str) -> None:
+    """A real process; its lease ends and its heartbeat grows old while it does not run."""
+    store = LocalStore(tmp_path)
+    new_table(store)
+    hoodie.open(tmp_path).upsert(trips(START))
+    writer = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(step=step), str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    with writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        assert writer.stdout.readline() == "reached\n"
+        writer.send_signal(signal.SIGSTOP)
+        shorten_lease(tmp_path)
+        for beat in (tmp_path / ".hoodie" / ".heartbeat").iterdir():
+            os.utime(beat, (1, 1))
+        hoodie.open(tmp_path).upsert(trips(THEIRS))
+        writer.send_signal(signal.SIGCONT)
+        out, _ = writer.communicate("go on\n", timeout=60)
+        assert out.startswith("refused:"), out
+    check(store, {**START, **THEIRS}, step)
+
+
+def shorten_lease(table: Path) -> None:
+    """Let the lock that a process left end soon, as if the waiter had waited for the whole lease."""
+    lock = table / ".hoodie" / "lock"
+    if lock.exists():
+        lock.write_bytes(lock.read_bytes().replace(b'"lease_ms": 30000', b'"lease_ms": 200'))
