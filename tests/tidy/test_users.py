@@ -36,7 +36,7 @@ CALLED_BY_DECORATOR = {"command", "callback"}
 CALLED_BY_NAME = {"_repr_html_"}
 
 # The command line loads the module of the called command by name.
-COMMANDS = {f"hoodie.cli.{module}.{name}" for name, module in MODULE_OF.items()} | {
+COMMANDS = {f"hoodie.cli.{module}.{name.replace('-', '_')}" for name, module in MODULE_OF.items()} | {
     f"hoodie.cli.{group}.app" for group in GROUPS
 }
 

@@ -22,6 +22,21 @@ from hoodie.errors import HoodieError
 from hoodie.ui.console import print_error
 
 FAILED = 1
+_WORDS: Final = MappingProxyType(
+    {
+        "exist_ok=True": "--exist-ok",
+        "storage_options": "--storage-option",
+        "properties=": "--option",
+        "t.schedule_compaction()": "`hoodie compact TABLE --plan`",
+        "t.pending_compactions()": "`hoodie compact TABLE --pending`",
+        "t.compact()": "`hoodie compact TABLE`",
+        "t.rollback(": "`hoodie rollback TABLE` (",
+        't.index.build("record")': "`hoodie index build TABLE`",
+        "t.index.build('record')": "`hoodie index build TABLE`",
+        "t.index.drop('record')": "`hoodie index drop TABLE`",
+    }
+)
+"""Calls in messages, and how the command line says the same."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
@@ -32,17 +47,21 @@ MODULE_OF: Final = MappingProxyType(
         "upsert": "writes",
         "insert": "writes",
         "delete": "writes",
+        "update": "row_changes",
+        "delete-partitions": "row_changes",
         "head": "reads",
         "count": "reads",
+        "get": "reads",
         "changes": "reads",
         "timeline": "inspection",
         "show": "inspection",
         "inspect": "inspection",
+        "schema": "inspection",
         "compact": "compact",
         "rollback": "services",
     }
 )
-"""The module of each command; a command is the function of its name there."""
+"""The module of each command; a command is the function of its name there, with `_` for `-`."""
 GROUPS: Final = ("index", "services")
 """Modules with an `app` of several commands."""
 
@@ -105,7 +124,8 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
     wanted = {*arguments[:1]} & names or names
     for name, module in MODULE_OF.items():
         if name in wanted:
-            app.command(name)(getattr(importlib.import_module(f"hoodie.cli.{module}"), name))
+            function = getattr(importlib.import_module(f"hoodie.cli.{module}"), name.replace("-", "_"))
+            app.command(name)(function)
     for name in GROUPS:
         if name in wanted:
             app.add_typer(importlib.import_module(f"hoodie.cli.{name}").app, name=name)
@@ -128,7 +148,7 @@ def _common(
 
 
 def _fail(error: Exception) -> NoReturn:
-    print_error(error)
+    print_error(error, words=_WORDS)
     raise typer.Exit(FAILED)
 
 

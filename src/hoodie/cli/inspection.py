@@ -82,6 +82,19 @@ def inspect(
     _print(tables[part](), as_json)
 
 
+def schema(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+    """Print the columns of the table: name, type, and whether values can be null."""
+    fields = hoodie.open(path, storage_options=pairs(storage_option)).schema
+    rows = pa.table(
+        {
+            "column": [field.name for field in fields],
+            "type": [str(field.type) for field in fields],
+            "nullable": [field.nullable for field in fields],
+        }
+    )
+    _print(rows, as_json)
+
+
 def _print(rows: pa.Table, as_json: bool) -> None:
     if as_json:
         print_rows(rows.to_batches())

@@ -23,7 +23,8 @@ NullTexts = Annotated[
     list[str] | None, typer.Option("--null", metavar="TEXT", help="Text that is null in CSV, for example `NA`.")
 ]
 Columns = Annotated[
-    list[str] | None, typer.Option("--column", "-c", metavar="NAME", help="Column to print; may be repeated.")
+    list[str] | None,
+    typer.Option("--column", "--columns", "-c", metavar="NAMES", help="Columns to print, as in a,b; may be repeated."),
 ]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="Condition in Spark SQL.", show_default=False)]
 AsOf = Annotated[
@@ -32,6 +33,16 @@ AsOf = Annotated[
         "--as-of", metavar="TIME", help="Read the table as of this instant (inclusive), ISO date or datetime."
     ),
 ]
+
+
+def names_of(texts: Sequence[str] | None) -> list[str] | None:
+    """Split repeated options of names with commas; None if there are none.
+
+    >>> names_of(["id,fare", "city"])
+    ['id', 'fare', 'city']
+    """
+    names = [name.strip() for text in texts or () for name in text.split(",")]
+    return [name for name in names if name] or None
 
 
 def pairs(texts: Sequence[str] | None) -> dict[str, str]:

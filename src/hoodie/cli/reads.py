@@ -9,7 +9,7 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, pairs
+from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, names_of, pairs
 from hoodie.ui.console import output
 from hoodie.ui.json_lines import print_json, print_rows
 from hoodie.ui.tables import print_table
@@ -49,6 +49,26 @@ def count(
         typer.echo(str(rows))
 
 
+def get(
+    path: TablePath,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Record keys; several columns as in id:1,day:2.")],
+    column: Columns = None,
+    meta: Meta = False,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the records with these keys. Exit code 1 if a key is unknown."""
+    from hoodie.records.change import RECORD_KEY
+
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    found = table.read_keys(keys)
+    unknown = set(keys) - set(found[RECORD_KEY].to_pylist())
+    chosen = _columns(table, column, meta)
+    _print_rows(found if chosen is None else found.select(list(chosen)), as_json)
+    if unknown:
+        raise hoodie.RecordKeyError(f"no record has the key {', '.join(sorted(unknown))}")
+
+
 def changes(
     path: TablePath,
     since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="After this instant or time.")] = None,
@@ -75,8 +95,9 @@ def changes(
 
 def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> Sequence[str] | None:
     """Return the columns to print: the chosen columns, otherwise the table's columns; with `--meta` all columns."""
-    if columns:
-        return columns
+    chosen = names_of(columns)
+    if chosen:
+        return chosen
     return None if meta else table.schema.names
 
 

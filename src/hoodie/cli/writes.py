@@ -34,7 +34,7 @@ def upsert(
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("upsert"):
         result = table.upsert(_rows(table, files, null), properties=properties)
-    _print_result(result, as_json)
+    print_result(result, as_json)
 
 
 def insert(
@@ -61,7 +61,7 @@ def insert(
             result = table.bulk_insert(rows, order, properties=properties)
         else:
             result = table.insert(rows, properties=properties)
-    _print_result(result, as_json)
+    print_result(result, as_json)
 
 
 def delete(
@@ -83,7 +83,7 @@ def delete(
             result = table.delete_where(where, properties=properties)
         else:
             result = table.delete(_keys(table, files or [], null), properties=properties)
-    _print_result(result, as_json)
+    print_result(result, as_json)
 
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
@@ -100,7 +100,8 @@ def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.R
     return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))
 
 
-def _print_result(result: WriteResult, as_json: bool) -> None:
+def print_result(result: WriteResult, as_json: bool) -> None:
+    """Print the result of a write."""
     if as_json:
         print_json(result.to_dict())
     else:

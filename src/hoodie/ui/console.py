@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 
 
@@ -15,7 +17,9 @@ def errors() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def print_error(error: BaseException) -> None:
-    """Print an error in one line on standard error."""
+def print_error(error: BaseException, *, words: Mapping[str, str] | None = None) -> None:
+    """Print an error in one line on standard error; `words` has replacements of parts of its message."""
     text = " ".join(str(error).split()) or type(error).__name__
+    for call, said in (words or {}).items():
+        text = text.replace(call, said)
     errors().print("hoodie:", text, style="red", markup=False)

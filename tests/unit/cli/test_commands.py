@@ -186,6 +186,61 @@ def test_head_prints_own_columns_unless_asked(trips: Path, run: Run) -> None:
     assert run("head", trips, "-c", "fare", "--where", "id = 'a'").out.split() == ["fare", "─" * 4, "1.5"]
 
 
+def test_columns_are_named_one_by_one_or_with_commas(trips: Path, run: Run) -> None:
+    rows = run("head", trips, "--columns", "fare,city", "-c", "id", "--where", "id = 'a'", "--json").documents()
+    assert rows == [{"fare": 1.5, "city": "sf", "id": "a"}]
+
+
+def test_get_prints_records_by_key(trips: Path, run: Run) -> None:
+    found = run("get", trips, "b", "a", "-c", "id", "--json").documents()
+    assert sorted(row["id"] for row in found) == ["a", "b"]
+    done = run("get", trips, "a", "nobody", "-c", "fare")
+    assert done.out.split() == ["fare", "─" * 4, "1.5"]
+    assert (done.code, done.err) == (1, "hoodie: no record has the key nobody\n")
+
+
+def test_update_sets_columns_of_matching_records(trips: Path, run: Run) -> None:
+    done = run("update", trips, "--set", "fare=fare * 2", "--set", "at=at", "--where", "city = 'sf'", "--json")
+    assert done.documents()[0]["updated"] == 2
+    assert run("get", trips, "a", "-c", "fare", "--json").documents() == [{"fare": 3.0}]
+
+
+def test_delete_partitions_removes_their_rows(trips: Path, run: Run) -> None:
+    assert run("delete-partitions", trips, "city=sf").code == 0
+    assert run("count", trips).out == "1\n"
+
+
+def test_schema_prints_columns_and_types(trips: Path, run: Run) -> None:
+    assert run("schema", trips, "--json").documents()[1] == {"column": "fare", "type": "double", "nullable": True}
+
+
+def test_messages_speak_the_words_of_the_command_line(trips: Path, run: Run) -> None:
+    done = run("create", trips, "--column", "id:string", "--key", "id")
+    assert "--exist-ok" in done.err
+    assert "exist_ok" not in done.err
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version").out == f"hoodie {hoodie.__version__}\n"
+
+
+def test_a_reader_that_closes_the_output_is_no_error(trips: Path) -> None:
+    command = f"{sys.executable} -m hoodie head {trips} --json"
+    ended = f"set -o pipefail; {command} | (exec 0<&-; sleep 3)"
+    done = subprocess.run(["bash", "-c", ended], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interrupt_says_what_happened(trips: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hoodie, "open", interrupted)
+    done = run("count", trips)
+    assert done.code == 130
+    assert done.err.startswith("hoodie: interrupted; a write that was not yet committed changed nothing")
+
+
 def test_count_now_before_and_with_a_condition(trips: Path, run: Run) -> None:
     before = hoodie.open(trips).timeline.latest()
     assert before is not None
