@@ -36,6 +36,9 @@ _KEY_FIELDS: Final = (_RECORD_KEY, "key")
 # The columns of a log block whose values repeat. Dictionaries of other columns would cost time without a gain.
 _REPEATED: Final = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"]
 
+# Rows have different keys. A few bytes of Parquet that stand for many more rows than that are no rows of a table.
+_ROWS_PER_BYTE_MAX: Final = 20
+
 Int64Array = npt.NDArray[np.int64]
 
 
@@ -207,6 +210,8 @@ def _parquet_to_bytes(rows: pa.Table) -> memoryview:
 def _read_parquet(block: LogBlock, wanted: pa.Schema, path: str) -> pa.Table:
     try:
         with pq.ParquetFile(pa.BufferReader(block.content), page_checksum_verification=True) as file:
+            if file.metadata.num_rows > _ROWS_PER_BYTE_MAX * len(block.content):
+                raise ValueError(f"{file.metadata.num_rows} rows do not fit {len(block.content)} bytes")
             stored = set(file.schema_arrow.names)
             present = [name for name in wanted.names if name in stored]
             rows = file.read(present, use_threads=False)

@@ -27,7 +27,12 @@ _NULL, _BY_NAME, _STRING = 0, 1, 3
 # Reference tags: 0 is null, 1 is a new object that follows, and n >= 2 is the earlier object with the number n - 2.
 _NEW: Final = 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Decimals of tables have up to 38 digits.
+_DECIMAL_BYTES_MAX: Final = 64
+_DECIMAL_SCALE_MAX: Final = 1000
 _EXACT: Final = Context(prec=10_000)
+_DELETES_MAX: Final = 2_000_000
+"""Maximum number of deletes in a block: one of a few bytes takes some hundred bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ class _Graph:
         self.expect_class(f"[L{item};")
         self.new_object("list of deletes")
         count = self.varint() - 1
-        if not 0 <= count <= len(self.view):
+        if not 0 <= count <= min(len(self.view), _DELETES_MAX):
             raise self.corrupt(f"a list of {count} deletes does not fit the payload")
         read = self.key if item == _KEY else self.record
         found = [read() for _ in range(count)]
@@ -231,8 +236,12 @@ class _Graph:
         return self.view[self.position - count : self.position]
 
     def decimal(self) -> Decimal:
-        unscaled = int.from_bytes(self.take(self.varint() - 1), "big", signed=True)
-        return Decimal(unscaled).scaleb(-self.signed(), _EXACT)
+        size = self.varint() - 1
+        unscaled = int.from_bytes(self.take(min(size, _DECIMAL_BYTES_MAX + 1)), "big", signed=True)
+        scale = self.signed()
+        if size > _DECIMAL_BYTES_MAX or abs(scale) > _DECIMAL_SCALE_MAX:
+            raise self.corrupt(f"a decimal of {size} bytes and scale {scale} is larger than decimals of tables are")
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
 
     def local_date(self) -> date:
         year = self.varint()

@@ -271,6 +271,14 @@ def test_content_of_another_format_is_damage() -> None:
         read_data_block(with_content(bytes(sink.getvalue()), BlockType.PARQUET_DATA), path="log")
 
 
+def test_many_rows_in_a_few_bytes_are_refused() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": pa.nulls(1_000_000, pa.string())}), sink)
+    content = bytes(sink.getvalue())
+    with pytest.raises(CorruptFileError, match=f"1000000 rows do not fit {len(content)} bytes"):
+        read_data_block(with_content(content, BlockType.PARQUET_DATA), path="log")
+
+
 def test_a_column_whose_name_is_no_text_is_damage() -> None:
     block = block_of(DataFormat.PARQUET)
     damaged = bytearray(block.content)

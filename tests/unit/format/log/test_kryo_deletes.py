@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.log import kryo_deletes
 from hoodie.format.log.delete_block import DeleteRecords
 from tests.support.seeds import examples
 
@@ -97,3 +98,18 @@ def test_damaged_graphs_give_no_other_error(data: st.DataObject, name: str) -> N
     cut = data.draw(st.sampled_from([len(damaged), data.draw(st.integers(0, len(damaged)))]))
     with contextlib.suppress(CorruptFileError, UnsupportedError):
         parse(bytes(damaged[:cut]), 1 if name == "v1" else 2)
+
+
+def test_a_decimal_that_no_table_has_is_damage() -> None:
+    # 1.50: two bytes of the value 150, and the scale 2.
+    place = payload("v2 decimal").index(b"\x03\x00\x96\x04")
+    head, tail = payload("v2 decimal")[:place], payload("v2 decimal")[place + 4 :]
+    for decimal in (b"\x02\x0f\xfe\xff\xff\xff\x0f", b"\x02\x0f\xff\xff\xff\xff\x0f", b"\xff\xff\xff\x7f" + bytes(70)):
+        with pytest.raises(CorruptFileError, match="larger than decimals of tables are"):
+            parse(head + decimal + tail, 2)
+
+
+def test_more_deletes_than_a_block_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kryo_deletes, "_DELETES_MAX", 7)
+    with pytest.raises(CorruptFileError, match="a list of 8 deletes"):
+        parse(payload("v2 int"), 2)
