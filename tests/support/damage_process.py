@@ -11,9 +11,11 @@ import json
 import random
 import resource
 import sys
+import tempfile
 import traceback
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 from hoodie.errors import HoodieError
 from hoodie.table import Table
@@ -33,12 +35,13 @@ def main() -> None:
     uuid.uuid4 = lambda: uuid.UUID(int=chooser.getrandbits(128), version=4)
     for text in sys.argv[1:]:
         seed = int(text)
-        found = damaged(seed)
-        print(seed, str(found), flush=True)
-        faulthandler.dump_traceback_later(SECONDS_MAX, exit=True)
-        problem = try_table(found)
-        faulthandler.cancel_dump_traceback_later()
-        print(json.dumps(problem), flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            found = damaged(seed, Path(folder) if seed % 2 else None)
+            print(seed, str(found), flush=True)
+            faulthandler.dump_traceback_later(SECONDS_MAX, exit=True)
+            problem = try_table(found)
+            faulthandler.cancel_dump_traceback_later()
+            print(json.dumps(problem), flush=True)
 
 
 def try_table(found: Damage) -> str | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import archive_instants
 from hoodie.write.create import CreateOptions, create_table
@@ -37,6 +37,8 @@ class SampleTable:
     key: str
     rows: Rows
     is_written: bool
+    read_files: frozenset[str]
+    """Files that reads, or the next write, read: damage to other files has no effect."""
 
     def files(self) -> dict[str, list[str]]:
         """Paths of all files by kind: the path without ids and numbers."""
@@ -151,8 +153,34 @@ TABLE_NAMES = tuple(_MAKERS)
 def sample_table(name: str) -> SampleTable:
     """The table of this name; do not change it."""
     store = _MAKERS[name]()
-    key = "uuid" if name.startswith("v") else "id"
-    return SampleTable(name, store, key, rows_of(Table(store), key), not name.startswith("v"))
+    is_golden = name.startswith("v")
+    key = "uuid" if is_golden else "id"
+    used = FaultStore(copy_of(store), count_reads=True)
+    used.register()
+    rows = rows_of(Table(used), key)
+    _read_all(Table(used))
+    if not is_golden:
+        Table(used).upsert(some_rows("aw", 99))
+    used.unregister()
+    read = frozenset(call.path for call in used.calls if call.operation in _READS)
+    return SampleTable(name, store, key, rows, not is_golden, read)
+
+
+_READS = ("read", "read_range", "open_input")
+
+
+def _read_all(table: Table) -> None:
+    table.history()
+    [table.inspect.instant(instant.requested_time) for instant in table.timeline]
+    table.pending_compactions()
+
+
+def _local_copy(store: Store, folder: Path) -> LocalStore:
+    for info in store.list("", recursive=True):
+        file = folder / info.path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(store.read(info.path))
+    return LocalStore(str(folder))
 
 
 @dataclass(frozen=True)
@@ -160,7 +188,7 @@ class Damage:
     """A table with one damaged file."""
 
     table: SampleTable
-    store: MemoryStore
+    store: Store
     kind: str
     path: str
     what: str
@@ -169,14 +197,19 @@ class Damage:
         return json.dumps([self.table.name, self.path, self.what])
 
 
-def damaged(seed: int, name: str | None = None, kind: str | None = None) -> Damage:
-    """Damage one file; the seed decides table, kind of file, file and damage, unless they are given."""
+def damaged(seed: int, folder: Path | None = None) -> Damage:
+    """Damage one file; the seed decides table, kind of file, file and damage.
+
+    The copy of the table is in memory, or in a local folder, whose disk has limits that memory has not.
+    """
     chooser = random.Random(seed)
-    table = sample_table(name or chooser.choice(TABLE_NAMES))
+    table = sample_table(chooser.choice(TABLE_NAMES))
     files = table.files()
-    kind = kind or chooser.choice(sorted(files))
+    if chooser.random() < 0.9:
+        files = {kind: read for kind, paths in files.items() if (read := sorted(table.read_files.intersection(paths)))}
+    kind = chooser.choice(sorted(files))
     path = chooser.choice(files[kind])
-    store = copy_of(table.store)
+    store = copy_of(table.store) if folder is None else _local_copy(table.store, folder)
 
     def other_file() -> bytes:
         return table.store.read(chooser.choice(files[chooser.choice(sorted(files))]))
