@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_MESSAGE_MAX = 2000
+"""Errors quote what a file contains, which may be any number of bytes."""
+
 
 class HoodieError(Exception):
     """Base of every error that hoodie raises on purpose."""
@@ -37,6 +40,8 @@ class CorruptFileError(HoodieError):
     def __init__(self, message: str, *, path: str, offset: int | None = None) -> None:
         self.path = path
         self.offset = offset
+        if len(message) > _MESSAGE_MAX:
+            message = f"{message[:_MESSAGE_MAX]}…"
         where = path if offset is None else f"{path} at byte {offset}"
         super().__init__(f"{where}: {message}")
 

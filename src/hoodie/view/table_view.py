@@ -163,7 +163,8 @@ class TableView:
                     break
         text = text or self.config.create_schema
         if text:
-            return TableSchema(self._with_path_fields(without_meta_fields(avro_to_arrow(text))), text)
+            where = f"{self.store.uri('')}: the table's schema"
+            return TableSchema(self._with_path_fields(without_meta_fields(avro_to_arrow(text, path=where))), text)
         raise InvalidConfigError(
             f"{self.store.uri('')} has no schema: it has neither a commit nor hoodie.table.create.schema; write to it "
             "with the engine that created it, or create it with hoodie.create(path, schema)"

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.safe_schema import parse_schema
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
@@ -146,12 +147,8 @@ def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
     text = block.headers.get(HeaderKey.SCHEMA)
     if text is None or not block.block_type.holds_data:
         raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
-    try:
-        return text, arrow_schema(text)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptFileError(
-            f"the SCHEMA header is not an Avro schema: {error!r}", path=path, offset=block.offset
-        ) from error
+    parse_schema(text, path=f"{path} at byte {block.offset}, header SCHEMA")
+    return text, arrow_schema(text)
 
 
 def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:

@@ -91,6 +91,7 @@ def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any
         UnsupportedError: the schema exceeds the limits of `safe_schema`.
     """
     stream = io.BytesIO(value)
+    bare_schema(schema_json, path=path)
     try:
         record = fastavro.schemaless_reader(stream, _parsed(schema_json), None)
     except (EOFError, IndexError, KeyError, ValueError, OverflowError, TypeError) as error:

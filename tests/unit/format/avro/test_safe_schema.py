@@ -6,11 +6,13 @@ import json
 import time
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError, HoodieError, UnsupportedError
 from hoodie.format.avro.file import MAGIC, parse_record
-from hoodie.format.avro.rows import arrow_schema
+from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
 from hoodie.format.avro.rows.layout import row_layout
 from hoodie.format.avro.safe_schema import LEVELS_MAX, bare_schema, parse_schema
 from hoodie.format.instants.commit_metadata import CommitMetadata
@@ -135,6 +137,19 @@ def test_a_count_beyond_the_data_is_corrupt() -> None:
     for count in (2**33, -(2**62), 2**62):
         with pytest.raises(CorruptFileError):
             parse_record(_container(text, zigzag_to_bytes(count) + b"\1\1\1"))
+
+
+def test_the_deepest_schema_is_decoded() -> None:
+    text = json.dumps(_record("string", _nested(LEVELS_MAX - 2)))
+    schema = arrow_schema(text)
+    value: Any = 7
+    for _ in range(LEVELS_MAX - 2):
+        value = {"f0": value}
+    rows = pa.table({"f0": ["a"], "f1": [value]}, schema=schema)
+    (encoded,) = encode_rows(rows, text)
+    data = encoded[0].as_py()
+    starts, ends = np.array([0]), np.array([len(data)])
+    assert decode_rows(data, starts, ends, text, path="x").equals(rows)
 
 
 def test_the_errors_of_a_text_name_each_file_that_has_it() -> None:
