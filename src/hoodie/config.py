@@ -193,6 +193,14 @@ COMBINE_BEFORE_INSERT: Final = Option(
     "0.4",
     "insert merges rows with the same key in its batch; bulk writes never merge rows.",
 )
+INSERT_DUP_POLICY: Final = Option(
+    "hoodie.datasource.insert.dup.policy",
+    "none",
+    one_of("none", "drop", "fail"),
+    "0.14",
+    "What insert does with rows whose key the table has: stores them as further rows without a look-up (none), ignores "
+    "them (drop), or refuses the write (fail). bulk_insert looks up no keys.",
+)
 FILL_MISSING: Final = Option(
     "hoodie.write.set.null.for.missing.columns",
     False,
@@ -382,6 +390,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_INDEX_LOOK_UP,
         METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
+        INSERT_DUP_POLICY,
         FILL_MISSING,
         SCHEMA_EVOLUTION,
         LOG_BLOCK_FORMAT,

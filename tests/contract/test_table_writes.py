@@ -15,7 +15,7 @@ from tests.support.rows import assert_same_rows
 FIRST = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"))
 
 
-def counts(result: hoodie.WriteResult) -> tuple[int, int, int]:
+def counts(result: hoodie.WriteResult) -> tuple[int, int, int | None]:
     """Inserted, updated, deleted."""
     return result.inserted, result.updated, result.deleted
 

@@ -86,11 +86,23 @@ class Rules:
 
 
 @dataclass
+class Counts:
+    """What a write does with the rows of its batch and of the table."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    ignored: int = 0
+    duplicates: int = 0
+
+
+@dataclass
 class Model:
-    """The table as a dict, and all its earlier states."""
+    """The table as a dict, all its earlier states, and the counts of the last write."""
 
     rules: Rules
     rows: dict[Identity, Row] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
     history: list[dict[Identity, Row]] = field(default_factory=list)
 
     @property
@@ -109,43 +121,58 @@ class Model:
             key = self.rules.identity(row)
             if key not in winners or self.rules.wins(row, winners[key]):
                 winners[key] = row
+        self.counts = Counts(duplicates=len(batch) - len(winners))
         for key, row in winners.items():
             stored = self.rows.get(key)
-            if stored is None:
-                if not row.is_deleted:
-                    self._put(key, row, path_of(row.city))
-            elif self.rules.wins(row, stored):
-                if row.is_deleted:
-                    del self.rows[key]
-                else:
-                    self._put(key, row, path_of(row.city) if self.rules.moves else stored.path)
+            if (stored is None and row.is_deleted) or (stored is not None and not self.rules.wins(row, stored)):
+                self.counts.ignored += 1
+            elif stored is None:
+                self.counts.inserted += 1
+                self._put(key, row, path_of(row.city))
+            elif row.is_deleted:
+                self.counts.deleted += 1
+                del self.rows[key]
+            else:
+                self.counts.updated += 1
+                self._put(key, row, path_of(row.city) if self.rules.moves else stored.path)
 
     def insert(self, batch: list[Row]) -> None:
         """Add rows with new keys; those that say they are deleted add nothing."""
+        gone = sum(bool(row.is_deleted) for row in batch)
+        self.counts = Counts(inserted=len(batch) - gone, ignored=gone)
         for row in batch:
             if not row.is_deleted:
                 self._put(self.rules.identity(row), row, path_of(row.city))
 
     def delete(self, batch: list[Row]) -> None:
         """Delete keys, whatever their ordering values."""
+        before = len(self.rows)
         for row in batch:
             self.rows.pop(self.rules.identity(row), None)
+        deleted = before - len(self.rows)
+        self.counts = Counts(deleted=deleted, ignored=len(batch) - deleted)
 
     def update(self, change: Callable[[Row], Row], matches: Callable[[Row], bool]) -> None:
         """Change the rows that match."""
+        self.counts = Counts()
         for key, row in list(self.rows.items()):
             if matches(row):
+                self.counts.updated += 1
                 self.rows[key] = replace(change(row), commit=self.commit)
 
     def drop(self, matches: Callable[[Row], bool]) -> None:
         """Take the rows out that match."""
-        self.rows = {key: row for key, row in self.rows.items() if not matches(row)}
+        kept = {key: row for key, row in self.rows.items() if not matches(row)}
+        self.counts = Counts(deleted=len(self.rows) - len(kept))
+        self.rows = kept
 
     def overwrite(self, batch: list[Row], *, whole_table: bool) -> None:
         """Replace the touched partitions, or the table, by the batch."""
         touched = {path_of(row.city) for row in batch if not row.is_deleted}
         self.drop(lambda row: whole_table or row.path in touched)
+        deleted = self.counts.deleted
         self.insert(batch)
+        self.counts.deleted = deleted
 
     def changes(self, since: int, until: int) -> set[tuple[Any, ...]]:
         """Rows as of `until` that a later commit than `since` wrote."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hoodie import config as options
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
@@ -18,6 +17,7 @@ from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.written import Written
 from hoodie.write.outcome import compact_after, result_of
+from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.write_instant import WriteInstant
@@ -44,7 +44,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
     after = compact_after(setup, (), written.stats, watch)
-    return result_of(setup, write, written.stats, watch, index=index, after=after)
+    return result_of(setup, write, written, watch, index=index, after=after)
 
 
 def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
@@ -62,6 +62,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
             index = write.index.note_locations((*gone, *written.entries))
+            count = count_replaced(setup, write, replaced, gone)
         with watch.phase("commit"):
             write.commit(
                 written.stats,
@@ -69,15 +70,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(setup, write, written.stats, watch, index=index)
-
-
-def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
-    """Return the ids of the file groups by partition path."""
-    found: dict[str, list[str]] = {}
-    for slice_ in slices:
-        found.setdefault(slice_.partition_path, []).append(slice_.file_id)
-    return found
+    return result_of(setup, write, written, watch, replaced=count, index=index)
 
 
 def _write(

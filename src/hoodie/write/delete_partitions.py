@@ -10,8 +10,9 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
-from hoodie.write.bulk_insert import file_ids_of
+from hoodie.write.files.written import Written
 from hoodie.write.outcome import result_of
+from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
@@ -37,7 +38,9 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
     with stage_folder(store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
         replaced = write.view.slices(wanted)
         with watch.phase("index"):
-            write.index.note_locations(write.index.stage_deletes(replaced, folder))
+            gone = write.index.stage_deletes(replaced, folder)
+            write.index.note_locations(gone)
+            count = count_replaced(setup, write, replaced, gone)
         with watch.phase("commit"):
             write.commit(
                 (),
@@ -45,4 +48,4 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(setup, write, (), watch)
+    return result_of(setup, write, Written(), watch, replaced=count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
@@ -12,8 +14,9 @@ from hoodie.index import Tagged
 from hoodie.progress import PhaseTimes
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
-from hoodie.write.files.written import Written
-from hoodie.write.outcome import compact_after, result_of
+from hoodie.write.files.written import RowCounts, Written
+from hoodie.write.known_keys import KnownKeys, apply_policy, for_look_up, known_rows, looks_up_keys
+from hoodie.write.outcome import Tagging, compact_after, result_of
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_size import record_bytes
@@ -37,13 +40,14 @@ def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteRes
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
     change nothing. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT)
+    return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT, looks_up=True)
 
 
 def insert(call: WriteCall, data: Dataset) -> WriteResult:
-    """Add rows without looking up their keys: to small file groups first, then to new file groups.
+    """Add rows: to small file groups first, then to new file groups.
 
-    Raises: as `upsert`.
+    Keys are looked up only if `config.INSERT_DUP_POLICY` requires it, or if the table has a record index and the data
+    few rows; else a row with a known key becomes a further row of the key. Raises: as `upsert`.
     """
     return _write_rows(call, data, WriteOperation.INSERT)
 
@@ -54,27 +58,33 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
     `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
     the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE)
+    return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE, looks_up=True)
 
 
 def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> WriteResult:
     setup = WriteSetup.of(call, data)
     assert setup.data is not None
-    return _write(setup, setup.data, operation)
+    if operation is WriteOperation.INSERT and looks_up_keys(setup):
+        return _write(for_look_up(setup), setup.data, operation, looks_up=True)
+    return _write(setup, setup.data, operation, looks_up=operation is not WriteOperation.INSERT)
 
 
-def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> WriteResult:
+def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
     watch = PhaseTimes(*WRITE_PHASES)
     is_indexed = operation is not WriteOperation.INSERT
     is_global = setup.index.is_global and is_indexed
+    known_only = operation is WriteOperation.DELETE or setup.changed is not None
     with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
-            staged = _stage(setup, data, operation, folder)
+            staged = _stage(setup, data, operation, folder, looks_up=looks_up)
         with setup.begin(setup.write_action, operation) as write:
             clustered = groups_being_clustered(write.view)
             with watch.phase("tag"):
-                request = setup.tag_request(staged, folder)
-                tagged = write.index.tag(request) if is_indexed else _untagged(write, staged)
+                tagged = write.index.tag(setup.tag_request(staged, folder)) if looks_up else _untagged(write, staged)
+                known = KnownKeys(hits=tagged.hits)
+                if not is_indexed:
+                    known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
+                    tagged = replace(tagged, hits=())
             refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
             tasks = plan_files(
                 staged.runs,
@@ -83,11 +93,12 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 placement=write.index.placement(
                     SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
                 ),
-                known_only=operation is WriteOperation.DELETE or setup.changed is not None,
+                known_only=known_only,
                 storage=setup.storage(is_indexed=is_indexed),
             )
+            tagging = _tagging(setup, staged, tagged, known, known_only=known_only)
             with watch.phase("write"):
-                rows = TaggedRows(staged.runs, tagged.hits, is_global)
+                rows = TaggedRows(staged.runs, known.hits, is_global or not is_indexed)
                 written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
             reached(Step.WRITTEN)
             with watch.phase("index"):
@@ -96,21 +107,31 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation) -> Write
                 extra = setup.call.extra_metadata
                 write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     after = compact_after(setup, tagged.slices, written.stats, watch)
+    return result_of(setup, write, written, watch, tagging=tagging, index=index, after=after)
+
+
+def _tagging(setup: WriteSetup, staged: Staged, tagged: Tagged, known: KnownKeys, *, known_only: bool) -> Tagging:
+    """Return what tagging tells of the rows; `known_only`: rows without a hit change nothing."""
+    counts = RowCounts(ignored=known.ignored, duplicates=staged.duplicates)
+    for hit in tagged.hits:
+        # Rows without a file group lost against another row of the batch; others lost against the stored row.
+        counts += RowCounts(ignored=hit.drops) if hit.file_id else RowCounts(duplicates=hit.drops)
+    if known_only:
+        counts.ignored += staged.rows - _rows_with_hits(setup, tagged)
     moves = sum(hit.moves for hit in tagged.hits)
-    return result_of(
-        setup,
-        write,
-        written.stats,
-        watch,
-        moves=moves,
-        look_up=tagged.look_up,
-        index=index,
-        after=after,
-        hidden_rows=written.hidden_rows,
-    )
+    return Tagging(moves=moves, look_up=tagged.look_up, counts=counts, notes=known.notes)
 
 
-def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str) -> Staged:
+def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
+    """Return the number of rows that have a hit. The record index finds each key once, other indexes every copy."""
+    if setup.index.indexes_logs:
+        return sum(hit.updates + hit.moves + hit.drops for hit in tagged.hits)
+    return len(known_rows(setup.view.store, tagged.hits))
+
+
+def _stage(
+    setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str, *, looks_up: bool = True
+) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
     is_indexed = operation is not WriteOperation.INSERT
@@ -126,7 +147,7 @@ def _stage(setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: 
         setup.view.store.spec,
         folder,
         merger=setup.merger if meets else None,
-        key_stage=index.key_stage(setup.view, setup.merger) if is_indexed else None,
+        key_stage=index.key_stage(setup.view, setup.merger) if looks_up else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie import config as options
 from hoodie.files.slices import FileSlice
@@ -14,6 +14,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
+from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
@@ -60,24 +61,34 @@ def compact_after(
     return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagging:
+    """What tagging tells of the rows of a write.
+
+    `moves` rows were deleted in one partition and inserted in another; they count as updates. `counts`: rows that were
+    merged or dropped before the files were written.
+    """
+
+    moves: int = 0
+    look_up: LookUpCost | None = None
+    counts: RowCounts = field(default_factory=RowCounts)
+    notes: tuple[str, ...] = ()
+
+
 def result_of(
     setup: WriteSetup,
     write: WriteInstant,
-    stats: Sequence[WriteStat],
+    written: Written,
     watch: PhaseTimes,
     *,
-    moves: int = 0,
-    look_up: LookUpCost | None = None,
+    tagging: Tagging | None = None,
+    replaced: int | None = 0,
     index: WrittenEntries | None = None,
     after: AfterWrite | None = None,
-    hidden_rows: int = 0,
 ) -> WriteResult:
-    """Return the result of a write.
-
-    `moves` rows were deleted in one partition and inserted in another; they count as updates. `hidden_rows` rows were
-    logged, but reads will not show them.
-    """
-    after = after or AfterWrite()
+    """Return the result of a write; `replaced`: number of records in replaced file groups, None if not counted."""
+    after, tagging, stats = after or AfterWrite(), tagging or Tagging(), written.stats
+    counts = written.counts + tagging.counts
     notes = [*setup.schema_changes]
     notes += [
         f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
@@ -88,27 +99,39 @@ def result_of(
             f"{index.duplicates:,} rows were inserted with a key that another row of the batch has: the record index "
             "stores one row of each key"
         )
-    if hidden_rows:
+    if counts.hidden:
         notes.append(
-            f"{hidden_rows:,} rows have the key of a record that a log file deletes, and a lower ordering value than "
+            f"{counts.hidden:,} rows have the key of a record that a log file deletes, and a lower ordering value than "
             "the deleted row in the base file: reads show the deleted row again, and not the new one, as in JVM Hudi. "
             "Compact the table after a delete and before such an upsert (t.schedule_compaction(), t.compact()), or "
             "use a record index. To repair these records, delete them, compact, and upsert them again"
         )
+    deleted = sum(stat.num_deletes for stat in stats) - tagging.moves
     return WriteResult(
         instant=write.instant_time,
         action=write.action.value,
         operation=write.operation.value.lower(),
-        inserted=sum(stat.num_inserts for stat in stats) - moves,
-        updated=sum(stat.num_update_writes for stat in stats) + moves,
-        deleted=sum(stat.num_deletes for stat in stats) - moves,
+        inserted=sum(stat.num_inserts for stat in stats) - tagging.moves,
+        updated=sum(stat.num_update_writes for stat in stats) + tagging.moves,
+        deleted=None if replaced is None else deleted + replaced,
+        ignored=None if counts.undecided else counts.ignored,
+        duplicates=counts.duplicates,
         files_created=sum(stat.is_new_file_group for stat in stats),
         files_updated=sum(not (stat.is_new_file_group or stat.is_log_append) for stat in stats),
         log_files_appended=sum(stat.is_log_append for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         seconds=watch.seconds(),
         backlog=after.backlog,
-        look_up=look_up,
+        look_up=tagging.look_up,
         compaction=after.compaction,
-        notes=(*notes, *after.notes),
+        notes=(*notes, *tagging.notes, *_unordered(setup, counts), *after.notes),
     )
+
+
+def _unordered(setup: WriteSetup, counts: RowCounts) -> tuple[str, ...]:
+    """Return a note on rows without an ordering value: every stored row with a value wins against them."""
+    if not counts.unordered:
+        return ()
+    names = ", ".join(setup.merger.ordering_columns)
+    outcome = "were logged, and lose" if counts.undecided else "lost"
+    return (f"{counts.unordered:,} rows without a value of {names} {outcome} against stored rows that have one",)

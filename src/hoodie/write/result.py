@@ -19,6 +19,12 @@ WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 class WriteResult:
     """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
+    `deleted` includes the records of replaced file groups. `ignored` rows changed nothing: they lost against the stored
+    row by their ordering values, or deleted a key that the table does not have. `duplicates` were merged into another
+    row of the batch with the same key. None means: not counted. A merge-on-read table logs rows of known keys without a
+    look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is None. `deleted` is
+    None if replaced file groups have log files and the table has no record index.
+
     `seconds` has the keys stage, tag, write, index, commit and total, and compact if a compaction followed. `backlog`
     is the number of log files that wait for compaction, per file slice of the touched partitions (0 for copy-on-write
     tables). `look_up` is the cost of tagging with the record index. `compaction` is the result of the compaction that
@@ -30,7 +36,9 @@ class WriteResult:
     operation: str
     inserted: int = 0
     updated: int = 0
-    deleted: int = 0
+    deleted: int | None = 0
+    ignored: int | None = 0
+    duplicates: int = 0
     files_created: int = 0
     files_updated: int = 0
     log_files_appended: int = 0
@@ -46,7 +54,9 @@ class WriteResult:
         return asdict(self)
 
     def __str__(self) -> str:
-        changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
+        counts = [("inserted", self.inserted), ("updated", self.updated), ("deleted", self.deleted)]
+        counts += [(name, n) for name, n in (("ignored", self.ignored), ("duplicates", self.duplicates)) if n != 0]
+        changed = ", ".join(f"{name} not counted" if n is None else f"{n:,} {name}" for name, n in counts)
         logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
         written = f"{self.bytes_written / 1e6:,.1f} MB"
         files = f"{self.files_created} new and {self.files_updated} rewritten files{logs}, {written}"
@@ -66,5 +76,6 @@ class WriteResult:
     def _repr_html_(self) -> str:
         """Return an HTML table, for notebooks."""
         rows = {**self.to_dict(), "seconds": ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items())}
+        rows |= {name: "not counted" for name in ("deleted", "ignored") if rows[name] is None}
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in rows.items())
         return f"<table>{cells}</table>"

@@ -20,11 +20,20 @@ from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The staged data of one write: rows in runs, in the order of the input, and keys if the index requires them."""
+    """The staged data of one write: rows in runs, in the order of the input, and keys if the index requires them.
+
+    `duplicates`: rows that were merged into another row with the same key before they were staged.
+    """
 
     runs: tuple[StagedRun, ...]
     keys: tuple[StagedKeys, ...]
     key_groups: KeyGroups | None
+    duplicates: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return the number of staged rows."""
+        return sum(run.rows for run in self.runs)
 
 
 def stage(
@@ -53,13 +62,15 @@ def stage(
         for run in file.runs:
             runs.append(dataclasses.replace(run, start=start))
             start += run.rows
-    return Staged(tuple(runs), tuple(keys), None if key_stage is None else key_stage.groups)
+    key_groups = None if key_stage is None else key_stage.groups
+    return Staged(tuple(runs), tuple(keys), key_groups, sum(file.duplicates for file in files))
 
 
 @dataclass(frozen=True, slots=True)
 class _StagedFile:
     runs: list[StagedRun]
     keys: list[StagedKeys]
+    duplicates: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +91,19 @@ class _Stage:
         if self.key_stage is not None:
             keys = KeyWriter(store, f"{self.folder}/keys-{attempt}", self.schema, self.key_stage)
         writer = StageWriter(store, f"{self.folder}/rows-{attempt}", self.schema, keys)
-        for batch in batches if self.merger is None else self._reduced(batches, self.merger):
+        duplicates = 0
+        if self.merger is not None:
+            gathered = list(batches)
+            batches = iter(self._reduced(gathered, self.merger))
+            duplicates = sum(batch.num_rows for batch in gathered)
+        for batch in batches:
+            duplicates -= 0 if self.merger is None else batch.num_rows
             with explained(store.uri(self.folder)):
                 writer.write(batch)
         with explained(store.uri(self.folder)):
-            return [_StagedFile(writer.close(), [] if keys is None else keys.close())]
+            return [_StagedFile(writer.close(), [] if keys is None else keys.close(), duplicates)]
 
-    def _reduced(self, batches: Iterator[pa.RecordBatch], merger: RecordMerger) -> list[pa.RecordBatch]:
-        gathered = list(batches)
+    def _reduced(self, gathered: list[pa.RecordBatch], merger: RecordMerger) -> list[pa.RecordBatch]:
         if not gathered:
             return []
         rows = pa.Table.from_batches(gathered)

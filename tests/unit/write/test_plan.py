@@ -22,9 +22,8 @@ def run(path: str, rows: int, start: int = 0) -> StagedRun:
 
 
 def hits(path: str, file_id: str, updates: int, moves: int = 0) -> StagedHits:
-    return StagedHits(
-        path="hits", batch=0, partition_path=path, file_id=file_id, updates=updates, moves=moves, first=0, last=0
-    )
+    counts = {"updates": updates, "moves": moves, "drops": 0}
+    return StagedHits(path="hits", batch=0, partition_path=path, file_id=file_id, first=0, last=0, **counts)
 
 
 def file_slice(path: str, file_id: str, size_bytes: int) -> FileSlice:

@@ -173,6 +173,7 @@ def expect_same_rows(who: str, found: pa.Table, expected: pa.Table) -> None:
 
 def _wrote(result: WriteResult) -> str:
     counts = {"inserted": result.inserted, "updated": result.updated, "deleted": result.deleted}
+    counts |= {"ignored": result.ignored, "duplicates": result.duplicates}
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     return f"{said or 'nothing changed'} · {result.files_created + result.files_updated} files"
 

@@ -60,7 +60,7 @@ class StagedHits:
     """Staged rows whose keys an index found in one file group: record batch `batch` of the file `path`.
 
     The batch contains the ordinals of the rows, ascending from `first` to `last`, and the route of each row: 0 is an
-    update (`updates` counts these), 1 is a move to another partition (`moves`).
+    update (`updates` counts these), 1 is a move to another partition (`moves`), 2 drops the row (`drops`).
     """
 
     path: str
@@ -69,6 +69,7 @@ class StagedHits:
     file_id: str
     updates: int
     moves: int
+    drops: int
     first: int
     last: int
 
@@ -257,6 +258,7 @@ def write_hits(
                 file_id=file_id,
                 updates=updates,
                 moves=moves,
+                drops=len(rows) - updates - moves,
                 first=int(rows[0]) if len(rows) else 0,
                 last=int(rows[-1]) if len(rows) else -1,
             )

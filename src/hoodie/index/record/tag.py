@@ -165,7 +165,7 @@ def by_file_group(
     dropped = np.sort(ordinals[routes == Route.DROP])
     if len(dropped):
         yield *_NOWHERE, dropped, np.full(len(dropped), np.int8(Route.DROP))
-    found = np.flatnonzero(codes >= 0)
+    found = np.flatnonzero((codes >= 0) & (routes != Route.DROP))
     found = found[np.lexsort((ordinals[found], codes[found]))]
     codes, ordinals, routes = codes[found], ordinals[found], routes[found]
     bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]

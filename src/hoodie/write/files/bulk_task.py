@@ -23,7 +23,7 @@ from hoodie.index.record import EntryWriter
 from hoodie.records.change import RECORD_KEY, change_schema
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.context import WriteContext
-from hoodie.write.files.written import Written
+from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.prepare import without_deletes
 
 _GATHER_BYTES = 16 * 1024 * 1024
@@ -43,12 +43,14 @@ class BulkWrite:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
-        with _OpenFiles(open_store(self.context.store), self.context, attempt) as files:
+        counts = RowCounts()
+        with _OpenFiles(open_store(self.context.store), self.context, attempt, counts) as files:
             schema = change_schema(self.context.schema)
             gathered: list[pa.RecordBatch] = []
             gathered_bytes = 0
             for batch in batches:
                 gathered.append(without_deletes(batch.select(schema.names)))
+                counts.ignored += batch.num_rows - gathered[-1].num_rows
                 gathered_bytes += batch.nbytes
                 if gathered_bytes >= _GATHER_BYTES:
                     with explained(self.context.store.uri):
@@ -63,8 +65,9 @@ class BulkWrite:
 class _OpenFiles:
     """The open files of one task, by partition path. A context manager: files that are still open are abandoned."""
 
-    def __init__(self, store: Store, context: WriteContext, attempt: TaskContext) -> None:
+    def __init__(self, store: Store, context: WriteContext, attempt: TaskContext, counts: RowCounts) -> None:
         self._store = store
+        self._counts = counts
         self._context = context
         self._attempt = attempt
         self._numbers = SequenceNumbers(context.instant_time, attempt.partition)
@@ -96,7 +99,7 @@ class _OpenFiles:
     def close(self) -> Written:
         for partition_path in list(self._open):
             self._finish(partition_path)
-        return Written.of(self._done, self._entries.close() if self._entries is not None else None)
+        return Written.of(self._done, self._entries.close() if self._entries is not None else None, self._counts)
 
     def _start(self, partition_path: str) -> _OpenFile:
         file_id = new_file_id(self._unique, self._count)

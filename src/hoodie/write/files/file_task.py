@@ -21,10 +21,11 @@ from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, Wr
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.task_changes import changes_of
-from hoodie.write.files.written import Written
+from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.plan import FileTask, TaggedRows
 
 
@@ -35,15 +36,16 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     new file. Neither the whole base file nor all inserts are in memory.
     """
     store = open_store(context.store)
-    parts = changes_of(store, context, rows, task)
+    counts = RowCounts()
+    parts = changes_of(store, context, rows, task, counts)
     changes = next(parts, None)
     if changes is None:
-        return Written()
+        return Written(counts=counts)
     entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
-    new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
+    new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
     stat = new_file.write(task.file_id, task.base_file, changes, parts)
-    return Written.of([stat], entries.close() if entries is not None else None)
+    return Written.of([stat], entries.close() if entries is not None else None, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class NewBaseFile:
     partition_path: str
     numbers: SequenceNumbers
     entries: EntryWriter | None
+    counts: RowCounts
 
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
@@ -78,6 +81,7 @@ class NewBaseFile:
                 writer.write(rows)
             for part in parts:
                 writer.write(merge.append(part))
+        merge.count_ignored(self.counts)
         return merge.stat(base_file, self.partition_path, path, writer, file_id, started)
 
 
@@ -105,6 +109,12 @@ class Locations:
             self.entries.delete(keys, self.partition_path)
 
 
+def unordered_rows(changes: pa.Table, merger: RecordMerger) -> int:
+    """Return the number of rows without a value in one of the ordering columns."""
+    masks = [np.asarray(changes[name].is_null()) for name in merger.ordering_columns]
+    return int(np.logical_or.reduce(masks).sum()) if masks else 0
+
+
 class _FileMerge:
     """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
 
@@ -114,6 +124,7 @@ class _FileMerge:
         self._changes = changes
         self._keys = changes[RECORD_KEY].combine_chunks()
         self._met = np.zeros(changes.num_rows, np.bool_)
+        self._won = np.zeros(changes.num_rows, np.bool_)
         self._data = context.schema.names
         self._stamper = stamper
         self.updated = 0
@@ -133,6 +144,7 @@ class _FileMerge:
         self._met[incoming] = True
         older = stored.select(self._data).take(pa.array(here))
         merged = self._context.merger.merge(older, self._changes.take(pa.array(incoming)))
+        self._won[incoming[merged.replaced | merged.deleted]] = True
         self.updated += int(merged.replaced.sum())
         self.deleted += int(merged.deleted.sum())
         source = np.arange(stored.num_rows)
@@ -159,6 +171,13 @@ class _FileMerge:
         self.inserted += rows.num_rows
         self._locations.put(rows[RECORD_KEY])
         return self._stamper.new_rows(rows)
+
+    def count_ignored(self, counts: RowCounts) -> None:
+        """Count the changes that lost against their stored row, and the deletes that met no stored row."""
+        kinds = np.asarray(self._changes[KIND].combine_chunks())
+        lost = self._met & ~self._won
+        counts.ignored += int((lost | (~self._met & (kinds != Kind.ROW))).sum())
+        counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
 
     def stat(
         self,

@@ -32,10 +32,10 @@ from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
-from hoodie.write.files.file_task import Locations, NewBaseFile, token_of
+from hoodie.write.files.file_task import Locations, NewBaseFile, token_of, unordered_rows
 from hoodie.write.files.hidden_rows import hidden_rows
 from hoodie.write.files.task_changes import inserts_of, updates_of
-from hoodie.write.files.written import Written
+from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.plan import FileTask, TaggedRows
 
 _FIRST_VERSION = 1
@@ -52,23 +52,25 @@ def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Tas
     store = open_store(context.store)
     entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
-    log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries)
+    counts = RowCounts()
+    log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries, counts)
     stats: list[WriteStat] = []
-    updates = updates_of(store, context, rows, task)
+    updates = updates_of(store, context, rows, task, counts)
     with log:
         if updates is not None:
             log.update(updates)
-        for inserts in inserts_of(store, context, rows, task):
+        for inserts in inserts_of(store, context, rows, task, counts):
             log.insert(inserts)
         log.delete()
     stats += log.stats()
     if log.leaves_out:
         # In this file group, the logged delete would win over these inserts, or the merge would restore the deleted
         # record. So the inserts are written to a new file group. They are read again, because there may be many.
-        left_out = (found for inserts in inserts_of(store, context, rows, task) for found in log.left_out(inserts))
-        new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries)
+        again = inserts_of(store, context, rows, task, RowCounts())
+        left_out = (found for inserts in again for found in log.left_out(inserts))
+        new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
         stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
-    return Written.of(stats, entries.close() if entries is not None else None, hidden_rows=log.hidden)
+    return Written.of(stats, entries.close() if entries is not None else None, counts)
 
 
 @dataclass(slots=True)
@@ -82,12 +84,11 @@ class _Append:
     attempt: TaskContext
     numbers: SequenceNumbers
     entries: EntryWriter | None
+    counts: RowCounts
     started: float = field(default_factory=time.monotonic)
     updated: int = 0
     inserted: int = 0
     deleted: int = 0
-    hidden: int = 0
-    """Number of updates that the merge will hide (`hidden_rows`)."""
     leaves_out: bool = False
     """Whether some of the inserts cannot be appended to this log file."""
     _writer: LogFileWriter | None = None
@@ -98,15 +99,24 @@ class _Append:
         """Write the rows, and collect the deletes, of keys that are in the file group."""
         kinds = np.asarray(changes[KIND].combine_chunks())
         changes, kinds = self._settled(changes, kinds)
+        self._count_undecided(changes, kinds)
         rows = changes.filter(pa.array(kinds == Kind.ROW))
         if self.entries is None and not self.options.is_partial:
-            self.hidden += hidden_rows(self.store, self.file_slice, self.options.read, rows)
+            self.counts.hidden += hidden_rows(self.store, self.file_slice, self.options.read, rows)
         self.updated += rows.num_rows
         self._write_rows(rows)
         gone = changes.filter(pa.array(kinds != Kind.ROW))
         if gone.num_rows:
             self._deletes.append(gone)
             self._locations.delete(gone[RECORD_KEY])
+
+    def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:
+        """Count the rows of which only a merge with the stored rows tells whether they win."""
+        merger = self.context.merger
+        if merger.ordering_columns:
+            undecided = changes.filter(pa.array(kinds != Kind.DELETE))
+            self.counts.undecided += undecided.num_rows
+            self.counts.unordered += unordered_rows(undecided, merger)
 
     def insert(self, rows: pa.Table) -> None:
         """Write rows with new keys, except rows that cannot be appended to this log file."""
@@ -226,6 +236,7 @@ class _Append:
         keep = np.ones(len(kinds), np.bool_)
         keep[in_order] = False
         keep[in_order[np.flatnonzero(known)[wins]]] = True
+        self.counts.ignored += int((~keep).sum())
         return changes.filter(pa.array(keep)), kinds[keep]
 
     def _stored(self, keys: pa.StringArray) -> pa.Table:

@@ -17,41 +17,50 @@ from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.key_hash import spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
+from hoodie.write.files.written import RowCounts
 from hoodie.write.plan import FileTask, TaggedRows
 
 Rows = npt.NDArray[np.int64]
 _PART_BYTES = 64 * 1024 * 1024
 
 
-def changes_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
+def changes_of(
+    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
+) -> Iterator[pa.Table]:
     """Yield the task's changes in parts that share no key; one change per key if the write combines duplicates.
 
-    All updates are in the first part. Empty parts are omitted, so nothing is yielded if there is nothing to do. Memory:
-    the updates, and about 64 MiB of inserts.
+    All updates are in the first part. Empty parts are omitted, so nothing is yielded if there is nothing to do. Rows
+    that no part contains are added to `counts`. Memory: the updates, and about 64 MiB of inserts.
     """
-    updates = updates_of(store, context, rows, task)
-    inserts = inserts_of(store, context, rows, task)
+    updates = updates_of(store, context, rows, task, counts)
+    inserts = inserts_of(store, context, rows, task, counts)
     if updates is not None:
         # The first part also has the first inserts, so that one pass over the base file is enough for both.
         yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
     yield from inserts
 
 
-def updates_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> pa.Table | None:
+def updates_of(
+    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
+) -> pa.Table | None:
     """Return the task's updates and deletes, one per key if the write combines duplicates; None if there are none.
 
-    Memory: these updates and deletes.
+    Duplicates are added to `counts`. Memory: these updates and deletes.
     """
     with StageReader(store) as reader:
         found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
     if not found:
         return None
-    changes = pa.concat_tables(found).combine_chunks()
-    return context.merger.reduce(changes) if context.combine else changes
+    return _combined(context, pa.concat_tables(found).combine_chunks(), counts)
 
 
-def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: FileTask) -> Iterator[pa.Table]:
-    """Yield the task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
+def inserts_of(
+    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
+) -> Iterator[pa.Table]:
+    """Yield the task's share of the inserts, in parts that share no key. Memory: about 64 MiB.
+
+    Duplicates, and deletes of keys that the table does not have, are added to `counts`.
+    """
     runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
     parts = _parts(task, runs)
     with StageReader(store) as reader:
@@ -60,11 +69,19 @@ def inserts_of(store: Store, context: WriteContext, rows: TaggedRows, task: File
             found = list(_inserts(reader, runs, hashes, taken))
             if not found:
                 continue
-            changes = pa.concat_tables(found).combine_chunks()
-            changes = context.merger.reduce(changes) if context.combine else changes
-            changes = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+            combined = _combined(context, pa.concat_tables(found).combine_chunks(), counts)
+            changes = combined.filter(pc.equal(combined[KIND], int(Kind.ROW)))
+            counts.ignored += combined.num_rows - changes.num_rows
             if changes.num_rows:
                 yield changes
+
+
+def _combined(context: WriteContext, changes: pa.Table, counts: RowCounts) -> pa.Table:
+    if not context.combine:
+        return changes
+    combined = context.merger.reduce(changes)
+    counts.duplicates += changes.num_rows - combined.num_rows
+    return combined
 
 
 def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:

@@ -1,0 +1,99 @@
+"""Rows of an insert whose keys the table has: count them, ignore them, or refuse the write.
+
+JVM Hudi has the same option, and stores such rows as further rows by default. With a record index that is worse than
+without: the index has one location for each key. So small inserts are looked up, and the result says what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.engine import ArrowDataset
+from hoodie.errors import RecordKeyError
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.index import index_kind, index_of
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import Store
+from hoodie.write.setup import WriteSetup
+
+ROWS_MAX = 10_000
+"""Number of rows up to which an insert into a table with a record index looks up their keys, if nobody asked for it."""
+
+_SHOWN = 3
+
+
+def looks_up_keys(setup: WriteSetup) -> bool:
+    """Return whether an insert looks up its keys: by its policy, or because the look-up is cheap."""
+    if options.INSERT_DUP_POLICY.get(setup.options) != "none":
+        return True
+    source = setup.data.source if isinstance(setup.data, ArrowDataset) else None
+    return setup.index.indexes_logs and isinstance(source, pa.Table) and source.num_rows <= ROWS_MAX
+
+
+def for_look_up(setup: WriteSetup) -> WriteSetup:
+    """Return the setup with an index that decides no moves: an insert only asks whether a key is known."""
+    moves = index_kind(setup.index.name).moves_option
+    if moves is None:
+        return setup
+    return replace(setup, index=index_of(setup.view, {**setup.options, moves.key: "false"}))
+
+
+def known_rows(store: Store, hits: Sequence[StagedHits]) -> npt.NDArray[np.int64]:
+    """Return the ordinals of the staged rows that have a hit, ascending. Memory: 8 bytes for each hit."""
+    with StageReader(store) as reader:
+        found = [np.asarray(reader.read(hit).column("row")) for hit in hits]
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKeys:
+    """What an insert does with the rows whose keys are known: `hits` exclude rows from the inserts."""
+
+    hits: tuple[StagedHits, ...] = ()
+    ignored: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def apply_policy(
+    setup: WriteSetup, runs: Sequence[StagedRun], hits: Sequence[StagedHits] | None, folder: str
+) -> KnownKeys:
+    """Apply the policy to the rows with known keys; `hits` is None if no keys were looked up.
+
+    Raises: RecordKeyError if the policy is to fail and the table has some of the keys.
+    """
+    policy, option = options.INSERT_DUP_POLICY.get(setup.options), options.INSERT_DUP_POLICY.key
+    store = setup.view.store
+    if hits is None:
+        if not setup.index.indexes_logs:
+            return KnownKeys()
+        unknown = f"keys were not looked up: a record that the table had is stored twice now; {option}=drop or fail"
+        return KnownKeys(notes=(f"{unknown} looks them up, and upsert merges",))
+    known = known_rows(store, [hit for hit in hits if hit.file_id])
+    if not len(known):
+        return KnownKeys()
+    if policy == "fail":
+        raise RecordKeyError(
+            f"{len(known):,} rows have keys that {store.uri('')} has, e.g. {_examples(store, runs, known)}, and "
+            f"{option}=fail; use upsert, or {option}=drop to ignore the rows"
+        )
+    if policy == "drop":
+        dropped = write_hits(store, f"{folder}/known.arrow", [("", "", known, np.zeros(len(known), np.int8))])
+        return KnownKeys(hits=tuple(dropped), ignored=len(known))
+    stored_twice = f"{len(known):,} rows have keys that the table has: these records are stored twice now"
+    return KnownKeys(notes=(f"{stored_twice}; use upsert, or {option}=drop or fail",))
+
+
+def _examples(store: Store, runs: Sequence[StagedRun], known: npt.NDArray[np.int64]) -> list[str]:
+    keys: list[str] = []
+    with StageReader(store, [RECORD_KEY]) as reader:
+        for run in runs:
+            mine = known[(known >= run.start) & (known < run.start + run.rows)][: _SHOWN - len(keys)]
+            if len(mine):
+                keys += reader.read(run).column(RECORD_KEY).take(pa.array(mine - run.start)).to_pylist()
+    return keys

@@ -1,0 +1,52 @@
+"""The file groups that a replace commit removes from the table: their ids, and the number of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie.engine import TaskContext
+from hoodie.files.base_file import open_base_file
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.index.record import StagedEntries
+from hoodie.storage import StoreSpec, open_store
+from hoodie.write.setup import WriteSetup
+from hoodie.write.write_instant import WriteInstant
+
+_FOOTER_BYTES = 64 * 1024
+
+
+def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
+    """Return the ids of the file groups by partition path."""
+    found: dict[str, list[str]] = {}
+    for slice_ in slices:
+        found.setdefault(slice_.partition_path, []).append(slice_.file_id)
+    return found
+
+
+def count_replaced(
+    setup: WriteSetup, write: WriteInstant, replaced: Sequence[FileSlice], gone: Sequence[StagedEntries]
+) -> int | None:
+    """Return the number of records in replaced file groups; None if that requires a merge of log files.
+
+    `gone`: the index entries that the write deleted; with a record index, these are the records. Without one, the
+    count reads the footer of each replaced base file.
+    """
+    if write.index.entry_stage("") is not None:
+        return sum(entries.rows for entries in gone)
+    if any(found.log_files for found in replaced):
+        return None
+    files = [found.base_file for found in replaced if found.base_file is not None]
+    engine = setup.engine_for(len(files) * _FOOTER_BYTES)
+    return sum(engine.run(_CountRows(setup.view.store.spec), files))
+
+
+@dataclass(frozen=True, slots=True)
+class _CountRows:
+    """Callable for `Engine.run`: read the number of rows from a footer."""
+
+    store: StoreSpec
+
+    def __call__(self, file: BaseFile, _context: TaskContext) -> int:
+        with open_base_file(open_store(self.store), file) as (parquet, _):
+            return int(parquet.metadata.num_rows)
