@@ -18,7 +18,8 @@ F, D = pa.float32(), pa.float64()
 COLUMNS: list[tuple[str, pa.DataType, Any, pa.DataType, Any]] = [
     ("float_double", F, 0.6, D, 0.1),
     ("big_double", F, 1e10, D, 0.1),
-    ("tiny_double", F, 1.1e-40, D, 0.1),
+    ("float_string", F, 0.6, pa.string(), "x"),
+    ("double_string", D, 1e10, pa.string(), "x"),
     ("int_long", pa.int32(), 7, pa.int64(), 1 << 40),
     ("int_float", pa.int32(), 16777217, F, 2.5),
     ("int_double", pa.int32(), 16777217, D, 2.5),

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.blanks import blanks, without_null
+from hoodie.format.schema.java_text import java_text, shortest_text
 from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
@@ -180,6 +181,8 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
     found = array.type
     if found == pa.float32() and wanted == pa.float64():
         return _widened_floats(array)
+    if stored and pa.types.is_floating(found) and pa.types.is_string(wanted):
+        return java_text(array)
     if stored and _is_promoted(found, wanted):
         return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
     if not may_become(found, wanted):
@@ -194,7 +197,7 @@ def _widened_floats(array: pa.Array) -> pa.Array:
 
     The double that is equal to the float would be 0.6000000238418579.
     """
-    return pc.cast(pc.cast(array, pa.string()), pa.float64())
+    return pc.cast(shortest_text(array), pa.float64())
 
 
 def _mismatch(found: pa.DataType, wanted: pa.DataType, path: str) -> SchemaMismatchError:

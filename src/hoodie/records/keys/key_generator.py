@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, UnsupportedError
+from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.java_text import java_text
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.record_keys import column_of, record_keys
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import RecordKeyError, UnsupportedError
-from hoodie.records.keys.java_text import java_text
+from hoodie.format.schema.java_text import java_text
 
 NULL_KEY_PART: Final = "__null__"
 """Represents null in a key of several fields. On disk: do not change."""

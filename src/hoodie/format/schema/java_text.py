@@ -1,4 +1,4 @@
-"""Convert values to the text that Java prints, for record keys and partition paths.
+"""Convert values to the text that Java prints: for record keys, partition paths, and columns that became text.
 
 On-disk format: docs/format/table.md §3.3; tests/golden/keys checks each value.
 """
@@ -47,6 +47,24 @@ def java_text(array: pa.Array) -> pa.StringArray:
     raise UnsupportedError(f"a column of type {kind} has no text form for keys or partition paths: pick another column")
 
 
+def shortest_text(array: pa.Array) -> pa.StringArray:
+    """Return the digits that Java prints for floats, in Arrow's notation; of one-digit numbers Java prints two digits.
+
+    The two digits differ from the one only for the smallest numbers.
+    """
+    text = pc.cast(array, pa.string())
+    step = 4.9e-324 if array.type == pa.float64() else 1.4e-45
+    tiny = pc.less(pc.abs(array), 100 * step)
+    if not pc.any(tiny).as_py():
+        return text
+    distinct = pc.unique(array.filter(tiny))
+    two_digits = pa.array([f"{value:.1e}" for value in distinct.to_pylist()])
+    shortest = pc.cast(distinct, pa.string())
+    better = pc.if_else(pc.match_substring_regex(shortest, r"^-?[0-9](\.0)?(e|$)"), two_digits, shortest)
+    position = pc.index_in(array, distinct)
+    return pc.coalesce(pc.take(better, position), text)
+
+
 def _is_long_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -92,7 +110,7 @@ def _special_text(array: pa.Array) -> pa.StringArray:
 
 def _scientific_text(array: pa.Array) -> pa.StringArray:
     """Return finite numbers other than zero as `d.dddE±n`; Arrow may print them in any of its notations."""
-    parts = pc.extract_regex(_shortest_text(array), _PARTS)
+    parts = pc.extract_regex(shortest_text(array), _PARTS)
     sign, whole, fraction, exponent = (
         pc.struct_field(parts, name) for name in ("sign", "whole", "fraction", "exponent")
     )
@@ -105,18 +123,3 @@ def _scientific_text(array: pa.Array) -> pa.StringArray:
     rest = pc.ascii_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
     rest = pc.if_else(pc.equal(rest, ""), "0", rest)
     return pc.binary_join_element_wise(sign, pc.utf8_slice_codeunits(significant, 0, 1), ".", rest, "E", power, "")
-
-
-def _shortest_text(array: pa.Array) -> pa.StringArray:
-    """Return Arrow's shortest digits; if one digit is enough, Java takes the best two: the smallest numbers differ."""
-    text = pc.cast(array, pa.string())
-    step = 4.9e-324 if array.type == pa.float64() else 1.4e-45
-    tiny = pc.less(pc.abs(array), 100 * step)
-    if not pc.any(tiny).as_py():
-        return text
-    distinct = pc.unique(array.filter(tiny))
-    two_digits = pa.array([f"{value:.1e}" for value in distinct.to_pylist()])
-    shortest = pc.cast(distinct, pa.string())
-    better = pc.if_else(pc.match_substring_regex(shortest, r"^-?[0-9](\.0)?(e|$)"), two_digits, shortest)
-    position = pc.index_in(array, distinct)
-    return pc.coalesce(pc.take(better, position), text)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import UnsupportedError
-from hoodie.records.keys.java_text import java_text
+from hoodie.format.schema.java_text import java_text
 
 TEXTS: list[tuple[pa.Array, list[str | None]]] = [
     (pa.array([0, -1, 2**63 - 1, None], pa.int64()), ["0", "-1", "9223372036854775807", None]),
