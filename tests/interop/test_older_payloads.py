@@ -24,8 +24,7 @@ OPTIONS = {
 KEYS = [f"k{number:03}" for number in range(100)]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize(("version", "table_type"), [(6, "MERGE_ON_READ"), (8, "MERGE_ON_READ"), (8, "COPY_ON_WRITE")])
 @seeded(3)
 def test_merged_rows_have_the_meta_fields_of_the_later_version(
     jvm: Jvm, tmp_path: Path, version: int, table_type: str, seed: int

@@ -27,25 +27,25 @@ NULLS = pa.table(
 )
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+COPY, MERGE = "COPY_ON_WRITE", "MERGE_ON_READ"
+
+
 @pytest.mark.parametrize(
-    ("generator", "partition"),
+    ("version", "generator", "partition", "kinds"),
     [
-        ("ComplexKeyGenerator", ("place",)),
-        ("ComplexKeyGenerator", ("place", "zone")),
-        ("CustomKeyGenerator", ("place:SIMPLE", "zone:SIMPLE")),
+        (9, "ComplexKeyGenerator", ("place",), [("upsert", COPY), ("bulk_insert", COPY)]),
+        (9, "ComplexKeyGenerator", ("place", "zone"), [("upsert", MERGE)]),
+        (9, "CustomKeyGenerator", ("place:SIMPLE", "zone:SIMPLE"), [("upsert", COPY)]),
+        (8, "ComplexKeyGenerator", ("place", "zone"), [("upsert", MERGE)]),
+        (6, "ComplexKeyGenerator", ("place", "zone"), [("insert", COPY), ("upsert", MERGE)]),
     ],
 )
 def test_null_partition_values_and_key_parts_read_as_null(
-    jvm: Jvm, tmp_path: Path, version: int, generator: str, partition: tuple[str, ...]
+    jvm: Jvm, tmp_path: Path, version: int, generator: str, partition: tuple[str, ...], kinds: list[tuple[str, str]]
 ) -> None:
-    for operation, table_type in (
-        ("upsert", "COPY_ON_WRITE"),
-        ("upsert", "MERGE_ON_READ"),
-        ("bulk_insert", "COPY_ON_WRITE"),
-    ):
+    for operation, table_type in kinds:
         path = tmp_path / f"{operation}{table_type}"
-        for rows in (NULLS, NULLS.slice(1)) if table_type == "MERGE_ON_READ" else (NULLS,):
+        for rows in (NULLS, NULLS.slice(1)) if table_type == MERGE else (NULLS,):
             jvm.write(
                 rows, path, table_name="nulls", key=("id", "second"), partition=partition, operation=operation,
                 table_type=table_type, table_version=version, options={KEYGEN: PACKAGE + generator},
@@ -79,8 +79,9 @@ TIMES: dict[str, tuple[pa.DataType, list[Any], dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("output", ["yyyy/MM/dd", "yyyyMMdd"])
-@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize(
+    ("name", "output"), [("millis", "yyyy/MM/dd"), ("seconds", "yyyyMMdd"), ("text", "yyyy/MM/dd"), ("days", "yyyy-MM")]
+)
 def test_columns_of_the_timestamp_key_generator_keep_their_stored_type(
     jvm: Jvm, tmp_path: Path, name: str, output: str
 ) -> None:
