@@ -8,6 +8,7 @@ SQL with `hoodie.schema.on.read.enable` renames, drops, adds, moves and widens c
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,32 @@ def test_columns_are_read_by_their_ids(sql: Jvm, tmp_path: Path, kind: str) -> N
     # After the second insert, after the first, fourth and seventh change.
     for number in (1, 3, 6, 9):
         _assert_read_as_by_the_jvm(sql, path, completed[number])
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_our_writes_keep_the_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
+    name, path = f"written_{kind}", tmp_path / kind
+    sql.sql(_CREATE.format(name=name, kind=kind, path=path))
+    for number in (1, 2):
+        sql.sql(_INSERT.format(name=name, n=number))
+    for change in _CHANGES:
+        sql.sql(f"alter table {name} {change}")
+    table = hoodie.open(path, spark=False)
+    rows = table.to_arrow(where="id = 'k2'")
+    columns = [field for field in table.schema if field.name not in META_COLUMNS]
+    changed = rows.select([field.name for field in columns]).to_pylist()[0] | {"c": "c2", "b": "b2", "ts": 5}
+    table.upsert(pa.Table.from_pylist([changed, changed | {"id": "k3", "a": 3}], schema=pa.schema(columns)))
+    _assert_read_as_by_the_jvm(sql, path)
+    if kind == "mor":
+        table.schedule_compaction(strategy=None)
+        table.compact()
+        _assert_read_as_by_the_jvm(sql, path)
+    # The JVM goes on with the history that our commits kept.
+    sql.sql(f"alter table {name} rename column c to cc")
+    sql.sql(f"update {name} set cc = 'c1u', ts = 6 where id = 'k1'")
+    _assert_read_as_by_the_jvm(sql, path)
+    read = {row["id"]: (row["cc"], row["b"], row["t"]["z"]) for row in sql.read(path).to_pylist()}
+    assert read == {"k1": ("c1u", None, "y1"), "k2": ("c2", "b2", "y2"), "k3": ("c2", "b2", "y2")}
 
 
 def _check_other_reads(jvm: Jvm, path: Path) -> None:
@@ -233,6 +260,11 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str
     assert table.read_keys(["k1"])["v"].to_pylist() == [1]
     if table_version == 9:
         _assert_refused(path, "bootstrapped tables")
+    if kind == "cow" and not partition:
+        # The only file group has an ordinary base file now.
+        shutil.rmtree(source)
+        assert_same_rows(table.to_arrow(), jvm.read(path))
+        return
     (file,) = source.rglob("p=a/*.parquet") if partition else source.rglob("*.parquet")
     file.unlink()
     with pytest.raises(MissingFileError, match=file.name):

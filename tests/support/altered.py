@@ -24,25 +24,41 @@ def alter(view: TableView, versions: Sequence[Columns]) -> str:
 
     Gives the instant. Call it once for each change, each time with one more version.
     """
-    config = view.config
-    action = Action.COMMIT if config.table_type is TableType.COPY_ON_WRITE else Action.DELTA_COMMIT
-    instant_time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, instant_time, action)
-    create_inflight(view.store, view.layout, instant_time, action)
+    instant_time = _begin(view)
     known = _history(view)
     latest = _internal_schema(int(instant_time), versions[-1])
     history = [latest, *known] if known else [latest, _internal_schema(0, versions[0])]
     name = f"{instant_time}_{view.clock.next_time(view.timeline)}.schemacommit"
     view.store.create(f".hoodie/.schema/{name}", json.dumps({"schemas": history}).encode())
-    fields = pa.schema([pa.field(column, _TYPES[kind]) for column, (_, kind) in versions[-1].items()])
+    _complete(view, instant_time, versions[-1], {"latest_schema": json.dumps(latest)})
+    return instant_time
+
+
+def add_without_ids(view: TableView, columns: Columns) -> None:
+    """Commit these columns, as a writer without the option does: without ids."""
+    _complete(view, _begin(view), columns, {})
+
+
+def _begin(view: TableView) -> str:
+    instant_time = view.clock.next_time(view.timeline)
+    create_requested(view.store, view.layout, instant_time, _action(view))
+    create_inflight(view.store, view.layout, instant_time, _action(view))
+    return instant_time
+
+
+def _action(view: TableView) -> Action:
+    return Action.COMMIT if view.config.table_type is TableType.COPY_ON_WRITE else Action.DELTA_COMMIT
+
+
+def _complete(view: TableView, instant_time: str, columns: Columns, extra: Mapping[str, str]) -> None:
+    fields = pa.schema([pa.field(column, _TYPES[kind]) for column, (_, kind) in columns.items()])
     metadata = CommitMetadata(
         operation_type=WriteOperation.ALTER_SCHEMA.value,
-        extra_metadata={"schema": arrow_to_avro(fields, table_name=config.name), "latest_schema": json.dumps(latest)},
+        extra_metadata={"schema": arrow_to_avro(fields, table_name=view.config.name), **extra},
     )
     completed = view.clock.next_time(view.timeline)
-    content = metadata.to_bytes(config.version)
-    create_completed(view.store, view.layout, instant_time, action, content, completion_time=completed)
-    return instant_time
+    content = metadata.to_bytes(view.config.version)
+    create_completed(view.store, view.layout, instant_time, _action(view), content, completion_time=completed)
 
 
 def _history(view: TableView) -> list[dict[str, Any]]:

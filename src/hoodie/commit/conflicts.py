@@ -13,6 +13,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Instant
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
+from hoodie.view.stored_columns import visible_schemas
 from hoodie.view.table_view import TableView
 
 _KEYS_STAY_UNIQUE = frozenset(
@@ -72,12 +73,17 @@ def check_conflicts(
             _check_against(_Ours(now, metadata, ours, index, is_global), instant, theirs)
 
 
-def known_schema(view: TableView) -> str | None:
-    """Return the schema that the newest commit or the table's creation stored; None if neither stored one."""
+def known_schema(view: TableView) -> tuple[str | None, int]:
+    """Return the schema that the newest commit or the table's creation stored, and the version of its columns' ids.
+
+    The schema is None if neither stored one; the version is 0 without ids.
+    """
+    visible = visible_schemas(view)
+    version = visible[-1].version if visible else 0
     try:
-        return view.schema().avro
+        return view.schema().avro, version
     except InvalidConfigError:
-        return None
+        return None, version
 
 
 @dataclass(frozen=True, slots=True)

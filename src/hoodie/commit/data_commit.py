@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie.commit.attempt_files import delete_marked_files
+from hoodie.commit.column_ids import store_column_history
 from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.format.instants.commit_metadata import CommitMetadata
@@ -47,7 +48,11 @@ class DataCommit:
         delete_marked_files(now.store, self.instant_time, keep=reported)
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Add the files to the metadata table, and the index entries that were written for them."""
+        """Add the files to the metadata table, and the index entries that were written for them.
+
+        If columns have ids, their history is stored first.
+        """
+        store_column_history(now, self.instant_time, self.metadata)
         stats = () if self.index is None else self.index.stats
         commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
 

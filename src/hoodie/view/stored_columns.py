@@ -5,6 +5,8 @@ On-disk format: docs/format/table.md §3.8.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
@@ -58,21 +60,28 @@ def _bootstrap_source(view: TableView) -> BootstrapSource | None:
 
 def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple[str, StoredNames], ...]:
     """Return the names that differ by the first instant whose files have them; empty if no name ever differed."""
-    visible = []
-    for found in column_history(view):
-        instant_time = str(found.version)
-        if found.version == 0 or (
-            view.timeline.contains_or_before_start(instant_time) and (as_of is None or instant_time <= as_of)
-        ):
-            visible.append(found)
+    visible = visible_schemas(view, as_of)
     if not visible:
         return ()
     pairs = [(str(found.version), stored_names(found.columns, visible[-1].columns, list(schema))) for found in visible]
     return tuple(pairs) if any(names for _, names in pairs) else ()
 
 
-def column_history(view: TableView) -> tuple[IdSchema, ...]:
-    """Return the schemas with ids that the table had, in ascending order; empty if its columns never had ids.
+def visible_schemas(view: TableView, as_of: str | None = None) -> list[IdSchema]:
+    """Return the schemas with ids that the table had by the time of the view, or by `as_of`, in ascending order."""
+    return [
+        found
+        for found in column_history(view).schemas
+        if found.version == 0
+        or (
+            view.timeline.contains_or_before_start(str(found.version))
+            and (as_of is None or str(found.version) <= as_of)
+        )
+    ]
+
+
+def column_history(view: TableView) -> ColumnHistory:
+    """Return the schemas with ids that the table had; none if its columns never had ids.
 
     Cost and errors as `stored_columns`.
     """
@@ -81,11 +90,12 @@ def column_history(view: TableView) -> tuple[IdSchema, ...]:
         commits = frozenset(instant.requested_time for instant in view.whole_timeline().writes().completed())
         known = state.columns
         if known is None or any(_may_change(view, known, commit) for commit in commits - known.commits):
-            known = ColumnHistory(_read(view), commits)
+            text, path = _read(view)
+            known = ColumnHistory(text, parse_history(text, path=path) if text else (), commits)
             for commit in commits:
                 _check(view, known, commit)
-        state.columns = ColumnHistory(known.schemas, commits)
-    return known.schemas
+        state.columns = replace(known, commits=commits)
+    return state.columns
 
 
 def _may_change(view: TableView, known: ColumnHistory, commit: str) -> bool:
@@ -109,12 +119,12 @@ def _check(view: TableView, known: ColumnHistory, commit: str) -> None:
         )
 
 
-def _read(view: TableView) -> tuple[IdSchema, ...]:
-    """Read the newest history of a completed commit."""
+def _read(view: TableView) -> tuple[bytes, str]:
+    """Read the newest history of a completed commit; return it and its path."""
     timeline = view.whole_timeline()
     names = [name for name in view.store.names(SCHEMA_FOLDER) if name.endswith(_SUFFIX)]
     committed = [name for name in names if timeline.contains_or_before_start(name.partition(".")[0].partition("_")[0])]
     if not committed:
-        return ()
+        return b"", ""
     path = f"{SCHEMA_FOLDER}/{max(committed)}"
-    return parse_history(view.store.read(path), path=view.store.uri(path))
+    return view.store.read(path), view.store.uri(path)

@@ -19,8 +19,12 @@ from hoodie.view.timeline_folder import check_timeline_folder
 
 @dataclass(frozen=True, slots=True)
 class ColumnHistory:
-    """The schemas with ids that a table had, in ascending order of versions, and the commits that were known then."""
+    """The schemas with ids that a table had, in ascending order of versions, and the commits that were known then.
 
+    `text` is the newest file of the history; empty if the columns never had ids.
+    """
+
+    text: bytes
     schemas: tuple[IdSchema, ...]
     commits: frozenset[str]
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.merged_slice import SliceRead
+from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.log.data_block import DataFormat
 from hoodie.index.record import EntryStage
 from hoodie.records.merging.merge import RecordMerger
@@ -51,5 +52,7 @@ class WriteContext:
     sizing: FileSizing = field(default_factory=FileSizing)
     entries: EntryStage | None = None
     """Where entries of the record index are staged; None if the table has no record index."""
+    stored: StoredColumns = SAME_COLUMNS
+    """How the table's files differ from `schema`."""
     log: LogOptions | None = None
     """How changes are appended to log files; None for copy-on-write tables."""

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
 from hoodie.errors import CommitConflictError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import ParquetOptions
+from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve, schema_changes
@@ -28,7 +30,7 @@ from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format, slice_read, table_key_generator, table_merger
-from hoodie.view.stored_columns import column_history
+from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
@@ -84,10 +86,12 @@ class WriteSetup:
         check_moves_merge(index_kind(index.name), effective, merger)
         if isinstance(data, UntypedDataset):
             data = data.typed(view.schema().arrow)
+        schema = view.schema() if data is None else evolved_schema(view, data, effective)
+        check_columns_have_ids(view, schema.arrow)
         return cls(
             call=call,
             view=view,
-            schema=view.schema() if data is None else evolved_schema(view, data, effective),
+            schema=schema,
             key_generator=replace(
                 table_key_generator(view.config, call.properties), path_limits=view.store.spec.folder_limits
             ),
@@ -149,8 +153,14 @@ class WriteSetup:
             parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
             sizing=self.sizing,
             entries=entries,
+            stored=self._stored,
             log=self._log_options() if self.is_merge_on_read else None,
         )
+
+    @property
+    def _stored(self) -> StoredColumns:
+        """How the table's files differ from its columns."""
+        return stored_columns(self.view, with_meta_fields(self.schema.arrow))
 
     def _log_options(self) -> LogOptions:
         """Return the options of appending to log files."""
@@ -159,7 +169,9 @@ class WriteSetup:
             avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
             data_format=log_block_format(self.view.config, self.schema.arrow, self.options),
             block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
-            read=slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger),
+            read=replace(
+                slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger), stored=self._stored
+            ),
             is_partial=self.changed is not None,
         )
 
@@ -268,7 +280,6 @@ def check_writable(view: TableView) -> None:
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "tables with change data capture": config.is_cdc_enabled,
         "bootstrapped tables": config.bootstrap_base_path is not None,
-        "tables whose columns SQL renamed, dropped or moved (hoodie.schema.on.read.enable)": bool(column_history(view)),
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
         f"partial update mode {config.partial_update_mode}": config.partial_update_mode is not None,
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import begin_write
+from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import check_conflicts
 from hoodie.commit.data_commit import DataCommit
@@ -70,7 +71,8 @@ class WriteInstant:
         Raises: CommitConflictError if another write that completed after the baseline conflicts, e.g. changed the same
             file groups. After this and every other error, nothing is committed.
         """
-        metadata = commit_metadata(stats, self.operation, {**extra_metadata, SCHEMA_KEY: schema}, replaced)
+        extra = {**extra_metadata, **column_metadata(self.view), SCHEMA_KEY: schema}
+        metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
         def check(now: TableView) -> None:

@@ -8,8 +8,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import CorruptFileError, UnsupportedError
-from tests.support.altered import Columns, alter
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
+from hoodie.view.stored_columns import column_history, visible_schemas
+from tests.support.altered import Columns, add_without_ids, alter
+from tests.support.steps import once_at
 from tests.unit.read.counted import counting
 
 _BEFORE: Columns = {"id": (5, "string"), "a": (6, "string"), "b": (7, "string"), "n": (8, "int")}
@@ -54,15 +57,77 @@ def test_renamed_dropped_and_added_columns(table: hoodie.Table) -> None:
     assert [row["b"] for row in _rows(table.to_arrow(as_of=before))] == ["b1", "b2u"]
 
 
-def test_such_a_table_is_not_written(table: hoodie.Table) -> None:
+_NOW = pa.schema([("id", pa.string()), ("c", pa.string()), ("n", pa.int64()), ("b", pa.string()), ("a", pa.string())])
+
+
+def test_writes_keep_the_ids(table: hoodie.Table) -> None:
+    is_merge_on_read = table.inspect.slices()["log_files"].to_pylist() != [0]
     alter(table.view(), [_BEFORE, _RENAMED])
-    before = sorted(Path(table.path.removeprefix("file://")).rglob("*"))
-    with pytest.raises(UnsupportedError, match="columns SQL renamed"):
-        table.upsert(pa.table({"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())}))
-    assert sorted(Path(table.path.removeprefix("file://")).rglob("*")) == before
-    if table.inspect.slices()["log_files"].to_pylist() != [0]:
-        with pytest.raises(UnsupportedError, match="columns SQL renamed"):
-            table.compact()
+    planned = table.schedule_compaction() if is_merge_on_read else None
+    alter(table.view(), [_BEFORE, _RENAMED, _ADDED])
+    table.upsert(pa.table([["k2", "k3"], ["c2", "c3"], [22, 3], ["b2", "b3"], [None, "a3"]], schema=_NOW))
+    table.update({"n": "n + 100"}, where="c = 'b1'")
+    expected = [
+        {"id": "k1", "c": "b1", "n": 101, "b": None, "a": None},
+        {"id": "k2", "c": "c2", "n": 22, "b": "b2", "a": None},
+        {"id": "k3", "c": "c3", "n": 3, "b": "b3", "a": "a3"},
+    ]
+    assert _rows(table.to_arrow()) == expected
+    if is_merge_on_read:
+        # The first plan is older than the last change: its files have the columns of that time.
+        table.compact(planned)
+        assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == expected
+        table.schedule_log_compaction()
+        table.compact()
+        assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == expected
+        table.schedule_compaction()
+        table.compact()
+    table.delete(["k2"])
+    assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == [expected[0], expected[2]]
+    assert table.index.verify().ok
+    view = table.view()
+    ids = [view.commit_facts(instant).column_version for instant in view.completed_writes()]
+    renamed, added = (found.version for found in visible_schemas(view)[1:])
+    assert ({*ids[2:]}, ids[-1]) == ({renamed, added}, added)
+    # The newest commit has the history, which the JVM reads.
+    last = view.completed_writes()[-1].requested_time
+    (name,) = (name for name in view.store.names(".hoodie/.schema") if name.startswith(last))
+    assert view.store.read(f".hoodie/.schema/{name}") == column_history(view).text
+
+
+def test_data_does_not_change_columns_with_ids(table: hoodie.Table) -> None:
+    alter(table.view(), [_BEFORE, _RENAMED])
+    folder = Path(table.path.removeprefix("file://"))
+    before = sorted(folder.rglob("*"))
+    row = {"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32()), "more": ["x"]}
+    with pytest.raises(UnsupportedError, match=r"columns have ids.*'more'.*ALTER TABLE"):
+        table.upsert(pa.table(row))
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_columns_that_a_writer_without_ids_added(table: hoodie.Table) -> None:
+    alter(table.view(), [_BEFORE, _RENAMED])
+    # The JVM without the option: the commit has no ids, and `b` is not the column that `b` was before.
+    add_without_ids(table.view(), {**_RENAMED, "b": (0, "string")})
+    reopened = hoodie.open(table.path, spark=False)
+    assert [(row["c"], row["b"]) for row in _rows(reopened.to_arrow())] == [("b1", None), ("b2u", None)]
+    with pytest.raises(UnsupportedError, match="'b' has none"):
+        reopened.delete(["k1"])
+
+
+def test_a_change_of_ids_conflicts(table: hoodie.Table) -> None:
+    """Dropped and added again: the same schema, and another column."""
+    alter(table.view(), [_BEFORE, _RENAMED])
+    other = {**_RENAMED, "n": (9, "int")}
+
+    def change() -> None:
+        alter(hoodie.open(table.path, spark=False).view(), [_BEFORE, _RENAMED, other])
+
+    row = {"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())}
+    with once_at(Step.WRITTEN, change), pytest.raises(CommitConflictError, match="changed the schema"):
+        table.upsert(pa.table(row))
+    table.upsert(pa.table(row))
+    assert [row["n"] for row in _rows(table.to_arrow())] == [None, None, 3]
 
 
 def test_a_lost_history_is_damage(table: hoodie.Table) -> None:

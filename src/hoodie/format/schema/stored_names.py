@@ -42,11 +42,12 @@ def stored_names(
             continue
         if old.name != child.name:
             found[path] = old.name
-        found |= stored_names(old.below, column.below, _children(child.type), f"{path}.")
+        found |= stored_names(old.below, column.below, fields_below(child.type), f"{path}.")
     return found
 
 
-def _children(data_type: pa.DataType) -> list[pa.Field]:
+def fields_below(data_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a struct, the items of a list or the values of a map, as `ColumnId.below` has them."""
     if pa.types.is_struct(data_type):
         return list(data_type.fields)
     if pa.types.is_list(data_type):

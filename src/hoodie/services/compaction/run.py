@@ -7,9 +7,10 @@ uncommitted, and the next compactor executes the plan again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie import config as options
+from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
@@ -22,6 +23,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.log.data_block import log_schema
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.services.context import EngineFor
 from hoodie.progress import PhaseTimes
@@ -34,8 +36,9 @@ from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
+from hoodie.view.stored_columns import stored_columns, visible_schemas
 from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableView
+from hoodie.view.table_view import TableSchema, TableView
 
 OPERATION = "compaction"
 OnResult = Callable[[ServiceResult], None]
@@ -211,23 +214,36 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
 
 def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[str, str]) -> TaskFunction:
     """Return the task function that is called for each file slice of the plan."""
+    schema = _schema_at(view, claimed.instant_time)
+    rows = with_meta_fields(schema.arrow)
+    stored = stored_columns(view, rows, as_of=claimed.instant_time)
+    read = replace(view.slice_read(), schema=rows, columns=tuple(rows.names), stored=stored)
     if claimed.instant.action is Action.LOG_COMPACTION:
         return CompactLogs(
             store=view.store.spec,
-            read=view.slice_read(),
-            avro_schema=log_schema(view.schema().avro, table_name=view.config.name),
-            data_format=log_block_format(view.config, view.schema().arrow, properties),
+            read=read,
+            avro_schema=log_schema(schema.avro, table_name=view.config.name),
+            data_format=log_block_format(view.config, schema.arrow, properties),
             instant_time=claimed.instant_time,
             number=claimed.number,
         )
     codec = options.CODEC.get(properties)
     return CompactSlice(
         store=view.store.spec,
-        read=view.slice_read(),
+        read=read,
         parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
         instant_time=claimed.instant_time,
         number=claimed.number,
     )
+
+
+def _schema_at(view: TableView, instant_time: str) -> TableSchema:
+    """Return the schema of the files that a compaction writes.
+
+    If columns have ids, readers find the names in a file by its instant. So a compaction that was planned before the
+    columns changed writes the columns of that time.
+    """
+    return view.schema(as_of=instant_time if visible_schemas(view) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +297,9 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan) -> dict[str, dict
 
 def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
     """Complete the compaction, if this process still owns it."""
-    extra = {**claimed.plan.extra_metadata, SCHEMA_KEY: claimed.view.schema().avro}
+    schema = _schema_at(claimed.view, claimed.instant_time).avro
+    ids = column_metadata(claimed.view, as_of=claimed.instant_time)
+    extra = {**claimed.plan.extra_metadata, **ids, SCHEMA_KEY: schema}
     metadata = commit_metadata(stats, _OPERATIONS[claimed.instant.action], extra, compacted=True)
     reached(Step.LOCATED)
 

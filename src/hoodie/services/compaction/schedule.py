@@ -20,7 +20,6 @@ from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.timeline import Action
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
-from hoodie.view.stored_columns import column_history
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -85,7 +84,6 @@ def check_compactable(view: TableView) -> None:
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "tables with change data capture": config.is_cdc_enabled,
         "bootstrapped tables": config.bootstrap_base_path is not None,
-        "tables whose columns SQL renamed, dropped or moved (hoodie.schema.on.read.enable)": bool(column_history(view)),
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }
     for what, found in missing.items():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import BaseFileWriter, read_base_file
+from hoodie.files.base_file import BaseFileWriter, open_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
@@ -75,8 +75,9 @@ class NewBaseFile:
         schema = with_meta_fields(self.context.schema)
         with BaseFileWriter(store, path, schema, self.context.parquet) as writer:
             if base_file is not None:
-                for stored in read_base_file(store, base_file, schema):
-                    writer.write(merge.merge(stored))
+                with open_base_file(store, base_file) as (parquet, _):
+                    for stored in self.context.stored.base_rows(store, parquet, schema, base_file):
+                        writer.write(merge.merge(stored))
             for rows in merge.inserts():
                 writer.write(rows)
             for part in parts:

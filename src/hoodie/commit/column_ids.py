@@ -1,0 +1,78 @@
+"""Keep the ids of columns that JVM Hudi's SQL gave a table: every commit has them, and writes their history again.
+
+On-disk format: docs/format/table.md §3.8. A JVM reader takes the ids of the newest commit, and reads all older files by
+name if that commit has none. It finds the history only in files of commits on the active timeline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedError
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.schema.column_ids import LATEST_SCHEMA, ColumnId
+from hoodie.format.schema.stored_names import fields_below
+from hoodie.view.stored_columns import SCHEMA_FOLDER, column_history, visible_schemas
+from hoodie.view.table_view import TableView
+
+
+def column_metadata(view: TableView, *, as_of: str | None = None) -> dict[str, str]:
+    """Return the extra metadata of a commit with the ids of the columns, as of a requested time; empty without ids."""
+    visible = visible_schemas(view, as_of)
+    if not visible or visible[-1].version == 0:
+        return {}
+    schemas = json.loads(column_history(view).text)["schemas"]
+    latest = next(found for found in schemas if found["version_id"] == visible[-1].version)
+    return {LATEST_SCHEMA: json.dumps(latest, ensure_ascii=False, separators=(",", ":"))}
+
+
+def store_column_history(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
+    """Write the history of the ids for a commit that has ids; call it under the table's lock, before the commit.
+
+    A file of an instant that does not complete counts for no reader.
+    """
+    if LATEST_SCHEMA not in metadata.extra_metadata:
+        return
+    completion_time = now.clock.next_time(now.timeline)
+    path = f"{SCHEMA_FOLDER}/{instant_time}_{completion_time}.schemacommit"
+    now.store.create(path, column_history(now).text)
+
+
+def check_columns_have_ids(view: TableView, evolved: pa.Schema) -> None:
+    """Refuse a write that gives a table with ids other columns, or whose table has columns without ids.
+
+    Raises: UnsupportedError. The message names the column.
+    """
+    visible = visible_schemas(view)
+    if not visible:
+        return
+    current = view.schema().arrow
+    where = f"{view.store.uri('')}: its columns have ids (hoodie.schema.on.read.enable)"
+    if evolved != current:
+        same = [child.name for child in evolved if child in list(current)]
+        changed = ", ".join(repr(name) for name in evolved.names if name not in same)
+        raise UnsupportedError(
+            f"{where}, and the data changes {changed}; change the table first with ALTER TABLE of JVM Hudi's SQL"
+        )
+    missing = _without_id(visible[-1].columns, list(current), "")
+    if missing is not None:
+        raise UnsupportedError(
+            f"{where}, and {missing!r} has none: a writer without the option added it; write to the table with JVM "
+            "Hudi and hoodie.schema.on.read.enable=true"
+        )
+
+
+def _without_id(columns: Sequence[ColumnId], fields: Sequence[pa.Field], parent: str) -> str | None:
+    """Return the path of the first field that has no id; None if all have ids."""
+    ids = {column.name: column for column in columns}
+    for child in fields:
+        column = ids.get(child.name)
+        if column is None:
+            return f"{parent}{child.name}"
+        missing = _without_id(column.below, fields_below(child.type), f"{parent}{child.name}.")
+        if missing is not None:
+            return missing
+    return None
