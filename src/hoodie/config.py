@@ -357,7 +357,7 @@ LOCK_EXPIRE_MINUTES: Final = Option(
     "hoodie.write.lock.filesystem.expire",
     0,
     _count,
-    "0.8",
+    "0.12",
     "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
     "locks of this library, which their holders renew.",
 )

@@ -16,7 +16,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, HoodieError
+from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
 from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
@@ -171,6 +171,44 @@ def test_an_index_build_that_is_stopped_anywhere() -> None:
         check(store, {**START, **THEIRS}, f"stopped at call {number}: {error}")
         failed += error is not None
     assert failed > 10
+
+
+def test_a_build_that_was_taken_over_cancels_nothing() -> None:
+    """Its error would cancel a build; the one who resumed the build owns the files now."""
+    store = MemoryStore()
+    wanted = CreateOptions(record_key="id", partition_by="city", index="global_simple", properties=FEW_BUCKETS)
+    create_table(store, SCHEMA, wanted)
+    Table(store).upsert(trips(START))
+    resumed: list[object] = []
+
+    def take_over_and_die() -> None:
+        forget_all()
+        dying = run_until(store, lambda table: resumed.append(table.index.build(buckets=2)), 12)
+        assert dying.crashed
+        raise UnsupportedError("an error after which a build is cancelled")
+
+    with pytest.raises(UnsupportedError), once_at(Step.BEGUN, take_over_and_die):
+        Table(store).index.build(buckets=2)
+    assert resumed == []
+    assert len(Table(store).timeline.pending()) == 1
+    assert "resumed the build" in str(Table(store).index.build(buckets=2))
+    check(store, START, "after the build")
+
+
+def test_the_options_of_the_lock_are_those_of_a_call_or_of_the_table() -> None:
+    store = MemoryStore()
+    stored = {**FEW_BUCKETS, "hoodie.write.lock.wait_time_ms": "7"}
+    create_table(store, SCHEMA, CreateOptions(record_key="id", properties=stored))
+    store.create(".hoodie/lock", b"")  # of a JVM
+    with pytest.raises(LockTimeoutError, match="waited 7 ms"):
+        Table(store).upsert(trips(START))
+    with pytest.raises(LockTimeoutError, match="waited 3 ms"):
+        Table(store).upsert(trips(START), properties={"hoodie.write.lock.wait_time_ms": "3"})
+    store.set_modified_ms(".hoodie/lock", 1_000_000)
+    Table(store).upsert(trips(START), properties={"hoodie.write.lock.filesystem.expire": "1"})
+    assert rows_of(store) == START
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.write\.lock\.expire"):
+        Table(store).upsert(trips(START), properties={"hoodie.write.lock.expire": "1"})
 
 
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED])

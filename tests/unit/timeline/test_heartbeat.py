@@ -128,7 +128,15 @@ def test_forget_all_kills_the_writers_of_this_process() -> None:
     heartbeat.stop()
 
 
-@pytest.mark.parametrize("content", [b"", b"other text", b"[1]", on_another_machine().to_bytes()])
+HOSTILE = [
+    b'{"machine": "m", "host": "h", "pid": 1e999, "process_start": "", "token": "' + b"0" * 32 + b'"}',
+    b'{"machine": "m", "host": "h", "pid": ' + b"9" * 5000 + b"}",
+    b"[" * 100_000,
+    b'{"pid":' * 500 + b"1" + b"}" * 500,
+]
+
+
+@pytest.mark.parametrize("content", [b"", b"other text", b"[1]", on_another_machine().to_bytes(), *HOSTILE])
 def test_writers_elsewhere_live_by_the_age_of_their_file(content: bytes) -> None:
     store = MemoryStore(now_ms=lambda: 1_000_000)
     store.create(FILE, content)

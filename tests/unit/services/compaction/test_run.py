@@ -31,6 +31,7 @@ from hoodie.services.result import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
+from hoodie.timeline.owner import Owner
 from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -295,6 +296,25 @@ def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
     assert Table(store).compact().instant == instant
     assert merged_rows(store) == AFTER
     check_listing(store)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"pid": 1e999}',
+        Owner.new().to_bytes()[:-1] + b', "coordinator": ' + b"[" * 900 + b"]" * 900 + b"}",
+    ],
+)
+def test_a_claim_that_is_no_claim_stops_nobody(content: bytes) -> None:
+    store = logged_table()
+    instant = Table(store).schedule_compaction()
+    store.create(f".hoodie/timeline/{instant}.compaction.inflight", content)
+    store.replace(f".hoodie/.heartbeat/{instant}", content)
+    store.set_modified_ms(f".hoodie/.heartbeat/{instant}", 1_000_000)
+    assert len(Table(store).pending_compactions()) == 1
+    assert Table(store).compact(instant).instant == instant
+    assert merged_rows(store) == AFTER
 
 
 def test_one_whose_process_died_is_done_again() -> None:
