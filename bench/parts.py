@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, hfile, merge_memory, stories, table, tagging
-from bench.settings import MEASURED, MERGE_ON_READ, README, Settings
+from bench import commits, crossing, durable, hfile, merge_memory, stories, table, tagging
+from bench.settings import MEASURED, MERGE_ON_READ, README, STORAGE, Settings
 
 Result = dict[str, Any]
 
@@ -46,5 +46,6 @@ PARTS = (
     Part("hfile", 2, _one(hfile.run), hfile.render, MEASURED),
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
+    Part("durable", 2, _one(durable.run), durable.render, STORAGE),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
 )

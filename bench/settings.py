@@ -13,6 +13,7 @@ BENCH = Path(__file__).parent
 ROOT = BENCH.parent
 README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
+STORAGE = ROOT / "docs" / "storage.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
 
@@ -46,6 +47,9 @@ class Settings:
     crossing_repeats: int = 3
     commits: int = 500
     commits_rows: int = 100_000
+    durable_rows: int = 1_000_000
+    durable_commits: int = 10
+    durable_repeats: int = 7
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
 
@@ -69,6 +73,9 @@ TINY: dict[str, Any] = {
     "crossing_repeats": 1,
     "commits": 30,
     "commits_rows": 2_000,
+    "durable_rows": 20_000,
+    "durable_commits": 3,
+    "durable_repeats": 2,
     "hfile_entries": 20_000,
     "hfile_repeats": 1,
 }
