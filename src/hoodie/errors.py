@@ -31,7 +31,7 @@ class RecordKeyError(HoodieError):
 
 
 class PartitionPathError(HoodieError):
-    """A partition value yields a path outside the table's folder, or cannot be written as a path."""
+    """A partition value or a symbolic link leads out of the table's folder, or a value cannot be written as a path."""
 
 
 class CorruptFileError(HoodieError):

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import obstore.store
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
 from hoodie.errors import HoodieError, StorageError
+from hoodie.files.base_file import read_base_file
+from hoodie.files.slices import BaseFile
 from hoodie.storage import ObjectStore, Store, StoreSpec, open_store
 from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.crash.tables import new_table
@@ -135,6 +138,30 @@ def test_failures_of_native_code_are_ours_to_handle() -> None:
     for call in (*CALLS[:-1], *calls):
         with pytest.raises(StorageError, match=r"obstore failed .*report this"):
             call(store)
+
+
+@pytest.mark.parametrize("refused_read", [1, 2])
+def test_a_refused_read_is_no_damage(refused_read: int) -> None:
+    """A base file is read by Arrow, through a file of ours: the footer first, then the pages."""
+
+    class Refusing(ObjectStore):
+        reads: ClassVar[list[str]] = []
+
+        def read_range(self, path: str, start: int, length: int) -> bytes:
+            if path.endswith(".parquet"):
+                self.reads.append(path)
+                if len(self.reads) >= refused_read:
+                    raise StorageError(f"{self.uri(path)}: access is denied")
+            return super().read_range(path, start, length)
+
+    store = Refusing(obstore.store.MemoryStore(), StoreSpec("s3://not/there"))
+    rows = pa.table({"id": pa.array([f"{number:09}" for number in range(60_000)])})
+    with store.open_output("f.parquet") as sink:
+        pq.write_table(rows, sink, use_dictionary=False, compression="none")
+        size_bytes = sink.tell()
+    with pytest.raises(StorageError, match="access is denied") as caught:
+        list(read_base_file(store, BaseFile("", "f.parquet", "f", "1", size_bytes), rows.schema))
+    assert type(caught.value) is StorageError
 
 
 def test_interrupts_stay_what_they_are() -> None:

@@ -92,3 +92,26 @@ def test_data_of_no_known_kind_is_refused(lane: Lane) -> None:
         table.upsert(42)
     with pytest.raises(hoodie.InvalidConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
         table.upsert(lane.data(GOOD), properties={"hoodie.parquet.max.file.sise": "1"})
+
+
+@pytest.mark.parametrize("linked", ["city=sf", "file"])
+def test_a_read_does_not_follow_a_link_out_of_the_table(lane: Lane, linked: str) -> None:
+    """Spark's own scan opens files by their path, and the metadata table names them: no listing meets the link."""
+    table = lane.create(partition_by="city")
+    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "la"))))
+    inside = lane.path / "city=sf"
+    if linked == "file":
+        (inside,) = inside.glob("*.parquet")
+    outside = lane.folder / "outside"
+    inside.rename(outside)
+    inside.symlink_to(outside)
+    with pytest.raises(hoodie.PartitionPathError, match="outside the table's folder"):
+        lane.read(lane.open())
+    assert_same_rows(lane.read(lane.open(), where="city = 'la'"), trips(("b", 1, 1.0, "la")), key="id")
+
+
+def test_a_durable_table_is_written_and_read(lane: Lane) -> None:
+    table = lane.create(partition_by="city", properties={"hoodie.python.durable": "true", **ON_WORKERS})
+    table.upsert(lane.data(GOOD))
+    assert_same_rows(lane.read(lane.open()), GOOD, key="id")
+    assert lane.open().view().store.spec.options == (("durable", "true"),)

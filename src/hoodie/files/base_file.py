@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, StorageError
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
@@ -219,6 +219,8 @@ def stored_rows(
         for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):
             for batch in file.iter_batches(run_rows, row_groups=run, columns=present, use_threads=False):
                 yield conform(pa.Table.from_batches([batch]), schema, stored=True, names=names)
+    except StorageError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
 
@@ -264,6 +266,8 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
     with source:
         try:
             parquet = pq.ParquetFile(source, page_checksum_verification=True)
+        except StorageError:
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             problem = f"expected a whole Parquet file, found {source.size()} bytes that are not ({error})"
             raise damaged_file(store, file.path, problem) from error
