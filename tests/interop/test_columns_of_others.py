@@ -123,6 +123,49 @@ def test_our_writes_keep_the_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
     assert read == {"k1": ("c1u", None, "y1"), "k2": ("c2", "b2", "y2"), "k3": ("c2", "b2", "y2")}
 
 
+_TYPES = {
+    "int": ("string", "decimal(20,3)"),
+    "bigint": ("double", "string", "decimal(25,3)"),
+    "float": ("string", "decimal(20,6)"),
+    "double": ("string", "decimal(30,10)"),
+    "date": ("string",),
+    "decimal(10,2)": ("string", "decimal(20,2)", "decimal(20,4)"),
+    "string": ("date", "decimal(10,2)"),
+}
+_VALUES = {"int": (1, -2147483648), "bigint": (1, -(2**53) - 1), "float": (0.25, -3), "double": (0.1, 1e-7)} | {
+    "date": ("2024-01-02", "1900-03-04"),
+    "decimal(10,2)": (1.5, -0.07),
+}
+_TEXTS = {"date": ("2024-01-02", "2000-02-29"), "decimal(10,2)": ("12.345", "-3")}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_types_that_sql_changed(sql: Jvm, tmp_path: Path, kind: str) -> None:
+    name, path = f"types_{kind}", tmp_path / kind
+    changes = [(f"c{n}", before, after) for n, (before, after) in enumerate(_pairs())]
+    columns = ", ".join(f"{column} {before}" for column, before, _ in changes)
+    sql.sql(
+        f"create table {name} (id string, {columns}, ts long) using hudi "
+        f"tblproperties (type='{kind}', primaryKey='id', preCombineField='ts') location '{path}'"
+    )
+    for row in (0, 1):
+        values = [
+            f"cast('{(_TEXTS[after] if before == 'string' else _VALUES[before])[row]}' as {before})"
+            for _, before, after in changes
+        ]
+        sql.sql(f"insert into {name} select 'k{row}', {', '.join(values)}, 1L")
+    sql.sql(f"insert into {name} select 'k2', {', '.join(['null'] * len(changes))}, 1L")
+    sql.sql(f"update {name} set ts = 2 where id = 'k1'")
+    for column, _, after in changes:
+        sql.sql(f"alter table {name} alter column {column} type {after}")
+    _assert_read_as_by_the_jvm(sql, path)
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    for before, afters in _TYPES.items():
+        yield from ((before, after) for after in afters)
+
+
 def _check_other_reads(jvm: Jvm, path: Path) -> None:
     table = hoodie.open(path, spark=False)
     first, *_ = (instant for instant in jvm.timeline(path) if instant.is_completed)

@@ -27,8 +27,9 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False, names: Stor
 
     With `stored` the data are rows of a file of the table, which may be older than the schema. Then columns that are
     not in the schema are dropped, and all type promotions of the JVM are applied, even with a loss: integers are
-    rounded to floats, numbers and dates become text, text becomes binary and binary becomes text. `names` are the names
-    that fields of the schema have in the data, where they differ.
+    rounded to floats; integers, decimals and dates become text; text becomes binary and binary becomes text; text
+    becomes dates and decimals; floats become decimals. `names` are the names that fields of the schema have in the
+    data, where they differ.
 
     Raises:
         SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
@@ -185,8 +186,10 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
         return java_text(array)
     if stored and _is_promoted(found, wanted):
         return pc.cast(array, wanted, safe=False) if pa.types.is_floating(wanted) else _checked(array, wanted, path)
+    if stored and _is_parsed(found, wanted):
+        return _parsed(array, wanted, path)
     if not may_become(found, wanted):
-        raise _mismatch(found, wanted, path)
+        raise _stored_mismatch(found, wanted, path) if stored else _mismatch(found, wanted, path)
     if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
         return _narrow(array, wanted, path)
     return _checked(array, wanted, path)
@@ -202,6 +205,11 @@ def _widened_floats(array: pa.Array) -> pa.Array:
 
 def _mismatch(found: pa.DataType, wanted: pa.DataType, path: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"column {path!r}: {wanted} expected, found {found}; cast the column first")
+
+
+def _stored_mismatch(found: pa.DataType, wanted: pa.DataType, path: str) -> SchemaMismatchError:
+    advice = "this release does not convert stored values of this type; read the table with JVM Hudi"
+    return SchemaMismatchError(f"column {path!r}: {wanted} in the table, {found} in an older file; {advice}")
 
 
 def _checked(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
@@ -256,6 +264,23 @@ def may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
         if any(is_kind(wanted) for is_kind in family):
             return any(is_kind(found) for is_kind in sources)
     return False
+
+
+def _is_parsed(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether the JVM makes stored values to the other type by way of their text."""
+    if pa.types.is_string(found):
+        return bool(pa.types.is_date32(wanted) or pa.types.is_decimal(wanted))
+    return bool(pa.types.is_floating(found) and pa.types.is_decimal(wanted))
+
+
+def _parsed(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    """Return dates or decimals of texts, or decimals of floats; digits that do not fit are rounded half up."""
+    texts = shortest_text(array) if pa.types.is_floating(array.type) else array
+    if not pa.types.is_decimal(wanted):
+        return _checked(texts, wanted, path)
+    # As many digits behind the point as the digits before it leave.
+    exact = _checked(texts, pa.decimal128(38, 38 - (wanted.precision - wanted.scale)), path)
+    return _checked(pc.round(exact, ndigits=wanted.scale, round_mode="half_towards_infinity"), wanted, path)
 
 
 def _is_promoted(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, SchemaMismatchError
 from hoodie.format.schema.column_ids import ColumnId, parse_history, parse_latest
 from hoodie.format.schema.conform import conform
 from hoodie.format.schema.stored_names import stored_names
@@ -113,3 +113,29 @@ def test_deep_types_are_refused() -> None:
         kind = {"type": "array", "element_id": number, "element": kind, "element_optional": True}
     with pytest.raises(CorruptFileError, match="nested at most 64 times"):
         parse_latest(json.dumps(_record(_field(1, "a", kind), version_id=1)), path="f")
+
+
+def test_types_that_sql_changed() -> None:
+    stored = pa.table(
+        {
+            "d": ["2024-01-02", None],
+            "t": ["12.345", "-3"],
+            "x": [0.1, -1.5e10],
+            "n": pa.array([1, None], pa.int32()),
+        }
+    )
+    types = [("d", pa.date32()), ("t", pa.decimal128(10, 2)), ("x", pa.decimal128(30, 10)), ("n", pa.string())]
+    rows = conform(stored, pa.schema(types), stored=True)
+    assert [list(map(str, rows[name].to_pylist())) for name, _ in types] == [
+        ["2024-01-02", "None"],
+        ["12.35", "-3.00"],
+        ["0.1000000000", "-15000000000.0000000000"],
+        ["1", "None"],
+    ]
+    with pytest.raises(SchemaMismatchError, match=r"bool in the table, double in an older file; .*JVM Hudi"):
+        conform(stored.select(["x"]), pa.schema([("x", pa.bool_())]), stored=True)
+    with pytest.raises(SchemaMismatchError, match="date32"):
+        conform(pa.table({"d": ["never"]}), pa.schema([("d", pa.date32())]), stored=True)
+    # New data is not parsed.
+    with pytest.raises(SchemaMismatchError, match="cast the column first"):
+        conform(stored.select(["d"]), pa.schema([("d", pa.date32())]))
