@@ -31,7 +31,7 @@ test: java $(VENV)/.stamp ## The tests in process, on a classic session of the n
 test-all: export HOODIE_TEST_ALL := 1
 test-all: test interop ## Every case of `make test` and `make interop`: also those that their samples leave out
 
-fuzz: $(VENV)/.stamp ## Property tests with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
+fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
 	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judges, and the contract tests on Spark 3.5, side by side

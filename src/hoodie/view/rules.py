@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from hoodie.config import LOG_BLOCK_FORMAT, PYTHON_MERGER
-from hoodie.errors import UnsupportedError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.files.merged_slice import SliceRead
 from hoodie.format.log.data_block import DataFormat
@@ -73,17 +73,31 @@ def table_merger(config: TableConfig) -> RecordMerger:
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
 
 
+def check_ordering(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> None:
+    """Check that the columns by which a merge orders exist.
+
+    Raises: InvalidConfigError that names the column.
+    """
+    missing = [name for name in merger.ordering_columns if name not in schema.names]
+    if missing:
+        raise InvalidConfigError(
+            f"table {config.name!r}: ordering field {missing[0][:100]!r} expected among its columns, found "
+            f"{', '.join(schema.names)[:500]}; correct hoodie.table.ordering.fields, or add the column"
+        )
+
+
 def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | None = None) -> SliceRead:
     """Return the options to read file slices of a table with all columns of `schema`, which includes the meta columns.
 
     `merger` is the table's merger, if the caller already has it. On copy-on-write tables nothing is merged, whatever
     the merge rule is.
 
-    Raises: as `table_merger`, on merge-on-read tables.
+    Raises: as `table_merger`, on merge-on-read tables; as `check_ordering`.
     """
     if merger is None:
         is_merged = config.table_type is TableType.MERGE_ON_READ
         merger = table_merger(config) if is_merged else RecordMerger(MergeMode.COMMIT_TIME_ORDERING)
+    check_ordering(merger, schema, config)
     rule = config.merge_rule
     return SliceRead(
         schema=schema,
@@ -109,7 +123,9 @@ def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping
     If an ordering field is a string, the default is Avro: when JVM Hudi 1.2.0 merges Parquet blocks with such a field,
     it keeps the wrong versions.
     """
-    by_text = any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields)
+    by_text = any(
+        pa.types.is_string(schema.field(name).type) for name in config.ordering_fields if name in schema.names
+    )
     if by_text and LOG_BLOCK_FORMAT.key not in properties:
         return DataFormat.AVRO
     return DataFormat(LOG_BLOCK_FORMAT.get(properties))

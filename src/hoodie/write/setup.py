@@ -29,7 +29,7 @@ from hoodie.index.record import EntryStage
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Action
-from hoodie.view.rules import log_block_format, slice_read, table_key_generator, table_merger
+from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
@@ -88,6 +88,7 @@ class WriteSetup:
             data = data.typed(view.schema().arrow)
         schema = view.schema() if data is None else evolved_schema(view, data, effective)
         check_columns_have_ids(view, schema.arrow)
+        check_ordering(merger, schema.arrow, view.config)
         return cls(
             call=call,
             view=view,

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -146,3 +147,16 @@ def test_tables_that_are_only_read(golden_tables: Path, tmp_path: Path, name: st
         with pytest.raises(hoodie.UnsupportedError, match=advice):
             call()
     assert files_below(root) == before
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_an_ordering_field_that_is_no_column_is_named(tmp_path: Path, table_type: str) -> None:
+    rows = pa.table({"id": ["a"], "ts": [1]})
+    table = hoodie.create(tmp_path, rows.schema, record_key="id", ordering="ts", type=table_type)
+    table.upsert(rows)
+    properties = tmp_path / ".hoodie" / "hoodie.properties"
+    text = properties.read_text()
+    assert "ordering.fields=ts" in text
+    properties.write_text(text.replace("ordering.fields=ts", "ordering.fields=tz"))
+    with pytest.raises(hoodie.InvalidConfigError, match=r"'tz'.*hoodie\.table\.ordering\.fields"):
+        hoodie.open(tmp_path).upsert(rows)
