@@ -21,6 +21,7 @@ from hoodie.spark.partitioning import salts
 from hoodie.spark.progress import watched
 from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.spark.workers import missing_package
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -110,14 +111,14 @@ class SparkEngine:
             yield from _answers(lambda: consume(prepare(batches, context), context))
 
         if exchange is None:
-            return list(self._collect(data.frame.mapInArrow(guarded(both), _RESULT_SCHEMA)))
-        prepared = data.frame.mapInArrow(guarded(prepare_all), spark_schema_of(prepared_schema))
+            return list(self._collect(data.frame.mapInArrow(guarded(self.session, both), _RESULT_SCHEMA)))
+        prepared = data.frame.mapInArrow(guarded(self.session, prepare_all), spark_schema_of(prepared_schema))
         if exchange.range_by:
             # Spark samples the rows to find the ranges. Without persist() the caller's data is evaluated twice.
             prepared = prepared.persist()
         try:
             exchanged = self._exchange(prepared, exchange)
-            return list(self._collect(exchanged.mapInArrow(guarded(consume_all), _RESULT_SCHEMA)))
+            return list(self._collect(exchanged.mapInArrow(guarded(self.session, consume_all), _RESULT_SCHEMA)))
         finally:
             if exchange.range_by:
                 prepared.unpersist()
@@ -136,7 +137,7 @@ class SparkEngine:
             with watched(self.session):
                 rows = frame.collect()
         except PySparkException as error:
-            own = _own_error(error)
+            own = _own_error(error) or missing_package(error)
             if own is None:
                 raise
             raise own from error

@@ -47,7 +47,9 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=True)
     index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:
-        return index.by_bucket(keyed).mapInArrow(guarded(_new_rows(index, len(names))), frame.schema)
+        return index.by_bucket(keyed).mapInArrow(
+            guarded(frame.sparkSession, _new_rows(index, len(names))), frame.schema
+        )
     wanted = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
     held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))

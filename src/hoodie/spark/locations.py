@@ -69,7 +69,9 @@ class FileGroupLookUp:
                 yield pa.RecordBatch.from_arrays([*batch.columns, numbers], [*batch.schema.names, _BUCKET])
 
         schema = arrow_schema_of(keyed.schema).append(pa.field(_BUCKET, pa.int32(), False))
-        return keyed.mapInArrow(guarded(add_buckets), spark_schema_of(schema)).repartition(F.col(_BUCKET))
+        return keyed.mapInArrow(guarded(keyed.sparkSession, add_buckets), spark_schema_of(schema)).repartition(
+            F.col(_BUCKET)
+        )
 
     def locate(self, keys: pa.Array) -> FoundLocations:
         """Look up the locations of keys; runs in a worker, which keeps parsed files in memory for its next batches."""
@@ -92,7 +94,7 @@ def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bo
     schema = arrow_schema_of(frame.schema) if keep else pa.schema([])
     for name in added.values():
         schema = schema.append(pa.field(name, pa.string(), False))
-    return frame.mapInArrow(guarded(add_keys), spark_schema_of(schema))
+    return frame.mapInArrow(guarded(frame.sparkSession, add_keys), spark_schema_of(schema))
 
 
 def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) -> Any:
@@ -110,7 +112,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
     work = _located(index, view.layout.zone)
-    return index.by_bucket(keyed).mapInArrow(guarded(work), spark_schema_of(LOCATIONS_SCHEMA))
+    return index.by_bucket(keyed).mapInArrow(guarded(frame.sparkSession, work), spark_schema_of(LOCATIONS_SCHEMA))
 
 
 def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:

@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from hoodie.engine import TaskContext
 from hoodie.spark.partitioning import salts
+from hoodie.spark.workers import check_workers
 
 Batches = Iterator[pa.RecordBatch]
 _TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
@@ -44,7 +45,7 @@ def _carried(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes],
             for number in batch.column(0).to_pylist():
                 yield from work(number, packed[number])
 
-    return session.range(0, count, 1, count).mapInArrow(guarded(run), schema)
+    return session.range(0, count, 1, count).mapInArrow(guarded(session, run), schema)
 
 
 def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Batches], schema: StructType) -> Any:
@@ -57,11 +58,15 @@ def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Ba
                 yield from work(number, task)
 
     frame = session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
-    return frame.repartition(count, salts("number", count)).mapInArrow(guarded(run), schema)
+    return frame.repartition(count, salts("number", count)).mapInArrow(guarded(session, run), schema)
 
 
-def guarded(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Limit Arrow to one thread in a worker, because Spark runs as many workers as there are cores."""
+def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """Prepare a function for workers: Arrow is limited to one thread, because Spark runs a worker for each core.
+
+    Raises: UnsupportedError if the workers of the session cannot import this package (see `workers`).
+    """
+    check_workers(session)
 
     def run(batches: Batches) -> Batches:
         pa.set_cpu_count(1)
