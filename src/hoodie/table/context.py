@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,10 @@ class TableContext:
 
         session = self.session()
         if session is None:
-            raise InvalidConfigError("no Spark session: pass spark= to hoodie.open, or read with to_arrow()")
+            advice = "pass spark= to hoodie.open, or read with to_arrow()"
+            if importlib.util.find_spec("pyspark") is None:
+                advice = "install the extra `hoodie[spark]` and start one, or read with to_arrow()"
+            raise InvalidConfigError(f"no Spark session: {advice}")
         return session
 
     def engine(self) -> Engine:
