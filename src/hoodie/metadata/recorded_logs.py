@@ -38,7 +38,7 @@ def check_recorded_logs(
     for instant in timeline:
         if not _is_delta(instant) or (times is not None and instant.requested_time not in times):
             continue
-        if not any(_belongs(instant, found) for group in slices.values() for found in group):
+        if not any(_belongs(instant, found, timeline) for group in slices.values() for found in group):
             continue
         try:
             content = read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
@@ -48,7 +48,8 @@ def check_recorded_logs(
         recorded = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
         for partition, group in slices.items():
             stats = {stat.path or "": stat.file_size_bytes for stat in recorded.get(partition, ())}
-            _check_partition(store, partition, group, instant, stats)
+            current = [found for found in group if _belongs(instant, found, timeline)]
+            _check_partition(store, partition, current, stats)
 
 
 def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
@@ -56,18 +57,21 @@ def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
     logged = {log.name.instant_time for log in found.log_files}
     for instant in timeline:
         time = instant.requested_time
-        if _is_delta(instant) and time not in logged and not fills_a_partition(time) and _belongs(instant, found):
+        if (
+            _is_delta(instant)
+            and time not in logged
+            and not fills_a_partition(time)
+            and _belongs(instant, found, timeline)
+        ):
             yield time
 
 
-def _check_partition(
-    store: Store, partition: str, group: Sequence[FileSlice], instant: Instant, recorded: Mapping[str, int]
-) -> None:
+def _check_partition(store: Store, partition: str, group: Sequence[FileSlice], recorded: Mapping[str, int]) -> None:
     by_id = {found.file_id: found for found in group}
     for path, size_bytes in recorded.items():
         name = LogFileName.parse(path.rpartition("/")[2])
         found = None if name is None else by_id.get(name.file_id)
-        if name is None or found is None or not _belongs(instant, found):
+        if name is None or found is None:
             continue
         stored = {log.name.name: log.size_bytes for log in found.log_files}
         full = f"{partition_folder(partition)}/{name.name}"
@@ -81,11 +85,15 @@ def _is_delta(instant: Instant) -> bool:
     return instant.is_completed and instant.action is Action.DELTA_COMMIT
 
 
-def _belongs(instant: Instant, found: FileSlice) -> bool:
+def _belongs(instant: Instant, found: FileSlice, timeline: Timeline) -> bool:
     """Return whether log files of a delta commit belong to the slice.
 
     Commits before the first log file of a slice without a base file may have written to a partition that was dropped.
+    A build that fills a partition deletes the log files of all commits that completed before it, and has their entries.
     """
+    filled_by = timeline.get(found.base_instant_time) if fills_a_partition(found.base_instant_time) else None
+    if filled_by is not None and filled_by.completion_time is not None and instant != filled_by:
+        return (instant.completion_time or instant.requested_time) > filled_by.completion_time
     if found.base_file is None:
         return instant.requested_time >= found.base_instant_time
     return (instant.completion_time or instant.requested_time) >= found.base_instant_time
