@@ -361,6 +361,13 @@ LOCK_EXPIRE_MINUTES: Final = Option(
     "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
     "locks of this library, which their holders renew.",
 )
+INDEX_REBUILD_BYTES_MAX: Final = Option(
+    "hoodie.python.index.rebuild.bytes.max",
+    8 * 1024**3,
+    _count,
+    "hoodie",
+    "A write builds a record index that is missing again if the data files have at most this many bytes in total.",
+)
 INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
 DURABLE: Final = Option(
     DURABLE_KEY,
@@ -412,6 +419,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         LOCK_WAIT_MS,
         LOCK_RETRY_MS,
         LOCK_EXPIRE_MINUTES,
+        INDEX_REBUILD_BYTES_MAX,
         INDEX_TYPE,
         DURABLE,
         PYTHON_MERGER,

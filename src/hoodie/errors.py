@@ -6,6 +6,13 @@ _MESSAGE_MAX = 2000
 """Errors quote what a file contains, which may be any number of bytes."""
 
 
+class HoodieWarning(UserWarning):
+    """An operation went on in a slower way, because a part of the table is missing; the message says what to do.
+
+    Python shows it once; `warnings.simplefilter("error", HoodieWarning)` turns it into an error.
+    """
+
+
 class HoodieError(Exception):
     """Base of every error that hoodie raises on purpose."""
 
@@ -66,6 +73,13 @@ def _rebuild_corrupt_file_error(
 
 class MissingFileError(CorruptFileError):
     """A file that the table lists does not exist."""
+
+
+class MetadataTableMissingError(CorruptFileError):
+    """The table's properties name partitions of a metadata table that does not exist.
+
+    Reads then list the storage, and the next write builds the metadata table anew.
+    """
 
 
 class CommitConflictError(HoodieError):

@@ -15,6 +15,7 @@ from hoodie.read.plan import When
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.drop import drop_record_index
+from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
@@ -63,10 +64,29 @@ class TableIndex:
         _only_record(name)
         return drop_record_index(self._state)
 
+    def rebuild(self, *, wait_seconds: float = 600.0) -> ServiceResult:
+        """Delete the metadata table and build it anew, with the record index if the table has or asks for one.
+
+        Call it if the metadata table is damaged. Nothing is lost: it is derived from the data. Writers can run
+        meanwhile; readers list the storage until it is built. `wait_seconds`: as for `build`.
+
+        Raises: as `hoodie.services.indexing.rebuild.rebuild`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-index-rebuild", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.index.rebuild().counts["partitions"]
+        2
+        """
+        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        return rebuild(call)
+
     def verify(self) -> Report:
         """Check the record index against the data. Writers can run during the check.
 
-        Every record key must have an entry, and every entry must have a record.
+        Every record key must have an entry, and every entry must have a record. An index that another writer dropped
+        is a problem too.
 
         Raises: as `hoodie.services.indexing.verify.verify_record_index`.
 

@@ -1,4 +1,4 @@
-"""`hoodie index build`, `drop`, `verify` and `compare`."""
+"""`hoodie index build`, `drop`, `rebuild`, `verify` and `compare`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,15 @@ def build(
 def drop(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
     """Drop the record index; the table then finds records by `global_simple`."""
     _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop("record"), as_json)
+
+
+@app.command("rebuild")
+def rebuild(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+    """Build a damaged metadata table anew, with its record index; it holds derived data only."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("index rebuild"):
+        result = table.index.rebuild()
+    _print_result(result, as_json)
 
 
 @app.command("verify")

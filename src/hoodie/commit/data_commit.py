@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from hoodie.commit.attempt_files import delete_marked_files
 from hoodie.commit.column_ids import store_column_history
 from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.metadata_partitions import build_metadata_table_anew
+from hoodie.errors import MetadataTableMissingError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.view.table_view import TableView
+
+REBUILT_NOTE: Final = "the metadata table was missing and was built anew from the files in storage"
 
 
 def _no_check(now: TableView) -> None:
@@ -34,6 +39,8 @@ class DataCommit:
     index: IndexUpdate | None = None
     check_conflicts: Callable[[TableView], None] = _no_check
     engine_for: EngineFor = local_engine
+    notes: list[str] = field(default_factory=list)
+    """What else the commit did, for the caller's result."""
 
     def check(self, now: TableView) -> None:
         """Refuse conflicts, and delete files of failed task attempts: a marker names them, but no write statistic.
@@ -50,11 +57,17 @@ class DataCommit:
     def update_metadata_table(self, now: TableView) -> None:
         """Add the files to the metadata table, and the index entries that were written for them.
 
-        If columns have ids, their history is stored first.
+        If columns have ids, their history is stored first. A metadata table that is missing is built anew, without a
+        record index: the entries of earlier writes are missing too.
         """
         store_column_history(now, self.instant_time, self.metadata)
         stats = () if self.index is None else self.index.stats
-        commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+        try:
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+        except MetadataTableMissingError:
+            now = build_metadata_table_anew(now)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for)
+            self.notes.append(REBUILT_NOTE)
 
     def content(self, now: TableView) -> bytes:
         """Return the commit metadata in the format of the table's version."""

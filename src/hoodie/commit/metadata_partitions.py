@@ -6,10 +6,15 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from hoodie.commit.commit_content import locked_table
+from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
+from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.metadata_partitions import partitions_to_add
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.partition_kind import ListFiles
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.table import MetadataTable
 from hoodie.view.listing import list_from_storage
@@ -41,12 +46,43 @@ def ensure_metadata_partitions(view: TableView) -> TableView:
 def ensure_metadata_table(view: TableView) -> TableView:
     """Create the metadata table, with the partitions that are always required, if the data table has none.
 
-    Call it under the table's lock. Returns the view after this change.
+    It is created too if the properties name it and it is missing. Call it under the table's lock. Returns the view
+    after this change.
     """
     if view.config.has_metadata_table:
+        try:
+            MetadataFolder(view.store, view.config).existing_timeline()
+        except MetadataTableMissingError:
+            return build_metadata_table_anew(view)
         return view
     _create(view)
     _name_partitions(view, {kind.name for kind in KINDS.required})
+    return _reloaded(view)
+
+
+def build_metadata_table_anew(view: TableView) -> TableView:
+    """Delete the metadata table and create it with the required partitions; call it under the table's lock.
+
+    Nothing is lost: the metadata table is derived from the data table. From the first step on readers list the storage,
+    also if the process dies; then the next write creates the metadata table. A record index is not built here. The
+    properties that ask for it are stored, so that the next write, or an index build, builds it.
+    """
+    return ensure_metadata_table(drop_metadata_table(view))
+
+
+def drop_metadata_table(view: TableView) -> TableView:
+    """Delete the metadata table; properties that ask for a record index stay, or are stored if the table had one.
+
+    Call it under the table's lock. Returns the view after this change.
+    """
+    changes: dict[str, str | None] = {keys.METADATA_PARTITIONS: "", keys.METADATA_PARTITIONS_INFLIGHT: ""}
+    if RECORD_INDEX in view.config.metadata_partitions and not wants_record_index(view.config):
+        is_global = stored_index(view.config) is not PARTITIONED_RECORD and not is_partitioned_record_index(view.store)
+        changes |= dict.fromkeys((switch.key for switch in RECORD.switches), "true") if is_global else {}
+    update_table_config(view.store, changes)
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    view.held_lock.ensure_held()
+    MetadataTable(view.store, view.config).drop_partitions({*named, *(kind.name for kind in KINDS.required)})
     return _reloaded(view)
 
 

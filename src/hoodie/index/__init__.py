@@ -9,7 +9,15 @@ from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
-from hoodie.index.selection import index_of, index_of_view, partition_follows_columns, stored_index, table_index
+from hoodie.index.selection import (
+    index_of,
+    index_of_view,
+    lost_record_index,
+    partition_follows_columns,
+    stored_index,
+    table_index,
+    wants_record_index,
+)
 from hoodie.index.simple import SIMPLE
 
 __all__ = [
@@ -28,7 +36,9 @@ __all__ = [
     "index_kind",
     "index_of",
     "index_of_view",
+    "lost_record_index",
     "partition_follows_columns",
     "stored_index",
     "table_index",
+    "wants_record_index",
 ]

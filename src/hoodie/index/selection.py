@@ -37,6 +37,33 @@ def table_index(config: TableConfig) -> IndexKind:
     return next((kind for kind in INDEXES if kind.needs_one_of(config.metadata_partitions)), SIMPLE)
 
 
+def wants_record_index(config: TableConfig) -> bool:
+    """Return whether the table's properties ask for a record index of the whole table, whether or not it has one.
+
+    `create` and index builds store the index type and the switches, `t.index.drop` removes them. A JVM call without
+    index options may drop the index; it leaves these properties.
+    """
+    kind = stored_index(config)
+    return kind is RECORD or (kind is not PARTITIONED_RECORD and any(s.get(config.raw) for s in RECORD.switches))
+
+
+def lost_record_index(view: TableView) -> str | None:
+    """Return a message if the table asks for a record index and has none; None otherwise.
+
+    A table without instants has no index yet: its first write adds it.
+    """
+    config = view.config
+    if RECORD.needs_one_of(config.metadata_partitions) or not config.version.has_known_metadata_table:
+        return None
+    if not wants_record_index(config) or not view.completed_writes():
+        return None
+    named = ",".join(sorted(config.metadata_partitions)) or "nothing"
+    return (
+        f"the record index of {view.store.uri('')} is missing: the properties ask for it, but "
+        f"hoodie.table.metadata.partitions names {named} (a JVM call without index options drops it)"
+    )
+
+
 def index_of_view(view: TableView) -> IndexKind:
     """Return the index as `table_index`; if the table stores no type, read which kind of record index it has.
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.damage import missing_file
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.places import REBUILD_ADVICE
 from hoodie.storage import Store
+
+_REMEDY = f"or {REBUILD_ADVICE}"
 
 
 @contextlib.contextmanager
@@ -18,12 +19,6 @@ def expected_metadata_file(store: Store, path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise missing_file(store, path).with_remedy(_remedy(path)) from error
+        raise missing_file(store, path).with_remedy(_REMEDY) from error
     except CorruptFileError as error:
-        raise error.with_remedy(_remedy(path)) from error
-
-
-def _remedy(path: str) -> str:
-    if path.startswith(f"{partition_folder(RECORD_INDEX)}/"):
-        return "or build the index anew: t.index.drop('record'), then t.index.build('record')"
-    return "or drop the metadata table and build it anew"
+        raise error.with_remedy(_REMEDY) from error

@@ -7,8 +7,16 @@ from collections.abc import Collection
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import ALL_PARTITIONS_KEY
-from hoodie.metadata.kinds.files import FileList, FilesKind, apply_blocks, base_rows, key_of, partition_path_of
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.kinds.files import (
+    FileList,
+    FilesKind,
+    apply_blocks,
+    base_rows,
+    check_first_rows,
+    key_of,
+    partition_path_of,
+)
+from hoodie.metadata.places import REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.storage import Store
@@ -48,9 +56,10 @@ class FilesListing:
         contents = self._reader.read(_KIND, visible)
         if len(contents) != 1:
             raise CorruptFileError(
-                f"expected one file group, found {len(contents)}: drop the metadata table and build it anew",
+                f"expected one file group, found {len(contents)}: {REBUILD_ADVICE}",
                 path=self._store.uri(partition_folder(_KIND.name)),
             )
+        check_first_rows(contents[0])
         return contents[0]
 
     def _rows(self, content: SliceContent, keys: Collection[str]) -> dict[str, FileList]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from hoodie.errors import MetadataTableMissingError
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
@@ -54,6 +55,21 @@ class MetadataFolder:
     def timeline(self) -> Timeline:
         """Load the active timeline of the metadata table."""
         return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
+
+    def existing_timeline(self) -> Timeline:
+        """Load the active timeline of a metadata table that the table's properties name. It takes one listing.
+
+        Raises: MetadataTableMissingError if no instant is completed: every metadata table begins with such an instant.
+        """
+        timeline = self.timeline()
+        if not any(instant.is_completed for instant in timeline):
+            named = ", ".join(self.config.metadata_partitions)
+            raise MetadataTableMissingError(
+                f"the metadata table is missing: hoodie.properties names its partitions {named}, but its timeline has "
+                "no completed instant; the next write builds it anew, and t.index.rebuild() does so now",
+                path=self.store.uri(METADATA_FOLDER),
+            )
+        return timeline
 
     def archive(self) -> TimelineArchive:
         """Return the archived timeline of the metadata table."""

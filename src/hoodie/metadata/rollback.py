@@ -7,7 +7,7 @@ from hoodie.format.instants.rollback_content import rollback_metadata, rollback_
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.places import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 
@@ -65,7 +65,7 @@ def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time:
     if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
         raise UnsupportedError(
             f"instant {target_time} is on the metadata table's archived timeline and cannot be rolled back: "
-            "drop the metadata table and build it anew"
+            f"{REBUILD_ADVICE}"
         )
 
 
@@ -77,7 +77,7 @@ def _check_not_compacted(timeline: Timeline, target: Instant) -> None:
     if last is not None and target.completion_time < last.requested_time:
         raise UnsupportedError(
             f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
-            "cannot be rolled back: drop the metadata table and build it anew"
+            f"cannot be rolled back: {REBUILD_ADVICE}"
         )
 
 

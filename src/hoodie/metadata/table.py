@@ -83,10 +83,11 @@ class MetadataTable:
         exactly these partitions are returned; unknown partitions are empty.
 
         Raises:
-            CorruptFileError: a file of the metadata table does not parse, or its partition `files` does not exist.
+            MetadataTableMissingError: the metadata table does not exist.
+            CorruptFileError: a file of the metadata table does not parse or is missing.
         """
         with self._lock:
-            return self._listing.read(visible_instants(self._folder.timeline(), data_timeline), partitions)
+            return self._listing.read(visible_instants(self._folder.existing_timeline(), data_timeline), partitions)
 
     def commit(self, instant_time: str, changes: MetadataChanges, table: LockedTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.
@@ -95,6 +96,7 @@ class MetadataTable:
         earlier attempt at the same instant are deleted, except `changes.written_logs`.
 
         Raises:
+            MetadataTableMissingError: the metadata table does not exist.
             UnsupportedError: the metadata table has partitions that this release cannot maintain.
             CommitConflictError: another process writes the same instant, or removed the metadata table or a partition
                 that has log files in `changes`.
@@ -104,8 +106,8 @@ class MetadataTable:
             where = self._folder.store.uri("")
             raise CommitConflictError(f"{where}: the metadata table was removed while this write ran; write again")
         kinds = self._kinds.all_of({*config.metadata_partitions, *config.metadata_partitions_inflight})
+        timeline = self._folder.existing_timeline()
         changes.check_partitions(kinds)
-        timeline = self._folder.timeline()
         if timeline.get(instant_time, Action.DELTA_COMMIT) is not None:
             kept = {stat.path or "" for stat in changes.written_logs}
             self._folder.undo(instant_time, Action.DELTA_COMMIT, keep=kept)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
+from hoodie.index import lost_record_index
 from hoodie.index.record.find import LookUp, find
 from hoodie.index.record.history import IndexHistory
 from hoodie.index.record.state import index_history
@@ -126,5 +127,8 @@ def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
 def _index_of(view: TableView) -> IndexHistory:
     index = index_history(view)
     if index is None:
+        lost = lost_record_index(view)
+        if lost is not None:
+            raise UnsupportedError(f'{lost}; the next write builds it, or t.index.build("record")')
         raise UnsupportedError(f'{view.store.uri("")} has no record index; build it with t.index.build("record")')
     return index

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
-from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, MetadataTableMissingError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import RECORD, IndexKind, index_of_view
+from hoodie.index import RECORD, IndexKind, index_of_view, lost_record_index
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
@@ -54,14 +54,21 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
     """Return the record index if reads can use it.
 
     None if the table has no record index or finds records by another index. Also None if the index no longer stores its
-    state as of that requested time; reads then use the data files. If inserts wrote several rows with one key, the
+    state as of that requested time; reads then use the data files. The same holds, with a warning, for an index that is
+    missing. If inserts wrote several rows with one key, the
     index contains the location of the newest row.
     """
+    lost = lost_record_index(view)
+    if lost is not None:
+        view.state.warn(f"keys are looked up in the data files: {lost}; the next write builds it, or t.index.build()")
     if _index_of(view) is not RECORD:
         return None
     try:
         return record_index(view, as_of=as_of)
     except UnsupportedError:
+        return None
+    except MetadataTableMissingError as error:
+        view.state.warn(f"keys are looked up in the data files: {error}")
         return None
 
 

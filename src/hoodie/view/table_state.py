@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.config import DURABLE
+from hoodie.errors import HoodieWarning
 from hoodie.files.table_properties import TablePropertiesReader
 from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table.table_config import TableConfig
@@ -40,13 +42,22 @@ class TableState:
     clock: InstantClock | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while `metadata_table` or `columns` is used or replaced, and while the clock is made."""
+    unbuildable: str | None = None
+    """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
+    _warned: set[str] = field(init=False, default_factory=set)
     _is_known_empty: bool = field(init=False, default=False)
     """Whether the last timeline had no instant, and its folder exists."""
 
     def __post_init__(self) -> None:
         self._properties = TablePropertiesReader(self.store)
+
+    def warn(self, message: str) -> None:
+        """Warn that an operation goes on in a slower way; the same message once for each handle of the table."""
+        if message not in self._warned:
+            self._warned.add(message)
+            warnings.warn(message, HoodieWarning, stacklevel=2)
 
     def read_config(self) -> TableConfig:
         """Read the properties; bytes that equal the last read are not parsed again.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError, MetadataTableMissingError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
@@ -176,13 +176,21 @@ class TableView:
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
     def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
-        """Return the files by partition path: from the metadata table if it can be read, else from storage."""
+        """Return the files by partition path: from the metadata table if the table has one, else from storage.
+
+        A metadata table that is missing is no error, as it holds derived data: a warning says so.
+
+        Raises: CorruptFileError if the metadata table is damaged.
+        """
         if self.config.version.has_known_metadata_table and self.config.has_metadata_table:
             with self.state.lock:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)
                 if self.state.metadata_table is not None:
-                    return self.state.metadata_table.listing(self.whole_timeline(), partitions)
+                    try:
+                        return self.state.metadata_table.listing(self.whole_timeline(), partitions)
+                    except MetadataTableMissingError as error:
+                        self.state.warn(f"files are listed from storage, which is slower: {error}")
         listing = list_from_storage(self.store, self.config, self.whole_timeline())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 

@@ -52,7 +52,7 @@ def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Repor
     """
     started = time.perf_counter()
     first, second = check_comparable(names)
-    setup = WriteSetup.of(call, None)
+    setup = WriteSetup.without_repair(call, None)
     state = consistent_state(call.state)
     preparation = replace(setup.preparation(keys_only=True), any_partition=True)
     with stage_folder(state.view.store) as folder:

@@ -9,6 +9,7 @@ from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Tagged
 from hoodie.progress import PhaseTimes
@@ -65,18 +66,20 @@ def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> Wr
     setup = WriteSetup.of(call, data)
     assert setup.data is not None
     if operation is WriteOperation.INSERT and looks_up_keys(setup):
-        return _write(for_look_up(setup), setup.data, operation, looks_up=True)
+        return _write(setup, setup.data, operation, looks_up=True)
     return _write(setup, setup.data, operation, looks_up=operation is not WriteOperation.INSERT)
 
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
     watch = PhaseTimes(*WRITE_PHASES)
     is_indexed = operation is not WriteOperation.INSERT
+    setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
+    setup = for_look_up(setup) if looks_up and not is_indexed else setup
     is_global = setup.index.is_global and is_indexed
     known_only = operation is WriteOperation.DELETE or setup.changed is not None
     with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
-            staged = _stage(setup, data, operation, folder, looks_up=looks_up)
+            staged = _stage(setup, data, operation, folder, key_stage)
         with setup.begin(setup.write_action, operation) as write:
             clustered = groups_being_clustered(write.view)
             with watch.phase("tag"):
@@ -130,7 +133,7 @@ def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
 
 
 def _stage(
-    setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str, *, looks_up: bool = True
+    setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str, key_stage: KeyStage | None
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
@@ -147,7 +150,7 @@ def _stage(
         setup.view.store.spec,
         folder,
         merger=setup.merger if meets else None,
-        key_stage=index.key_stage(setup.view, setup.merger) if looks_up else None,
+        key_stage=key_stage,
     )
 
 

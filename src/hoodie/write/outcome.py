@@ -124,7 +124,7 @@ def result_of(
         backlog=after.backlog,
         look_up=tagging.look_up,
         compaction=after.compaction,
-        notes=(*notes, *tagging.notes, *_unordered(setup, counts), *after.notes),
+        notes=(*notes, *write.notes, *tagging.notes, *_unordered(setup, counts), *after.notes),
     )
 
 

@@ -14,9 +14,17 @@ import pyarrow as pa
 from hoodie import config as options
 from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
+from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
-from hoodie.errors import CommitConflictError, InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import (
+    CommitConflictError,
+    InvalidConfigError,
+    MetadataTableMissingError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
 from hoodie.files.base_file import ParquetOptions
+from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
@@ -24,10 +32,13 @@ from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.table_schema import arrow_to_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of
+from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of, lost_record_index
 from hoodie.index.record import EntryStage
+from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.services.indexing.build import IndexCall
+from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.stored_columns import stored_columns
@@ -70,13 +81,27 @@ class WriteSetup:
     options: Mapping[str, str]
     changed: tuple[str, ...] | None = None
     data: Dataset | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, call: WriteCall, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
-        """Collect the facts; `data` has whole rows, None if the call has partial rows or no rows.
+        """Collect the facts, and build a record index that is missing.
 
-        Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
+        `data` has whole rows, None if the call has partial rows or no rows.
+
+        Raises: as `without_repair`.
         """
+        setup = cls.without_repair(call, data, changed=changed)
+        if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
+            return setup
+        note = finish_dead_build(call.state)
+        return setup.with_index_again(*(() if note is None else (note,)))
+
+    @classmethod
+    def without_repair(
+        cls, call: WriteCall, data: Dataset | None, *, changed: tuple[str, ...] | None = None
+    ) -> WriteSetup:
+        """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
         check_writable(view)
         check_texts("extra_metadata", call.extra_metadata)
@@ -102,6 +127,30 @@ class WriteSetup:
             changed=changed,
             data=data,
         )
+
+    def with_index_again(self, *notes: str) -> WriteSetup:
+        """Build the record index if the table asks for one and has none; return the setup with the table after that."""
+        built = self.build_lost_index()
+        view = TableView.load(self.call.state)
+        found = (*self.notes, *notes, *built)
+        return replace(self, view=view, index=index_of(view, self.options), notes=found)
+
+    def build_lost_index(self) -> tuple[str, ...]:
+        """Build a record index that another writer dropped, if its size allows it; return a note about it."""
+        call = IndexCall(state=self.call.state, engine_for=self.engine_for, wait_seconds=0.0)
+        note = build_lost_index(call, bytes_max=options.INDEX_REBUILD_BYTES_MAX.get(self.options))
+        return () if note is None else (note,)
+
+    def staging_keys(self) -> tuple[WriteSetup, KeyStage | None]:
+        """Return how to stage keys for the index. A metadata table that is missing is built anew first.
+
+        The setup that is returned has the table after that.
+        """
+        try:
+            return self, self.index.key_stage(self.view, self.merger)
+        except MetadataTableMissingError:
+            setup = self.with_index_again(*rebuild_listing(self.call.state), REBUILT_NOTE)
+            return setup, setup.index.key_stage(setup.view, setup.merger)
 
     @property
     def schema_changes(self) -> tuple[str, ...]:
@@ -237,7 +286,10 @@ class WriteSetup:
                     f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
                     "nothing was committed, try again"
                 )
+            write.notes += self.notes
             yield write
+        if REBUILT_NOTE in write.notes[len(self.notes) :]:
+            write.notes += self.build_lost_index()
 
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine: threads of this process for small work, the caller's engine for large work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
@@ -38,6 +38,8 @@ class WriteInstant:
     index: IndexSession
     engine_for: EngineFor
     rolled_back: tuple[RolledBack, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    """What else happened, for the result of the write."""
 
     @property
     def view(self) -> TableView:
@@ -78,15 +80,15 @@ class WriteInstant:
         def check(now: TableView) -> None:
             check_conflicts(self.baseline, now, metadata, is_global=is_global, index=self.index.update)
 
-        completed = self.pending.finish(
-            DataCommit(
-                instant_time=self.instant_time,
-                metadata=metadata,
-                index=self.index.update,
-                check_conflicts=check,
-                engine_for=self.engine_for,
-            )
+        steps = DataCommit(
+            instant_time=self.instant_time,
+            metadata=metadata,
+            index=self.index.update,
+            check_conflicts=check,
+            engine_for=self.engine_for,
         )
+        completed = self.pending.finish(steps)
+        self.notes += steps.notes
         self.view.state.commits[self.instant_time] = metadata
         return completed
 

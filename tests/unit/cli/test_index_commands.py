@@ -51,6 +51,9 @@ def test_build_verify_compare_drop(run: Run, path: Path, tmp_path: Path) -> None
     pq.write_table(TRIPS.select(["id"]), tmp_path / "keys.parquet")
     code, out, _ = run("compare", path, tmp_path / "keys.parquet")
     assert (code, "OK" in out) == (0, True)
+    code, out, _ = run("rebuild", path)
+    assert code == 0
+    assert "rebuild metadata table: 2 partitions" in out
     code, out, _ = run("drop", path, "--json")
     assert (code, json.loads(out)["operation"]) == (0, "drop record index")
     assert record_index(hoodie.open(path).view()) is None

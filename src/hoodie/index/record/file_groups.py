@@ -22,9 +22,10 @@ from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
-from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
 from hoodie.metadata.slice_reader import read_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
@@ -81,11 +82,14 @@ class RecordIndexState:
                 )
             if file_slice.file_id != file_id_of(FILE_ID_PREFIX, number):
                 missing = file_id_of(FILE_ID_PREFIX, number)
+                raise CorruptFileError(f"file group {missing} is missing: {REBUILD_ADVICE}", path=folder)
+            if not has_first_file(file_slice):
                 raise CorruptFileError(
-                    f"file group {missing} is missing: drop the record index and build it", path=folder
+                    f"file group {file_slice.file_id} lost its base file, and the entries in it: {REBUILD_ADVICE}",
+                    path=folder,
                 )
         if not found:
-            raise CorruptFileError("all file groups are missing: drop the record index and build it", path=folder)
+            raise CorruptFileError(f"all file groups are missing: {REBUILD_ADVICE}", path=folder)
         return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
@@ -96,6 +100,13 @@ class RecordIndexState:
     def numbers_of(self, keys: pa.StringArray) -> npt.NDArray[np.int32]:
         """Return the number of the file group of each key."""
         return file_group_index(keys, len(self.file_groups))
+
+
+def has_first_file(file_slice: FileSlice) -> bool:
+    """Return whether a slice has its base file, or the log file with which a partition is filled."""
+    if file_slice.base_file is not None:
+        return True
+    return any(fills_a_partition(log.name.instant_time) for log in file_slice.log_files)
 
 
 def list_index_files(store: Store) -> dict[str, FileInfo]:

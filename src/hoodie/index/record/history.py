@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
-from hoodie.index.record.file_groups import RecordIndexState, list_index_files
+from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files
 from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
@@ -36,9 +35,10 @@ class IndexHistory:
     def state(self, *, as_of: str | None = None) -> RecordIndexState:
         """Return the file groups as of a requested time (inclusive), or with all instants of the view.
 
-        Raises: UnsupportedError if compaction and cleaning deleted files of that state; as `RecordIndexState.of`.
+        Raises: UnsupportedError if compaction and cleaning deleted files of that state; MetadataTableMissingError; as
+        `RecordIndexState.of`.
         """
-        timeline = self.folder.timeline()
+        timeline = self.folder.existing_timeline()
         done = self.data_timeline.completed()
         newest = max((found.completion_time or found.requested_time for found in done), default="")
         unseen = [instant for instant in timeline.completed() if self._is_unseen(instant, as_of, newest)]
@@ -74,7 +74,7 @@ class IndexHistory:
 
         Raises: UnsupportedError if entries of one of the instants may be missing, or were added by an index build.
         """
-        timeline = self.folder.timeline()
+        timeline = self.folder.existing_timeline()
         infos = list_index_files(self.folder.store)
         ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
         if ordered:
@@ -139,7 +139,7 @@ class IndexHistory:
         """Refuse slices that may lack files: each must have its base file, or a log file of an index build."""
         was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
         of_all = {found.file_id for path in infos if (found := parse_data_file(path))}
-        is_whole = all(_begins(file_group.file_slice) for file_group in state.file_groups)
+        is_whole = all(has_first_file(file_group.file_slice) for file_group in state.file_groups)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
         if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.file_groups):
             raise self._folded()
@@ -174,9 +174,3 @@ class IndexHistory:
 
 def _base_of(info: FileInfo) -> BaseFileName | None:
     return BaseFileName.parse(info.name)
-
-
-def _begins(file_slice: FileSlice) -> bool:
-    if file_slice.base_file is not None:
-        return True
-    return any(fills_a_partition(log.name.instant_time) for log in file_slice.log_files)

@@ -16,7 +16,13 @@ from hoodie.index.record.entries import ENTRY_BYTES
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.find import LookUp
 from hoodie.index.record.moves import drop_older_moves
-from hoodie.index.record.state import GLOBAL_TYPE, has_partitioned_index, has_record_index, record_index
+from hoodie.index.record.state import (
+    GLOBAL_TYPE,
+    has_partitioned_index,
+    has_record_index,
+    record_index,
+    record_index_if_there,
+)
 from hoodie.index.record.tag import TagTask, tag_file_groups
 from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts
@@ -73,7 +79,7 @@ class RecordIndex:
 
     def begin(self, facts: TableFacts) -> RecordTagger:
         """See `Index.begin`. Lists the files of the index."""
-        return RecordTagger(self, facts.view, facts.read(record_index))
+        return RecordTagger(self, facts.view, facts.read(record_index_if_there))
 
 
 @dataclass(frozen=True, slots=True)

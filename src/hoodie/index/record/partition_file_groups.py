@@ -58,7 +58,7 @@ def partition_path_of(file_id: str) -> str | None:
 def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mapping[str, RecordIndexState]:
     """Return the visible index file groups of each data partition that has index file groups."""
     infos = list_index_files(folder.store)
-    timeline = visible_instants(folder.timeline(), data_timeline)
+    timeline = visible_instants(folder.existing_timeline(), data_timeline)
     timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())
     sizes = {info.name: info.size_bytes for info in infos.values()}
     by_partition: dict[str, list[FileSlice]] = {}

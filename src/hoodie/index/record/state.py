@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie.config import INDEX_TYPE_KEY
+from hoodie.errors import MetadataTableMissingError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.history import IndexHistory
@@ -41,6 +42,25 @@ def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
     if not has_partitioned_index(view):
         return None
     return partitioned_state(MetadataFolder(view.store, view.config), view.whole_timeline())
+
+
+def record_index_if_there(view: TableView) -> RecordIndexState | None:
+    """Return the same as `record_index`, but None if the whole metadata table is missing.
+
+    A write that began without it goes on: its commit builds the metadata table anew.
+    """
+    try:
+        return record_index(view)
+    except MetadataTableMissingError:
+        return None
+
+
+def partitioned_index_if_there(view: TableView) -> Mapping[str, RecordIndexState] | None:
+    """Return the same as `partitioned_index`, but None if the whole metadata table is missing."""
+    try:
+        return partitioned_index(view)
+    except MetadataTableMissingError:
+        return None
 
 
 def has_partitioned_index(view: TableView) -> bool:

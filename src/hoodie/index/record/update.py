@@ -31,7 +31,12 @@ from hoodie.index.record.late_entries import (
     index_was_switched,
     late_entries,
 )
-from hoodie.index.record.state import has_partitioned_index, partitioned_index, record_index
+from hoodie.index.record.state import (
+    has_partitioned_index,
+    partitioned_index_if_there,
+    record_index,
+    record_index_if_there,
+)
 from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
@@ -59,13 +64,16 @@ class RecordIndexUpdate:
 
     @property
     def state(self) -> RecordIndexState | None:
-        """The index file groups of the global record index when the write began; None without such an index."""
-        return self.facts.read(record_index)
+        """The index file groups of the global record index when the write began; None without such an index.
+
+        Also None if the whole metadata table is missing: the commit then builds it anew without this index.
+        """
+        return self.facts.read(record_index_if_there)
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
         """The index file groups of each data partition when the write began; None if the index is not partitioned."""
-        return self.facts.read(partitioned_index)
+        return self.facts.read(partitioned_index_if_there)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Return where the writing tasks stage entries; None if the table has no record index."""

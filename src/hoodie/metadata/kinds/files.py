@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import (
     ALL_PARTITIONS_KEY,
     NON_PARTITIONED_KEY,
@@ -14,10 +15,11 @@ from hoodie.format.metadata_table.metadata_record import (
     RecordType,
 )
 from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.partition_kind import FilesByPartition, InitialRows, TableContent
-from hoodie.metadata.places import file_id_of
+from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
 
 _FILE_ID_PREFIX = "files-"
@@ -52,8 +54,25 @@ class FilesKind:
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into its next base file, which has every existing file and no deletions."""
+        check_first_rows(content)
         merged = {key: live for key, row in merge(content).items() if (live := _live(key, row)) is not None}
         return rows_to_columns(merged, file_name=file_name)
+
+
+def check_first_rows(content: SliceContent) -> None:
+    """Refuse a file slice that lost its base file: the rows of all earlier instants would be missing.
+
+    A slice without base file has its first rows in a log block of the instant that filled the partition.
+
+    Raises: CorruptFileError.
+    """
+    if content.base is None and not any(
+        fills_a_partition(found.instant_time) and len(found) for found in content.blocks
+    ):
+        raise CorruptFileError(
+            f"file group {content.file_slice.file_id} lost its base file: {REBUILD_ADVICE}",
+            path=partition_folder(FILES),
+        )
 
 
 def merge(content: SliceContent) -> dict[str, FileList]:

@@ -39,7 +39,7 @@ def drop_record_index(state: TableState) -> ServiceResult:
                 "index with JVM Hudi"
             )
         abandoned.remove(state.store, view.timeline)
-        notes = _end_builds(view)
+        notes = end_builds(view)
         view = TableView.load(state)
         had_index = RECORD_INDEX in view.config.metadata_partitions
         files = len(list_index_files(state.store))
@@ -52,7 +52,13 @@ def drop_record_index(state: TableState) -> ServiceResult:
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
 
 
-def _end_builds(view: TableView) -> tuple[str, ...]:
+def end_builds(view: TableView) -> tuple[str, ...]:
+    """Complete or roll back an index build whose process died; return notes. Call it under the table's lock.
+
+    Raises:
+        UnsupportedError: the JVM is building an index.
+        CommitConflictError: a build is running.
+    """
     build = pending_build(view)
     if build is None:
         pending = pending_indexing(view)

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, MetadataTableMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index import lost_record_index
 from hoodie.index.record.building.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
 from hoodie.index.record.building.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
@@ -19,6 +20,7 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.places import METADATA_FOLDER
 from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.visible_instants import visible_instants
@@ -27,6 +29,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _TRIES = 3
+_MISSING = "missing index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     """Compare all entries of the index with all keys of the data; other writers may write at the same time.
 
     The problems are: a key without an entry; an entry without a key; an entry with a wrong file group; an entry in a
-    wrong index file group; a key of several rows. Memory of a task: the keys and entries of one index file group.
+    wrong index file group; a key of several rows; an index that is missing. Memory of a task: the keys and entries of
+    one index file group.
 
     Raises:
         InvalidConfigError: the table has no record index.
@@ -51,7 +55,13 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
             table are read to find missing log files of the index.
     """
     started = time.perf_counter()
-    found = consistent_state(state)
+    lost = lost_record_index(TableView.load(state))
+    if lost is not None:
+        return _report_of_lost(state, lost, seconds=time.perf_counter() - started)
+    try:
+        found = consistent_state(state)
+    except MetadataTableMissingError as error:
+        return _report_of_lost(state, str(error), seconds=time.perf_counter() - started)
     _check_recorded(found)
     changes = changes_between([], found.slices)
     with stage_folder(state.store) as folder:
@@ -128,6 +138,13 @@ def _check_recorded(found: IndexedState) -> None:
     timeline = visible_instants(folder.timeline(), found.view.whole_timeline())
     slices = [group.file_slice for group in found.index.file_groups]
     check_recorded_logs(folder.store, {RECORD_INDEX: slices}, timeline)
+
+
+def _report_of_lost(state: TableState, lost: str, *, seconds: float) -> Report:
+    """Report an index that another writer dropped."""
+    finding = Finding(kind=_MISSING, key=state.store.uri(METADATA_FOLDER), found=lost)
+    subject = f"record index of {state.store.uri('')}"
+    return Report(subject=subject, problems={_MISSING: 1}, findings=(finding,), seconds=seconds)
 
 
 def report_of(subject: str, checked: dict[str, int], parts: Iterable[FileGroupDiffers], *, seconds: float) -> Report:

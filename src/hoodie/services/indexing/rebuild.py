@@ -1,0 +1,152 @@
+"""Build the metadata table of a table anew: the partition `files`, and the record index if the table asks for one.
+
+The metadata table is derived from the data table, so nothing can be lost. `rebuild` is the call that error messages
+about a damaged metadata table name. Writes use the other functions, if the metadata table or the index is missing.
+"""
+
+from __future__ import annotations
+
+from hoodie import config as options
+from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.metadata_partitions import drop_metadata_table, ensure_metadata_table
+from hoodie.commit.rollback import roll_back_dead_writes
+from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
+from hoodie.index.record.building.plan import pending_build
+from hoodie.metadata.kinds.record_index import is_partitioned_record_index
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.progress import PhaseTimes
+from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
+from hoodie.services.indexing.drop import end_builds
+from hoodie.services.indexing.switch import finish_dead, is_switched_on
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import is_live
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+
+def rebuild(call: IndexCall) -> ServiceResult:
+    """Delete the metadata table and build it anew: the listing of files, and the record index if the table had one.
+
+    The listing is built under the table's lock, the index beside running writers. If the process dies, readers list the
+    storage, and the next write or the next call does the rest.
+
+    Raises: UnsupportedError for table version 6, or while the JVM builds an index; CommitConflictError while an index
+    build runs; as `build_record_index`.
+    """
+    times = PhaseTimes()
+    with times.phase("rebuild"):
+        notes = rebuild_listing(call.state)
+    view = TableView.load(call.state)
+    counts = {"partitions": len(view.config.metadata_partitions)}
+    bytes_written = 0
+    if lost_record_index(view) is not None:
+        with times.phase("index"):
+            built = build_record_index(call)
+        counts |= {"partitions": counts["partitions"] + 1, **built.counts}
+        notes, bytes_written = (*notes, *built.notes), built.bytes_written
+    return ServiceResult(
+        operation="rebuild metadata table",
+        counts=counts,
+        bytes_written=bytes_written,
+        seconds=times.seconds(),
+        notes=notes,
+    )
+
+
+def rebuild_listing(state: TableState) -> tuple[str, ...]:
+    """Delete the metadata table, and create it with the partition `files` only; return notes. Takes the table's lock.
+
+    Dead writes are rolled back, after the metadata table was removed from the properties: their rollback needs no
+    metadata table that is damaged.
+
+    Raises: as `rebuild`.
+    """
+    with state.table_lock() as lock:
+        abandoned = AbandonedFiles.find(state.store)
+        view = TableView.load(state, lock)
+        if not view.config.version.has_known_metadata_table:
+            raise UnsupportedError(
+                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; delete "
+                "the metadata table with JVM Hudi, which builds it anew"
+            )
+        notes = (*end_builds(view), *_given_up(view))
+        # Before dead writes are rolled back: their rollback would read the damaged metadata table.
+        rolled_back = roll_back_dead_writes(drop_metadata_table(view))
+        view = TableView.load(state, lock)
+        abandoned.remove(state.store, view.timeline)
+        ensure_metadata_table(view)
+    return (*notes, *(f"rolled back {done.instant_time}, whose writer had died" for done in rolled_back))
+
+
+def _given_up(view: TableView) -> tuple[str, ...]:
+    """Return notes about the metadata partitions that the table has and that are not built again."""
+    named = {*view.config.metadata_partitions}
+    other = named - KINDS.maintained(named).keys()
+    is_partitioned = RECORD_INDEX in named and (
+        stored_index(view.config) is PARTITIONED_RECORD or is_partitioned_record_index(view.store)
+    )
+    if is_partitioned:
+        other.add(RECORD_INDEX)
+    return tuple(
+        f"the metadata partition {name} was removed, and is not built by this release; the next JVM write that enables "
+        "it builds it"
+        for name in sorted(other)
+    )
+
+
+def finish_dead_build(state: TableState) -> str | None:
+    """Complete an index build whose process died after it had switched the index on; return a note about it.
+
+    Takes the table's lock if a build of this library is pending and its process does not run any more.
+    """
+    build = pending_build(TableView.load(state))
+    if build is None or is_live(state.store, build.requested_time):
+        return None
+    with state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        if pending_build(view) != build or not is_switched_on(view, build):
+            return None
+        finish_dead(view, build)
+    return f"completed the index build at {build.requested_time}, whose process had died"
+
+
+def build_lost_index(call: IndexCall, *, bytes_max: int) -> str | None:
+    """Build the record index that another writer dropped; return a note, or None if the table lacks none.
+
+    An index that cannot be built now is no error: writes then find records by reading the data files, and the note says
+    why. That is so if the data has more than `bytes_max` bytes, a JVM write is running, or a key has several rows. The
+    last reason stays: this handle of the table does not try again.
+    """
+    view = TableView.load(call.state)
+    if lost_record_index(view) is None:
+        return None
+    reason = call.state.unbuildable or _reason_to_wait(view, bytes_max)
+    if reason is None:
+        try:
+            built = build_record_index(call)
+        except (CommitConflictError, LockTimeoutError, OSError) as error:
+            reason = str(error)
+        except HoodieError as error:
+            reason = call.state.unbuildable = str(error)
+        else:
+            return f"the record index was missing and was built again, with {built.counts.get('entries', 0):,} entries"
+    return (
+        f"the record index is missing and was not built again, so keys are looked up in the data files: {reason}; "
+        'build it with t.index.build("record"), or give it up with t.index.drop("record")'
+    )
+
+
+def _reason_to_wait(view: TableView, bytes_max: int) -> str | None:
+    size_bytes = sum(found.size_bytes for found in view.slices())
+    if size_bytes > bytes_max:
+        return (
+            f"the data has {size_bytes:,} bytes, more than {options.INDEX_REBUILD_BYTES_MAX.key}={bytes_max:,}, and "
+            "writers can run while t.index.build runs"
+        )
+    build = pending_build(view)
+    if build is not None and is_live(view.store, build.requested_time):
+        return f"it is being built at {build.requested_time}"
+    foreign = foreign_write(view)
+    return None if foreign is None else f"{foreign} of another engine is pending"
