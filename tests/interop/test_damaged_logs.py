@@ -62,7 +62,7 @@ def test_leftovers_stay_readable_and_damage_does_not(jvm: Jvm, tmp_path: Path, v
 
     for damaged in (data[: len(data) * 2 // 3], b"", data + b"appended"):
         _damage(log, damaged)
-        # The JVM passes over torn blocks, and its next compaction makes the loss final.
+        # The JVM passes over torn blocks.
         assert set(_ts(jvm.read(path)).values()) == {1}
         if version == 6:
             # The names of version 6 do not tell which instants wrote to a file, or which of them completed.
