@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,7 @@ def test_the_story_holds_on_a_sample(spark: SparkSession, tmp_path: Path, capsys
     captured = capsys.readouterr()
     assert exit_.value.code == 0, captured.err
     told = json.loads(captured.out)
+    assert told["engine"] == "in Spark"
     assert len(told["steps"]) == 27
     flights = Flights.load(SAMPLE)
     table = hoodie.open(told["table"])
@@ -36,6 +40,40 @@ def test_the_story_holds_on_a_sample(spark: SparkSession, tmp_path: Path, capsys
     with pytest.raises(SystemExit) as again:
         main(["demo", "--path", str(tmp_path)])
     assert again.value.code == 1
+
+
+WITHOUT_PYSPARK = """
+import sys
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyspark":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+from hoodie.cli import main
+main(sys.argv[1:])
+"""
+"""A command line of an environment without the extra `spark`."""
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [(["-m", "hoodie"], "Spark does not start"), (["-c", WITHOUT_PYSPARK], "PySpark is not installed")],
+    ids=["without a JDK", "without the extra"],
+)
+def test_without_spark_the_same_story_runs_in_process(command: list[str], reason: str, tmp_path: Path) -> None:
+    without_java = os.environ | {"JAVA_HOME": str(tmp_path / "no-jdk")}
+    arguments = [sys.executable, *command, "demo", "--rows", str(SAMPLE), "--path", str(tmp_path / "demo"), "--json"]
+    done = subprocess.run(arguments, env=without_java, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["engine"] == "in process"
+    assert len(told["steps"]) == 27
+    assert "all steps run in this process" in told["steps"][1]["outcome"]
+    assert reason in done.stderr
+    assert "With Spark, the same calls take and return DataFrames" in done.stderr
+    assert hoodie.open(told["table"]).count() == SAMPLE - Flights.load(SAMPLE).cancelled.num_rows
 
 
 def test_the_flights_are_what_the_story_says() -> None:

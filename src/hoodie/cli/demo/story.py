@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import hoodie
+from hoodie.cli.demo.engines import DemoEngine, arrow_sums_by_month
 from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file, schedules_folder
 from hoodie.errors import HoodieError
 from hoodie.records.change import RECORD_KEY
@@ -26,9 +27,9 @@ class DemoError(HoodieError):
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """One run of this part with a Spark session, on a table that does not exist yet."""
+    """One run of this part, on a table that does not exist yet."""
 
-    spark: Any
+    engine: DemoEngine
     flights: Flights
     landing: Path
     table_path: Path
@@ -42,7 +43,7 @@ class Story:
             yield f"upsert: actual times of month {month}", partial(self.upsert_actuals, month)
         yield "delete: cancelled flights", self.delete_cancelled
         yield "upsert: an outdated correction changes nothing", self.upsert_late_correction
-        yield "read: count and sums in Spark", self.read_snapshot
+        yield f"read: count and sums {self.engine.name}", self.read_snapshot
         yield "read: as of the instant before the deletion", self.read_before_deletion
         yield "read: changes since the second-last upsert", self.read_changes
         yield "read: three flights by key", self.look_up
@@ -58,7 +59,7 @@ class Story:
             partition_by=PARTITION,
             ordering=ORDERING,
             name="flights",
-            spark=self.spark,
+            spark=self.engine.session,
         )
         result = table.bulk_insert(frame)
         expect("flights inserted", result.inserted, self.flights.rows.num_rows)
@@ -89,38 +90,39 @@ class Story:
         return f"dep_delay is still {kept[0]['dep_delay']}, not {outdated['dep_delay'][0]}"
 
     def read_snapshot(self) -> str:
-        """Count the rows and compute sums by month in Spark."""
-        frame = self.table.read()
-        expect("flights in the table", frame.count(), self.flights.flown.num_rows)
-        sums = frame.groupBy("month").agg({"dep_delay": "sum", "distance": "sum"}).collect()
-        found = {row["month"]: (row["sum(dep_delay)"], row["sum(distance)"]) for row in sums}
-        expect("delays and distances by month", found, _sums(self.flights.flown))
+        """Count the rows and compute sums by month."""
+        found = self.engine.read(self.table)
+        expect("flights in the table", self.engine.count(found), self.flights.flown.num_rows)
+        sums = self.engine.sums_by_month(found)
+        expect("delays and distances by month", sums, arrow_sums_by_month(self.flights.flown))
         return f"{self.flights.flown.num_rows:,} flights; delays and distances of each month are equal to the CSV"
 
     def read_before_deletion(self) -> str:
         """Read the table as of the last upsert of a month, which still contains the cancelled flights."""
-        frame = self.table.read(as_of=self.instants[-1])
-        expect("flights before the deletion", frame.count(), self.flights.rows.num_rows)
-        cancelled = frame.where("dep_time IS NULL").count()
+        before = self.instants[-1]
+        found = self.engine.count(self.engine.read(self.table, as_of=before))
+        expect("flights before the deletion", found, self.flights.rows.num_rows)
+        cancelled = self.engine.count(self.engine.read(self.table, as_of=before, where="dep_time IS NULL"))
         expect("cancelled flights before the deletion", cancelled, self.flights.cancelled.num_rows)
         return f"{self.flights.rows.num_rows:,} flights, {cancelled:,} of them cancelled"
 
     def read_changes(self) -> str:
         """Read the changes since the second-last upsert of a month, which are the flights of the last month."""
-        frame = self.table.changes(since=self.instants[-2] if len(self.instants) > 1 else None)
+        changes = self.table.changes(since=self.instants[-2] if len(self.instants) > 1 else None)
+        months = self.engine.rows(changes)["month"]
         last = self.flights.months[-1] if len(self.instants) > 1 else None
         expected = self.flights.flown if last is None else self.flights.actuals(last)
-        expect("flights changed since", frame.count(), expected.num_rows)
-        months = sorted(row["month"] for row in frame.select("month").distinct().collect())
-        expect("months of the changed flights", months, sorted(pc.unique(expected["month"]).to_pylist()))
+        expect("flights changed since", len(months), expected.num_rows)
+        changed = sorted(pc.unique(months).to_pylist())
+        expect("months of the changed flights", changed, sorted(pc.unique(expected["month"]).to_pylist()))
         return f"{expected.num_rows:,} flights of month {last}"
 
     def look_up(self) -> str:
         """Read two flights that took place and one deleted flight by key."""
         first, last = self.flights.flown.slice(0, 1), self.flights.flown.slice(self.flights.flown.num_rows - 1)
         wanted = pa.concat_tables([first, last, self.flights.cancelled.slice(0, 1)])
-        found = self.table.read_keys(wanted.select(KEY))
-        rows = sorted(tuple(row) for row in found.select(*KEY, "dep_time").collect())
+        found = self.engine.rows(self.table.read_keys(wanted.select(KEY))).select([*KEY, "dep_time"])
+        rows = sorted(tuple(row.values()) for row in found.to_pylist())
         expected = pa.concat_tables([first, last]).select([*KEY, "dep_time"])
         expect("flights found by key", rows, sorted(tuple(row.values()) for row in expected.to_pylist()))
         return f"{len(rows)} flights found; the deleted flight was not found"
@@ -136,10 +138,10 @@ class Story:
     @property
     def table(self) -> hoodie.Table:
         """The table with a new handle, which has no state of earlier chapters."""
-        return hoodie.open(self.table_path, spark=self.spark)
+        return hoodie.open(self.table_path, spark=self.engine.session)
 
     def _arrived(self, file: Path) -> Any:
-        return self.spark.read.parquet(str(file))
+        return self.engine.load(file)
 
 
 def expect(what: str, found: object, expected: object) -> None:
@@ -182,11 +184,6 @@ def _condition(flight: pa.Table) -> str:
     """Return a Spark SQL condition that selects the only flight of a table."""
     values = flight.select(KEY).to_pylist()[0]
     return " AND ".join(f"{name} = {value!r}" for name, value in values.items())
-
-
-def _sums(flights: pa.Table) -> dict[int, tuple[int, int]]:
-    sums = flights.group_by("month").aggregate([("dep_delay", "sum"), ("distance", "sum")]).to_pylist()
-    return {row["month"]: (row["dep_delay_sum"], row["distance_sum"]) for row in sums}
 
 
 def read_with_hudi_rs(path: Path) -> pa.Table:
