@@ -16,7 +16,7 @@ NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz interop bench check fmt java
+.PHONY: help demo test test-all fuzz interop bench check docs fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ check: $(VENV)/.stamp ## Format, lint, types, the rules of tests/tidy, and the e
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest -q tests/tidy
 	$(VENV)/bin/python -m pytest -q --doctest-modules src/hoodie
+
+docs: $(VENV)/.stamp ## Write the generated page of options, docs/options.md
+	$(VENV)/bin/python scripts/write_options.py docs/options.md
 
 fmt: $(VENV)/.stamp ## Format the code and fix what ruff can fix
 	$(VENV)/bin/ruff check --fix-only --quiet .
