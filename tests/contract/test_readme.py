@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import hoodie
+from tests.support.pages import pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = Path(__file__).parents[2] / "README.md"
-
 
 def _quick_start() -> str:
-    blocks: list[str] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = next(page for page in pages() if page.name == "README.md").blocks("python")
     assert len(blocks) == 1, "the README has one example, which this test runs"
     return blocks[0]
 
@@ -31,7 +29,7 @@ def test_the_quick_start_does_what_it_says(
     code = _quick_start()
     assert len([line for line in code.splitlines() if line.strip()]) <= 22, "a quick start is quick"
     names: dict[str, Any] = {}
-    exec(compile(code, str(README), "exec"), names)
+    exec(compile(code, "README.md", "exec"), names)
     said = capsys.readouterr().out
     assert "1 inserted, 1 updated, 0 deleted" in said
     table = hoodie.open(tmp_path / "trips")

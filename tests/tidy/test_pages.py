@@ -1,0 +1,37 @@
+"""Pages: every block says its language, every link of a page leads to a file, and the README works on PyPI."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.pages import ROOT, Page, pages
+
+# Blocks of python and shell run in tests/contract/test_pages.py; text is what cannot run.
+LANGUAGES = {"python", "shell", "text", "mermaid"}
+
+each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+
+
+@each_page
+def test_every_block_says_its_language(page: Page) -> None:
+    assert page.languages() <= LANGUAGES, f"{page.name}: mark a block that cannot run as text"
+    indented = re.search(r"^(?![ ]*(?:[-*]|\d+\.) ).*\n\n    (?! *(?:[-*]|\d+\.) ).*", page.prose(), re.MULTILINE)
+    assert indented is None, f"{page.name}: an indented block has no language: {indented[0]!r}"
+
+
+@each_page
+def test_links_lead_to_files(page: Page) -> None:
+    folder = (ROOT / page.name).parent
+    missing = [target for target in page.relative_links() if target and not (folder / target).exists()]
+    assert not missing, f"{page.name} links to files that do not exist: {missing}"
+
+
+def test_the_readme_has_no_relative_links() -> None:
+    """PyPI shows the README alone: a link to another page of the project would lead nowhere."""
+    readme = next(page for page in pages() if page.name == "README.md")
+    assert not list(readme.relative_links()), "name the page instead: `docs/storage.md`"
+    named = re.findall(r"`((?:docs/|CHANGELOG)[\w./-]*)`", readme.prose())
+    assert len(named) > 5
+    assert all((ROOT / name).exists() for name in named)
