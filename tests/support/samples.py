@@ -1,7 +1,8 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
 These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases; the classic
-session of the newest Spark runs every case. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
+session of the newest Spark runs every case. Crash tests with a big matrix of calls try a sample of the calls in every
+lane. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
 every lane.
 """
 
@@ -38,3 +39,11 @@ def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         chosen = chooser.sample(cases, min(keep, len(cases)))
         dropped.update(set(cases) - set(chosen))
     return [item for item in items if item not in dropped]
+
+
+def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
+    """`keep` of the numbers in their order, the first and the last among them; all of them without `keep`."""
+    if IS_WHOLE or keep is None or keep >= len(numbers):
+        return numbers
+    inner = random.Random(f"{SEED} {numbers}").sample(numbers[1:-1], keep - 2)
+    return [numbers[0], *sorted(inner), numbers[-1]]

@@ -21,7 +21,6 @@ from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
-from tests.crash.tables import deaths
 from tests.support.logged_slices import PARTITION, SliceBuilder
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 from tests.support.seeds import seeded
@@ -160,23 +159,3 @@ def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
 def test_slices_that_gain_nothing_are_left_alone() -> None:
     store, _ = logged_table()
     assert Table(store).schedule_log_compaction(100) is None
-
-
-def test_one_that_dies() -> None:
-    store, _ = logged_table()
-    times = commit_times(store)
-    Table(store).schedule_log_compaction(3)
-    count = 0
-    for death in deaths(store, lambda table: table.compact()):
-        assert merged_rows(death.store) == AFTER, death
-        if death.number % 2:
-            Table(death.store).upsert(trips({"z": (1, "nyc")}))
-        while Table(death.store).compact().instant is not None:
-            pass
-        rows = merged_rows(death.store)
-        rows.pop("z", None)
-        assert rows == AFTER, death
-        assert {key: time for key, time in commit_times(death.store).items() if key != "z"} == times, death
-        assert list(Table(death.store).timeline.pending()) == []
-        count += 1
-    assert count > 15
