@@ -45,5 +45,5 @@ def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
     """`keep` of the numbers in their order, the first and the last among them; all of them without `keep`."""
     if IS_WHOLE or keep is None or keep >= len(numbers):
         return numbers
-    inner = random.Random(f"{SEED} {numbers}").sample(numbers[1:-1], keep - 2)
-    return [numbers[0], *sorted(inner), numbers[-1]]
+    chooser = random.Random(f"{SEED} {numbers}")
+    return [numbers[0], *sorted(chooser.sample(numbers[1:-1], keep - 2)), numbers[-1]]
