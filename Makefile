@@ -16,7 +16,7 @@ NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz interop bench check docs fmt java
+.PHONY: help demo test test-all fuzz stress interop bench check docs fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test-all: test interop ## Every case of `make test` and `make interop`: also tho
 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
 	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
+
+stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minutes; HOODIE_STRESS_SECONDS, HOODIE_STRESS_PROCESSES, HOODIE_STRESS_SEED
+	$(VENV)/bin/python -m tests.stress
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judges, and the contract tests on Spark 3.5, side by side
 	@$(VENV_35)/bin/python $(RUN_LANES) \
