@@ -25,6 +25,8 @@ from tests.stress.worker import SCHEMA, STOP
 ROOT = Path(__file__).parents[2]
 _END_SECONDS_MAX = 240
 """How long a worker may take for its last operation: others may wait for the same lock before it."""
+_PROGRESS_LINES = 3
+_PROGRESS_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +102,9 @@ class Workers:
         texts = {path.name: path.read_text().strip() for path in sorted(self.folder.glob("*.errors"))}
         return "\n".join(f"{name}: {text}" for name, text in texts.items() if text)
 
-    def answers(self) -> int:
-        """Lines of the journals."""
-        return sum(path.read_bytes().count(b"\n") for path in self.folder.glob("*.journal")) // 2
+    def lines(self) -> int:
+        """Lines of the journals: an intent and an answer for each operation."""
+        return sum(path.read_bytes().count(b"\n") for path in self.folder.glob("*.journal"))
 
     def end(self) -> None:
         """Let all workers finish what they do; each must end well."""
@@ -128,8 +130,7 @@ def run(stress: Stress, folder: Path) -> Outcome:
             workers.start(place)
         chooser = random.Random(f"{stress.seed} {stress.table_type}")
         while not is_over(stress, workers, faults, time.monotonic() - began):
-            time.sleep(chooser.uniform(0.2, 1.0))
-            workers.check_alive()
+            let_work(workers, chooser)
             faults[disturb(workers, chooser)] += 1
         workers.end()
     finally:
@@ -145,7 +146,19 @@ def run(stress: Stress, folder: Path) -> Outcome:
 
 def is_over(stress: Stress, workers: Workers, faults: Counter[str], seconds: float) -> bool:
     """Whether the run has lasted long enough and enough happened in it."""
-    return seconds >= stress.seconds and workers.answers() >= stress.answers_min and faults.total() >= stress.faults_min
+    return (
+        seconds >= stress.seconds and workers.lines() >= 2 * stress.answers_min and faults.total() >= stress.faults_min
+    )
+
+
+def let_work(workers: Workers, chooser: random.Random) -> None:
+    """Leave the workers alone until they went on, in a busy machine too, but not for ever: they may wait for a lock."""
+    before, last = workers.lines(), time.monotonic() + _PROGRESS_SECONDS_MAX
+    time.sleep(chooser.uniform(0.2, 1.5))
+    workers.check_alive()
+    while workers.lines() < before + _PROGRESS_LINES and time.monotonic() < last:
+        time.sleep(0.1)
+        workers.check_alive()
 
 
 def create(table: Path, table_type: str) -> None:

@@ -13,7 +13,7 @@ from tests.support.samples import SEED
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_writers_that_are_killed_and_stopped(tmp_path: Path, table_type: str) -> None:
-    stress = Stress(table_type=table_type, seconds=8, seed=SEED, processes=4, answers_min=20, faults_min=8)
+    stress = Stress(table_type=table_type, seconds=6, seed=SEED, processes=4, answers_min=15, faults_min=6)
     outcome = run(stress, tmp_path)
     print(outcome)
     assert outcome.acknowledged > 0

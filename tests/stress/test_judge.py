@@ -1,0 +1,100 @@
+"""The judge of a stress finds what it looks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.table import Table
+from tests.stress.journal import DONE, INTENT, Journal, Line, read_journal
+from tests.stress.judge import Completed, Told, judge, possible_rows
+from tests.stress.run import create
+from tests.stress.worker import OPERATION, rows_of
+
+
+def intent(operation: str, kind: str, *keys: str) -> Line:
+    return Line(state=INTENT, operation=operation, kind=kind, keys=keys)
+
+
+def write(table: Table, operation: str, *keys: str) -> Line:
+    """An acknowledged upsert."""
+    done = table.upsert(rows_of(keys, operation), extra_metadata={OPERATION: operation})
+    return Line(state=DONE, operation=operation, instant=done.instant)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    create(tmp_path / "table", "copy_on_write")
+    return hoodie.open(tmp_path / "table")
+
+
+@pytest.fixture
+def told(table: Table) -> Told:
+    """Two writes of one key, and their journals."""
+    intents = {"first": intent("first", "upsert", "a", "b"), "second": intent("second", "upsert", "a")}
+    done = {"first": write(table, "first", "a", "b"), "second": write(table, "second", "a")}
+    return Told(intents, done)
+
+
+def test_a_right_table(table: Table, told: Told) -> None:
+    assert judge(table, told) == 2
+
+
+def test_an_acknowledged_operation_that_is_lost(table: Table, told: Told) -> None:
+    told.intents["third"] = intent("third", "upsert", "c")
+    told.done["third"] = Line(state=DONE, operation="third", instant="20260101000000000")
+    with pytest.raises(AssertionError, match="acknowledged operations that are not on the timeline"):
+        judge(table, told)
+
+
+def test_a_refused_operation_that_happened(table: Table, told: Told) -> None:
+    told.refused["second"] = told.done.pop("second")
+    with pytest.raises(AssertionError, match="refused operations that are on the timeline"):
+        judge(table, told)
+
+
+def test_an_operation_that_nobody_intended(table: Table, told: Told) -> None:
+    del told.intents["first"], told.done["first"]
+    with pytest.raises(AssertionError, match="no worker intended"):
+        judge(table, told)
+
+
+def test_a_row_of_nobody(table: Table, told: Told) -> None:
+    table.upsert(rows_of(["other"], "other"))
+    with pytest.raises(AssertionError, match="keys that no completed operation wrote"):
+        judge(table, told)
+
+
+def test_a_row_that_is_lost(table: Table, told: Told) -> None:
+    table.delete(rows_of(["a"], "").select(["id", "city"]))
+    with pytest.raises(AssertionError, match="rows and what they may be"):
+        judge(table, told)
+
+
+def test_a_row_that_is_doubled(table: Table, told: Told) -> None:
+    table.insert(rows_of(["b"], "first"))
+    with pytest.raises(AssertionError, match="a key has two rows"):
+        judge(table, told)
+
+
+def test_what_the_row_of_a_deleted_key_may_be() -> None:
+    intents = {
+        "insert": intent("insert", "upsert", "a", "b"),
+        "delete": intent("delete", "delete", "a", "b"),
+        "again": intent("again", "upsert", "b"),
+    }
+    insert, again = Completed("insert", "20", "40"), Completed("again", "70", "80")
+    late, early = Completed("delete", "50", "60"), Completed("delete", "30", "60")
+    assert possible_rows([insert, late, again], intents) == {"a": {None}, "b": {"again"}}
+    assert possible_rows([insert, early, again], intents) == {"a": {None, "insert"}, "b": {"again"}}
+
+
+def test_a_line_that_a_kill_cut(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.note(intent("first", "upsert", "a"))
+        journal.note(intent("second", "upsert", "a"))
+    path.write_bytes(path.read_bytes()[:-5])
+    assert list(read_journal(path)) == [intent("first", "upsert", "a")]
