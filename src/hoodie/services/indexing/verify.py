@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.errors import InvalidConfigError, MetadataTableMissingError
+from hoodie.errors import InvalidConfigError, MetadataTableMissingError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
@@ -18,7 +18,7 @@ from hoodie.index.record.building.staged_file_groups import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState
-from hoodie.index.record.state import record_index
+from hoodie.index.record.state import has_partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER
 from hoodie.metadata.recorded_logs import check_recorded_logs
@@ -110,7 +110,7 @@ def consistent_state(state: TableState) -> IndexedState:
 
     If writers commit during each of three attempts, the last attempt holds the table's lock.
 
-    Raises: InvalidConfigError if there is no record index.
+    Raises: InvalidConfigError if there is no record index; UnsupportedError if the index is partitioned.
     """
     for _ in range(_TRIES):
         found = _load(state)
@@ -127,6 +127,11 @@ def consistent_state(state: TableState) -> IndexedState:
 def _load(state: TableState) -> IndexedState:
     view = TableView.load(state)
     index = record_index(view)
+    if index is None and has_partitioned_index(view):
+        raise UnsupportedError(
+            f"{state.store.uri('')} has a partitioned record index: this release compares only a global record index "
+            "with the data"
+        )
     if index is None:
         raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
     return IndexedState(view, index, view.slices())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.staging import staged_keys
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.index.record import entries
@@ -120,6 +120,14 @@ def test_a_bounded_number_of_examples(table: Table, monkeypatch: pytest.MonkeyPa
     assert report.problems["keys without an entry"] == 200
     assert len(report.findings) == 10
     assert report.to_dict()["ok"] is False
+
+
+def test_a_partitioned_index_is_not_called_missing(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"record_key": "id", "partition_by": "id", "index": "partitioned_record"}
+    table = hoodie.create(tmp_path / "partitioned", SCHEMA, **options, spark=False)
+    table.upsert(trips(range(3)))
+    with pytest.raises(UnsupportedError, match="has a partitioned record index"):
+        table.index.verify()
 
 
 def test_what_is_asked_for_must_make_sense(tmp_path: Path, table: Table) -> None:
