@@ -11,7 +11,7 @@ import pytest
 from hoodie.format.log.log_block import HeaderKey, parse_log_blocks
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, trips
+from tests.crash.tables import Rows, Write, check_recovery, check_tidy, copy_of, deaths, new_table, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
 _DEATHS = 5
@@ -131,6 +131,26 @@ def test_an_operation_that_dies(tables: Callable[[str], MemoryStore], name: str,
     assert outcomes[0] == START
     assert outcomes[-1] == case.new
     assert len(outcomes) >= _DEATHS
+
+
+@pytest.mark.parametrize("case", [OVERWRITE, DELETE_PARTITIONS], ids=["insert_overwrite", "delete_partitions"])
+def test_a_replace_that_dies_while_a_compaction_of_its_file_groups_is_pending(
+    tables: Callable[[str], MemoryStore], case: Case
+) -> None:
+    """Whether it happened or not: the compaction ends, before or after the next write, and changes no row."""
+    start = tables("merge on read")
+    Table(start).upsert(trips({"b": (1, "sf")}))
+    assert Table(start).schedule_compaction()
+    for death in deaths(start, case.write, keep=_DEATHS):
+        found = rows_of(death.store)
+        assert found in (START, case.new), death
+        if death.number % 2:
+            assert Table(death.store).compact().instant, death
+        Table(death.store).upsert(trips({"next": (1, "sf")}))
+        while Table(death.store).compact().instant is not None:
+            pass
+        assert rows_of(death.store) == {**found, "next": (1, "sf")}, death
+        check_tidy(death.store)
 
 
 @pytest.mark.parametrize("name", ["merge on read, commit time", "merge on read, simple"])
