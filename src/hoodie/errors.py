@@ -7,9 +7,10 @@ _MESSAGE_MAX = 2000
 
 
 class HoodieWarning(UserWarning):
-    """An operation went on in a slower way, because a part of the table is missing; the message says what to do.
+    """A read goes on, but not as the caller may expect; the message says what to do.
 
-    Python shows it once; `warnings.simplefilter("error", HoodieWarning)` turns it into an error.
+    A part of the table is missing and the read is slower, or a time reads less than it seems to. Python shows it once;
+    `warnings.simplefilter("error", HoodieWarning)` turns it into an error.
     """
 
 

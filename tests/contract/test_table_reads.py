@@ -82,6 +82,7 @@ def test_a_condition_on_the_partition_reads_its_files_only(story: Story) -> None
     assert ids(lane.read(table, where="city = 'la' AND fare > 0")) == ["d"]
 
 
+@pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")  # of the time before the first commit
 def test_time_travel_shows_the_table_as_it_was(story: Story) -> None:
     lane, table, (first, second, third) = story.lane, story.table, story.instants
     assert_same_rows(lane.read(table, as_of=first), FIRST, key="id")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NoReturn
@@ -18,14 +20,16 @@ import typer
 from typer.core import TyperGroup
 
 import hoodie
-from hoodie.errors import HoodieError
-from hoodie.ui.console import print_error
+from hoodie.errors import HoodieError, HoodieWarning
+from hoodie.ui.console import print_error, print_note
 
 FAILED = 1
 _WORDS: Final = MappingProxyType(
     {
         "exist_ok=True": "--exist-ok",
         "storage_options": "--storage-option",
+        "as_of=": "--as-of ",
+        "until=": "--until ",
         "properties=": "--option",
         "t.schedule_compaction()": "`hoodie compact TABLE --plan`",
         "t.pending_compactions()": "`hoodie compact TABLE --pending`",
@@ -74,7 +78,8 @@ class _Commands(TyperGroup):
         if ctx.invoked_subcommand != "demo":
             _hide_pandas()
         try:
-            result = super().invoke(ctx)
+            with _warnings_as_notes():
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
             print_error(
@@ -96,6 +101,23 @@ class _Commands(TyperGroup):
                 return _fail(error)
             raise
         return result
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Print a `HoodieWarning` of the body as one line, without the place in the code."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, HoodieWarning):
+                print_note(str(message), words=_WORDS)
+            else:
+                show(message, category, *place, **more)
+
+        warnings.simplefilter("always", HoodieWarning)
+        warnings.showwarning = note
+        yield
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

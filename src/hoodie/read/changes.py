@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.read.plan import ScanPlan, When, plan_scan
+from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.read.readable import check_readable
+from hoodie.read.times import When, warn_of_midnight
 from hoodie.timeline import Action, Instant, State, read_instant, to_instant_time
 from hoodie.view.table_view import TableView
 
@@ -65,6 +66,8 @@ def _span(view: TableView, since: When | None, until: When | None) -> tuple[str 
     """Convert the caller's times to order times (`TableView.order_time`)."""
     start = None if since is None else completion_of(view, since)
     end = None if until is None else completion_of(view, until)
+    if until is not None:
+        warn_of_midnight(view, "until", until, [view.order_time(instant) for instant in view.completed_writes()])
     if start is not None and end is not None and start > end:
         raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
     return start, end

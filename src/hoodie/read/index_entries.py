@@ -17,8 +17,8 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.read.changes import completed_between
-from hoodie.read.plan import When
-from hoodie.timeline import Instant, instant_time_of_ms, to_instant_time
+from hoodie.read.times import When, instant_as_of
+from hoodie.timeline import Instant, instant_time_of_ms
 from hoodie.view.table_view import TableView
 
 ENTRIES_SCHEMA = pa.schema(
@@ -51,7 +51,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     Raises: UnsupportedError for a table without a record index, or if the index no longer stores its state as of that
     instant.
     """
-    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    instant_time = None if as_of is None else instant_as_of(view, as_of)
     state = _index_of(view).state(as_of=instant_time)
     reader = SliceReader(view.store)
 

@@ -14,7 +14,7 @@ from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
-from hoodie.read.plan import When
+from hoodie.read.times import When
 from hoodie.view.table_view import TableView
 
 FILES_SCHEMA = pa.schema(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,10 +17,10 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_follows_columns
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
+from hoodie.read.times import When, instant_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
-from hoodie.timeline import to_instant_time
 from hoodie.view.rules import slice_read, table_key_generator
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
@@ -29,7 +28,6 @@ from hoodie.view.table_view import TableView
 if TYPE_CHECKING:
     from hoodie.records.condition import Condition
 
-When = str | datetime | date
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
 COMMIT_TIME = "_hoodie_commit_time"
@@ -161,7 +159,7 @@ def plan_scan(
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
     check_readable(view)
-    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    instant_time = None if as_of is None else instant_as_of(view, as_of)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted = _checked_columns(schema, columns)

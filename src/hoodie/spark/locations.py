@@ -19,8 +19,9 @@ from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
 from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
-from hoodie.read.plan import When, plan_scan
+from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
+from hoodie.read.times import When, instant_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.spark.engine import session_of
@@ -29,7 +30,6 @@ from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
-from hoodie.timeline import to_instant_time
 from hoodie.view.table_view import TableView
 
 # These names differ from the meta columns, because rows that were read from a table have the meta columns already.
@@ -104,7 +104,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     file ids of the table's file groups.
     """
     check_readable(view, by_meta_columns=True)
-    instant_time = None if as_of is None else to_instant_time(as_of, view.layout.zone)
+    instant_time = None if as_of is None else instant_as_of(view, as_of)
     columns = key_columns(view)
     by_path = is_unique_by_partition(view) and columns.tells_paths(frame.columns)
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hoodie.engine import Engine
-    from hoodie.read.plan import ScanPlan, When
+    from hoodie.read.plan import ScanPlan
+    from hoodie.read.times import When
     from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.run import CompactionCall
     from hoodie.storage import Store

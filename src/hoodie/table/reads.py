@@ -10,7 +10,7 @@ from hoodie.table.context import TableContext
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hoodie.read.plan import When
+    from hoodie.read.times import When
 
 
 class TableReads:

@@ -19,7 +19,17 @@ def errors() -> Console:
 
 def print_error(error: BaseException, *, words: Mapping[str, str] | None = None) -> None:
     """Print an error in one line on standard error; `words` has replacements of parts of its message."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = _line(str(error), words) or type(error).__name__
+    errors().print("hoodie:", text, style="red", markup=False)
+
+
+def print_note(text: str, *, words: Mapping[str, str] | None = None) -> None:
+    """Print a note in one line on standard error; `words` as for `print_error`."""
+    errors().print("note:", _line(text, words), style="yellow", markup=False)
+
+
+def _line(text: str, words: Mapping[str, str] | None) -> str:
+    text = " ".join(text.split())
     for call, said in (words or {}).items():
         text = text.replace(call, said)
-    errors().print("hoodie:", text, style="red", markup=False)
+    return text

@@ -54,7 +54,7 @@ class TableState:
         self._properties = TablePropertiesReader(self.store)
 
     def warn(self, message: str) -> None:
-        """Warn that an operation goes on in a slower way; the same message once for each handle of the table."""
+        """Warn that a read goes on, but not as the caller may expect; the same message once for each table handle."""
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, HoodieWarning, stacklevel=2)

@@ -99,6 +99,7 @@ def test_a_table_without_a_record_index_says_so(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")  # of the time before the first commit
 def test_compactions_do_not_change_what_the_past_was(tmp_path: Path) -> None:
     """A base file holds entries of commits that came later than the moment asked for: an older slice tells."""
     table = new_table(tmp_path / "t", properties=EAGER)

@@ -1,0 +1,84 @@
+"""Times that read less than they seem to get a warning: a date without a time, and a time before the first commit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli import main
+from hoodie.timeline import parse_instant_time
+
+ROWS = pa.table({"id": ["a", "b"]})
+READS: dict[str, Callable[[hoodie.Table, Any], Any]] = {
+    "to_arrow": lambda table, when: table.to_arrow(as_of=when),
+    "head": lambda table, when: table.head(as_of=when),
+    "count": lambda table, when: table.count(as_of=when),
+    "record_locations": lambda table, when: table.record_locations(["a"], as_of=when),
+    "inspect.index": lambda table, when: table.inspect.index(as_of=when),
+}
+each_read = pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hoodie.Table:
+    """A table with one commit."""
+    table = hoodie.create(tmp_path / "t", ROWS, record_key="id", spark=False)
+    table.upsert(ROWS)
+    return table
+
+
+def day_of(table: hoodie.Table) -> date:
+    """The day of the newest commit, in the table's zone."""
+    latest = table.timeline.latest()
+    assert latest is not None
+    return parse_instant_time(latest.requested_time, table.view().layout.zone).date()
+
+
+@each_read
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_date_leaves_out_the_commits_of_its_day(
+    table: hoodie.Table, read: Callable[[hoodie.Table, Any], Any], as_text: bool
+) -> None:
+    day = day_of(table)
+    expected = rf"as_of='{day}' means the first millisecond of the day \(UTC\): 1 commit of that day is not included"
+    with pytest.warns(hoodie.HoodieWarning, match=f"{expected}; pass a time, or as_of='{day + timedelta(1)}'"):
+        read(table, day.isoformat() if as_text else day)
+
+
+@each_read
+def test_a_time_before_the_first_commit(table: hoodie.Table, read: Callable[[hoodie.Table, Any], Any]) -> None:
+    first = table.timeline.instants[0].requested_time
+    with pytest.warns(hoodie.HoodieWarning, match=rf"as_of='2001-02-03' is before {first}, the first commit"):
+        read(table, "2001-02-03")
+
+
+def test_changes_until_a_date(table: hoodie.Table) -> None:
+    with pytest.warns(hoodie.HoodieWarning, match=r"until='.*1 commit of that day is not included"):
+        assert table.changes(until=day_of(table)).num_rows == 0
+
+
+def test_times_that_mean_what_they_say_get_no_warning(table: hoodie.Table) -> None:
+    tomorrow, instant = day_of(table) + timedelta(1), table.timeline.instants[0].requested_time
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert table.count(as_of=tomorrow) == table.count(as_of=tomorrow.isoformat()) == table.count(as_of=instant) == 2
+        assert table.changes(since=day_of(table), until=tomorrow).num_rows == 2
+        assert table.to_arrow(as_of=date.max).num_rows == 2
+    empty = hoodie.create("memory://times-empty", ROWS, record_key="id")
+    assert empty.count(as_of="2001-02-03") == 0
+
+
+def test_the_command_line_prints_a_note(table: hoodie.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["count", table.path, "--as-of", str(day_of(table))])
+    printed = capsys.readouterr()
+    assert (exit_.value.code, printed.out) == (0, "0\n")
+    assert printed.err.startswith(f"note: --as-of '{day_of(table)}' means the first millisecond of the day")
+    assert printed.err.count("\n") == 1
