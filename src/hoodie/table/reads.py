@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.table.context import TableContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from hoodie.read.times import When
 
 
 class TableReads:
-    """The methods of `Table` that return rows."""
+    """The methods of `Table` that return rows.
+
+    The type of `changes` and `read_keys` is Any: the session decides whether they return a DataFrame or a pyarrow
+    Table, and a union of both would make every caller test the type.
+    """
 
     _context: TableContext
 
@@ -24,7 +29,7 @@ class TableReads:
         where: str | None = None,
         as_of: When | None = None,
         view: str = "snapshot",
-    ) -> Any:
+    ) -> DataFrame:
         """Read rows as a Spark DataFrame; see `to_arrow` for the arguments.
 
         Raises: InvalidConfigError if there is no Spark session.
@@ -32,7 +37,8 @@ class TableReads:
         from hoodie.engine.selection import spark_room
 
         plan = self._context.scan(columns, where, as_of, view)
-        return spark_room().read_scan(self._context.needed_session(), plan)
+        frame: DataFrame = spark_room().read_scan(self._context.needed_session(), plan)
+        return frame
 
     def to_arrow(
         self,
@@ -108,6 +114,12 @@ class TableReads:
             plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found))
         )
 
+    @overload
+    def filter_exists(self, data: DataFrame) -> DataFrame: ...
+
+    @overload
+    def filter_exists(self, data: Any) -> pa.Table: ...
+
     def filter_exists(self, data: Any) -> Any:
         """Return the rows of `data` whose key the table does not hold.
 
@@ -123,6 +135,12 @@ class TableReads:
         if is_spark(data):
             return spark_room().filter_exists(view, data, is_global=is_global)
         return filter_exists(view, table_in_memory(data), is_global=is_global)
+
+    @overload
+    def record_locations(self, keys: DataFrame, as_of: When | None = None) -> DataFrame: ...
+
+    @overload
+    def record_locations(self, keys: Any, as_of: When | None = None) -> pa.Table: ...
 
     def record_locations(self, keys: Any, as_of: When | None = None) -> Any:
         """Return the locations of record keys: `_hoodie_record_key`, `partition_path`, `file_id`, `instant`.
