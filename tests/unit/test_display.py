@@ -10,6 +10,7 @@ from hoodie.display import html_facts, size_text
 from hoodie.services.report import Finding, Report
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Timeline
+from hoodie.write.result import WriteResult
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 
@@ -77,3 +78,29 @@ def test_sizes_have_units(size_bytes: int, text: str) -> None:
 def test_facts_without_a_value_are_left_out() -> None:
     assert "notes" not in html_facts({"notes": "", "rows": 0})
     assert "rows" in html_facts({"notes": "", "rows": 0})
+
+
+def test_a_write_result_shows_itself_in_short() -> None:
+    result = WriteResult(
+        instant="20260102030405678",
+        action="commit",
+        operation="upsert",
+        inserted=1_234,
+        ignored=None,
+        files_created=1,
+        bytes_written=1_500,
+        seconds={"tag": 0.02, "total": 0.03},
+        notes=("a<b",),
+    )
+    lines = [
+        "upsert at 20260102030405678: 1,234 inserted, 0 updated, 0 deleted, ignored not counted",
+        "  1 new and 0 rewritten files, 1.5 kB in 0.03 s (tag 0.02)",
+        "  note: a<b",
+    ]
+    assert repr(result) == str(result) == "\n".join(lines)
+    shown = result._repr_html_()
+    assert "a&lt;b" in shown
+    assert "<td style='text-align:left'>1,234</td>" in shown
+    assert "<td style='text-align:left'>not counted</td>" in shown
+    assert "1.5 kB" in shown
+    assert "None" not in shown

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Table(TableReads, TableWrites, TableServices):
-    """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit."""
+    """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit.
+
+    Each write is one commit: all of it, or nothing. All errors are `hoodie.HoodieError`.
+    """
 
     def __init__(self, store: Store, *, spark: Any = None) -> None:
         self._context = TableContext(store, spark)

@@ -32,7 +32,7 @@ class TableReads:
     ) -> DataFrame:
         """Read rows as a Spark DataFrame; see `to_arrow` for the arguments.
 
-        Raises: InvalidConfigError if there is no Spark session.
+        Raises: as `to_arrow`; InvalidConfigError also if there is no Spark session.
         """
         from hoodie.engine.selection import spark_room
 
@@ -54,6 +54,25 @@ class TableReads:
             where: condition in Spark SQL; partitions and row groups that cannot match are not read.
             as_of: read the table as of this instant (inclusive), datetime or ISO date.
             view: query type: `snapshot`, or `read_optimized`, which skips log files.
+
+        Warns: `HoodieWarning` if a part of the table is missing and the read is slower, if `as_of` is a date without a
+        time and leaves out commits of that day, or if it is before the first commit.
+
+        Raises: all are `HoodieError`.
+            InvalidConfigError: a condition that is no SQL, a text that is no time, or another unknown argument.
+            SchemaMismatchError: columns that the table does not have, or a condition that does not fit them.
+            UnsupportedError: a table or condition that this process cannot read, or files that the cleaner removed.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-to-arrow", rows, record_key="id")
+        >>> first = t.upsert(rows).instant
+        >>> t.delete(["a"]).deleted
+        1
+        >>> t.to_arrow(columns="x").to_pylist(), t.to_arrow(columns="x", where="id = 'a'", as_of=first).to_pylist()
+        ([{'x': 2}], [{'x': 1}])
         """
         from hoodie.read.local import read_table
 
@@ -90,7 +109,22 @@ class TableReads:
         return count_rows(self._context.scan(RECORD_KEY, where, as_of))
 
     def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
-        """Read rows changed by commits completed in `(since, until]`; a Spark DataFrame, or Arrow without Spark."""
+        """Read the rows changed by commits that completed in `(since, until]`, each once, as of `until`.
+
+        Returns a Spark DataFrame, or a pyarrow Table without Spark. `since` and `until` are instants, datetimes or ISO
+        dates; the `instant` of a `WriteResult` stands for its completion.
+
+        Raises: as `to_arrow`; UnsupportedError also for mode `cdc`, and if a part of the span is archived.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-changes", rows, record_key="id")
+        >>> first = t.upsert(rows).instant
+        >>> t.upsert([{"id": "b", "x": 3}]).updated
+        1
+        >>> t.changes(since=first).select(["id", "x"]).to_pylist()
+        [{'id': 'b', 'x': 3}]
+        """
         from hoodie.read.changes import plan_changes
 
         return self._context.result(plan_changes(self._context.view(), since, until, mode=mode))
@@ -103,7 +137,15 @@ class TableReads:
         type of the values can differ from the column's type, but must be convertible to it. The keys are held in the
         driver, also the keys of a Spark DataFrame.
 
-        Raises: SchemaMismatchError for keys that cannot be converted; RecordKeyError for null keys.
+        Raises: SchemaMismatchError for keys that cannot be converted; RecordKeyError for null keys; others as
+        `to_arrow`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-read-keys", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.read_keys(["b", "c"]).select(["id", "x"]).to_pylist()
+        [{'id': 'b', 'x': 2}]
         """
         from hoodie.engine.selection import is_spark, spark_room, table_in_memory
         from hoodie.read.lookup import plan_lookup
@@ -125,6 +167,15 @@ class TableReads:
 
         Returns a DataFrame for a DataFrame, otherwise a pyarrow Table. Arrow data is held in memory, together with
         those of its keys that the table holds. A DataFrame is filtered by Spark.
+
+        Raises: UnsupportedError for data of another type; others as `read_keys`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-filter-exists", rows, record_key="id")
+        >>> written = t.upsert(rows.slice(1))
+        >>> t.filter_exists(rows)["id"].to_pylist()
+        ['a']
         """
         from hoodie.engine.selection import is_spark, spark_room, table_in_memory
         from hoodie.index import index_of_view

@@ -18,14 +18,70 @@ class TableWrites:
     _context: TableContext
 
     def upsert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
-        """Insert rows with new keys and merge rows with known ones; see `hoodie.write.indexed.upsert`."""
+        """Insert rows with new keys, and merge rows with known keys by the table's merge rule.
+
+        Args:
+            data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
+                or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
+                object with `__arrow_c_stream__`.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-upsert", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> result = t.upsert([{"id": "b", "city": "nyc", "fare": 3.0}, {"id": "c", "city": "sf", "fare": 4.0}])
+        >>> result.inserted, result.updated
+        (1, 1)
+        """
         from hoodie.write.indexed import upsert
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
         return upsert(call, dataset)
 
     def insert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
-        """Add rows without looking up their keys; small file groups are filled first."""
+        """Add rows without looking up their keys; small file groups are filled first.
+
+        In a table with a record index, known keys of few rows are counted in a note. The option
+        `hoodie.datasource.insert.dup.policy` ignores such rows, or refuses the write.
+
+        Args:
+            data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
+                or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
+                object with `__arrow_c_stream__`.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-insert", rows, record_key="id", partition_by="city")
+        >>> t.insert({"id": ["c"], "city": ["sf"], "fare": [5.0]}).inserted
+        1
+        """
         from hoodie.write.indexed import insert
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
@@ -39,7 +95,33 @@ class TableWrites:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Write all rows to new files in one pass; `sort`: `none`, `partition`, `global`, or the columns to sort by."""
+        """Write all rows to new files in one pass; no keys are looked up, and no rows are merged.
+
+        Args:
+            data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
+                or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
+                object with `__arrow_c_stream__`.
+            sort: `none`, `partition`, `global`, or the columns to sort by; the default depends on the partitions.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-bulk-insert", rows, record_key="id", partition_by="city")
+        >>> t.bulk_insert(rows, sort=["fare"]).inserted
+        2
+        """
         from hoodie.write.bulk_insert import bulk_insert
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
@@ -48,10 +130,34 @@ class TableWrites:
     def delete(
         self, data_or_keys: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Delete the records with these keys; unknown keys change nothing.
+        """Delete the records with these keys, whatever their ordering values; unknown keys change nothing.
 
-        Accepts keys in the same forms as `read_keys`. For a partitioned table the data must also have the partition
-        columns, unless the index is global.
+        Args:
+            data_or_keys: keys in the same forms as for `read_keys`: a value, a list, set, array or Series of values, or
+                data with the key columns. If the index is not global, data of a partitioned table must also have the
+                partition columns.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-delete", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> result = t.delete(["a", "unknown"])
+        >>> result.deleted, result.ignored
+        (1, 1)
         """
         from hoodie.engine.selection import with_types
         from hoodie.write.indexed import delete
@@ -62,10 +168,33 @@ class TableWrites:
     def delete_where(
         self, where: str, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Delete the records that match a Spark SQL condition.
+        """Delete the records that match a condition.
 
         The matching keys are held in memory, unless Spark reads them. Inserts can store several rows with one key. If
         one of these rows matches, all of them are deleted.
+
+        Args:
+            where: condition in Spark SQL.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: a condition on unknown columns, or that compares values of other types.
+            UnsupportedError: a condition that this process cannot evaluate, or a table that is not written.
+            InvalidConfigError: a condition that is no SQL, an unknown option, or one that is fixed when the table is
+                created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-delete-where", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> t.delete_where("fare > 1.5").deleted
+        1
         """
         from hoodie.records.condition import Condition
         from hoodie.write.conditional import plan_matching_keys
@@ -78,7 +207,30 @@ class TableWrites:
     def delete_partitions(
         self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Remove whole partitions from the table, by partition path (`["city=sf"]`)."""
+        """Remove whole partitions from the table.
+
+        Args:
+            partitions: partition paths, such as `["city=sf"]`.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            UnsupportedError: a table that this release does not write.
+            InvalidConfigError: an empty list, partitions that the table does not have, an unknown option, or one
+                that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-delete-partitions", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> t.delete_partitions(["city=sf"]).deleted
+        1
+        """
         from hoodie.engine import LocalEngine
         from hoodie.write.delete_partitions import delete_partitions
         from hoodie.write.setup import WriteCall
@@ -92,7 +244,35 @@ class TableWrites:
     def insert_overwrite(
         self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Replace every partition that has rows in the data; the data becomes its content."""
+        """Replace every partition that has rows in the data; the data becomes its content.
+
+        Args:
+            data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
+                or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
+                object with `__arrow_c_stream__`.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-insert-overwrite", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> result = t.insert_overwrite([{"id": "z", "city": "sf", "fare": 9.0}])
+        >>> result.inserted, result.deleted
+        (1, 1)
+        """
         from hoodie.write.bulk_insert import insert_overwrite
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
@@ -101,7 +281,35 @@ class TableWrites:
     def insert_overwrite_table(
         self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
-        """Replace the whole table with the data."""
+        """Replace the whole table with the data.
+
+        Args:
+            data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
+                or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
+                object with `__arrow_c_stream__`.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: columns or values that do not fit the table.
+            RecordKeyError: null, empty or missing record keys.
+            PartitionPathError: partition values that cannot be a folder.
+            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
+            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-overwrite-table", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> result = t.insert_overwrite_table(rows.slice(1))
+        >>> result.inserted, result.deleted
+        (1, 2)
+        """
         from hoodie.write.bulk_insert import insert_overwrite
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
@@ -115,11 +323,34 @@ class TableWrites:
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
-        """Set columns to Spark SQL expressions in the records that match a condition.
+        """Set columns to Spark SQL expressions in the records that match a condition; without one, in all records.
 
-        Without a condition all records are updated. Without Spark the matching rows are held in memory. Inserts can
-        store several rows with one key. If one of these rows matches, all of them are updated. A merge-on-read table
-        that merges by commit time and has no record index logs the changed columns only.
+        Without Spark the matching rows are held in memory. Inserts can store several rows with one key. If one of these
+        rows matches, all of them are updated. A merge-on-read table that merges by commit time and has no record index
+        logs the changed columns only.
+
+        Args:
+            assignments: an expression for each column to set.
+            where: condition in Spark SQL.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        Raises: all are `HoodieError`, and nothing is committed.
+            SchemaMismatchError: unknown columns, or values that do not fit.
+            UnsupportedError: expressions that this process cannot evaluate, or a table that is not written.
+            InvalidConfigError: columns of the record key or the partition path, text that is no SQL, an unknown option.
+            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
+            LockTimeoutError: another process holds the table's lock.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+            StorageError: the storage refused a call.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-update", rows, record_key="id", partition_by="city")
+        >>> t.upsert(rows).inserted
+        2
+        >>> t.update({"fare": "fare * 2"}, where="city = 'sf'").updated
+        1
         """
         from hoodie.engine.selection import spark_room
         from hoodie.records.condition import Condition

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hoodie.display import html_facts, seconds_text, size_text
 from hoodie.services.result import ServiceResult
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 """The phases whose seconds every write reports."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WriteResult:
     """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
@@ -57,15 +58,9 @@ class WriteResult:
         counts = [("inserted", self.inserted), ("updated", self.updated), ("deleted", self.deleted)]
         counts += [(name, n) for name, n in (("ignored", self.ignored), ("duplicates", self.duplicates)) if n != 0]
         changed = ", ".join(f"{name} not counted" if n is None else f"{n:,} {name}" for name, n in counts)
-        logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
-        written = f"{self.bytes_written / 1e6:,.1f} MB"
-        files = f"{self.files_created} new and {self.files_updated} rewritten files{logs}, {written}"
-        phases = ", ".join(
-            f"{name} {took:.2f}" for name, took in self.seconds.items() if name != "total" and took >= 0.005
-        )
         lines = [
             f"{self.operation} at {self.instant}: {changed}",
-            f"  {files} in {self.seconds.get('total', 0.0):.2f} s ({phases})",
+            f"  {self._files()}, {size_text(self.bytes_written)} in {seconds_text(self.seconds)}",
             *([] if self.look_up is None else [f"  {self.look_up}"]),
             *([f"  {self.backlog:.1f} log files per file slice wait for compaction"] if self.backlog else []),
             *([] if self.compaction is None else [f"  {line}" for line in str(self.compaction).splitlines()]),
@@ -73,9 +68,25 @@ class WriteResult:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+    def _files(self) -> str:
+        logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
+        return f"{self.files_created} new and {self.files_updated} rewritten files{logs}"
+
     def _repr_html_(self) -> str:
         """Return an HTML table, for notebooks."""
-        rows = {**self.to_dict(), "seconds": ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items())}
-        rows |= {name: "not counted" for name in ("deleted", "ignored") if rows[name] is None}
-        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in rows.items())
-        return f"<table>{cells}</table>"
+        counts = {name: getattr(self, name) for name in ("inserted", "updated", "deleted", "ignored", "duplicates")}
+        facts = {
+            "operation": self.operation,
+            "instant": self.instant,
+            **{name: "not counted" if count is None else count for name, count in counts.items()},
+            "files": self._files(),
+            "written": size_text(self.bytes_written),
+            "took": seconds_text(self.seconds),
+            "look-up": self.look_up or "",
+            "log files per file slice": f"{self.backlog:.1f}" if self.backlog else "",
+            "compaction": self.compaction or "",
+            "notes": "\n".join(self.notes),
+        }
+        return html_facts(facts)
