@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
-from hoodie.storage import LocalStore, MemoryStore, Store
+from hoodie.storage import FaultStore, LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
@@ -30,47 +29,19 @@ THEIRS: Rows = {"a": (5, "sf"), "y": (1, "nyc")}
 Act = Callable[[Table], object]
 
 
-class StoppedStore(MemoryStore):
-    """Calls `act` once, before the n-th call that changes something."""
+class StoppedStore(FaultStore):
+    """Calls `act` once, before the n-th call that changes something, in a task too."""
 
-    def __init__(self, name: str, number: int | None, act: Callable[[], object]) -> None:
-        super().__init__(name)
-        self.changes = 0
+    def __init__(self, inner: Store, number: int | None, act: Callable[[], object]) -> None:
+        super().__init__(inner)
         self._number = number
         self._act = act
-        self._lock = threading.Lock()
 
-    def _reach(self) -> None:
-        with self._lock:
-            self.changes += 1
-            is_now = self.changes == self._number
-        if is_now:
+    def _dies_at(self, operation: str, path: str) -> bool:
+        super()._dies_at(operation, path)
+        if len(self.calls) == self._number:
             self._act()
-
-    def create(self, path: str, data: bytes) -> None:
-        """Maybe stop, then create."""
-        self._reach()
-        MemoryStore(self.name).create(path, data)
-
-    def replace(self, path: str, data: bytes) -> None:
-        """Maybe stop, then replace; also at the end of a streaming writer."""
-        self._reach()
-        MemoryStore(self.name).replace(path, data)
-
-    def move(self, source: str, target: str) -> None:
-        """Maybe stop, then move."""
-        self._reach()
-        MemoryStore(self.name).move(source, target)
-
-    def delete(self, path: str) -> None:
-        """Maybe stop, then delete."""
-        self._reach()
-        MemoryStore(self.name).delete(path)
-
-    @property
-    def name(self) -> str:
-        """The name of the store in memory."""
-        return self.uri("").removeprefix("memory://")
+        return False
 
 
 def usurp(store: Store) -> None:
@@ -81,23 +52,23 @@ def usurp(store: Store) -> None:
 
 def stops(start: Store, first: Act, then: Callable[[Store], object]) -> Iterator[tuple[int, Store, Exception | None]]:
     """Run `first` on copies of the table; `then` runs at its first, second, … changing call."""
-    counted = StoppedStore(name_of(copy_of(start)), None, lambda: None)
+    counted = StoppedStore(copy_of(start), None, lambda: None)
+    counted.register()
     first(Table(counted))
-    for number in range(1, counted.changes + 1):
+    counted.unregister()
+    for number in range(1, len(counted.calls) + 1):
         copied = copy_of(start)
-        name = name_of(copied)
-        stopped = StoppedStore(name, number, lambda copied=copied: then(copied))  # type: ignore[misc]
+        stopped = StoppedStore(copied, number, lambda copied=copied: then(copied))  # type: ignore[misc]
+        stopped.register()
         error: Exception | None = None
         try:
             first(Table(stopped))
         except (HoodieError, OSError) as raised:  # an OSError: its staged rows were deleted
             error = raised
-        assert stopped.changes >= number
+        finally:
+            stopped.unregister()
+        assert len(stopped.calls) >= number
         yield number, copied, error
-
-
-def name_of(store: Store) -> str:
-    return store.uri("").removeprefix("memory://")
 
 
 def check(store: Store, expected: Rows, note: str, *, has_index: bool = True) -> None:

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from tests.stress.run import Stress, run
@@ -28,8 +29,9 @@ def main() -> int:
         stress = Stress(table_type=table_type, seconds=seconds / len(TYPES), seed=seed, processes=processes)
         try:
             print(f"{table_type}: {run(stress, folder)}", flush=True)
-        except AssertionError as error:
-            print(f"{table_type}: FAILED, seed {seed}; the table and the journals are in {folder}\n{error}")
+        except Exception:
+            traceback.print_exc(file=sys.stdout)
+            print(f"{table_type}: FAILED, seed {seed}; the table and the journals are in {folder}")
             return 1
         shutil.rmtree(folder)
     return 0

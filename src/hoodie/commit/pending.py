@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hoodie.commit.attempt_files import delete_marked_files
+from hoodie.commit.attempt_files import delete_marked_files, files_of_instant
 from hoodie.commit.steps import Step, reached
 from hoodie.config import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, InstantNotFoundError
@@ -222,7 +222,12 @@ class PendingInstant:
 
     def _undo_attempt(self) -> None:
         if not self.keeps_plan:
+            is_rolled_back = inflight_content(self.view, self.instant) is None
             self._delete_attempt(State.INFLIGHT, State.REQUESTED)
+            if is_rolled_back:
+                # The rollback deleted the markers of files that this process wrote after it.
+                for path in files_of_instant(self.view.store, self.instant_time):
+                    self.view.store.delete(path)
             return
         with self.view.state.table_lock(self.properties) as lock:
             now = self.view.refreshed(lock)

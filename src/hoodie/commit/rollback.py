@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
-from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.table import MetadataTable
@@ -89,13 +89,7 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     """List the table's folders, and return the data files whose names contain the instant."""
     if instant.state is State.REQUESTED:
         return []
-    found = []
-    for info in view.store.list("", recursive=True):
-        if info.path.startswith(".hoodie/"):
-            continue
-        if instant_of_data_file(info.path) == instant.requested_time:
-            found.append(info.path)
-    return found
+    return files_of_instant(view.store, instant.requested_time)
 
 
 def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content
@@ -112,18 +113,15 @@ class ClaimedPlan:
 
     def _clear_own(self) -> None:
         """Delete the files of this attempt if another process took the plan over: their instant may be completed."""
-        markers = read_markers(self.view.store, self.instant_time) or []
-        own = [marker.path for marker in markers if _attempt_number(marker.path) == self.number]
-        if not own:
-            return
         with self.view.state.table_lock(self.pending.properties) as lock:
             now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time, self.instant.action)
             if found is None or not found.is_completed:
                 return  # the next process that executes the plan deletes them
             committed = {stat.path for stat in now.commit_metadata(found).write_stats()}
-            for path in own:
-                if path not in committed:
+            # By name: the process that completed the plan deleted the markers.
+            for path in files_of_instant(now.store, self.instant_time):
+                if _attempt_number(path) == self.number and path not in committed:
                     now.store.delete(path)
 
     def end(self) -> None:
