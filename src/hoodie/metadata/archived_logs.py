@@ -6,17 +6,19 @@ the archive is not read for tables that only this library wrote.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
+from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HISTORY
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import Timeline, TimelineArchive
 
 _known: dict[StoreSpec, Mapping[str, str]] = {}
-"""Completion times that earlier calls read, by table. They do not change. At most one for each log file."""
+"""Completion times that earlier calls read, by table. They do not change. At most one for each file."""
 
 
 def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str], kind: PartitionKind) -> Timeline:
@@ -35,14 +37,35 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str],
     in_doubt = _in_doubt(timeline, names, kind)
     if not in_doubt:
         return timeline
+    completed = _completion_times(store, in_doubt)
+    never = frozenset(in_doubt - completed.keys())
+    return replace(timeline, archived={**timeline.archived, **completed}, never_completed=never)
+
+
+def with_archived_fills(store: Store, timeline: Timeline, slices: Iterable[FileSlice]) -> Timeline:
+    """Add the completion times of archived instants that filled the partitions of these slices.
+
+    The JVM gives such instants small numbers, so it archives them before older delta commits. The archive is read only
+    if this process has not looked up the instant before.
+
+    Raises:
+        CorruptFileError: the archive does not parse.
+    """
+    times = {found.base_instant_time for found in slices}
+    archived = {time for time in times if fills_a_partition(time) and timeline.get(time) is None}
+    if not archived:
+        return timeline
+    return replace(timeline, archived={**timeline.archived, **_completion_times(store, archived)})
+
+
+def _completion_times(store: Store, requested_times: Set[str]) -> dict[str, str]:
+    """Return the completion times of those of these instants that are archived."""
     known = dict(_known.get(store.spec, {}))
-    unknown = in_doubt - known.keys()
+    unknown = requested_times - known.keys()
     if unknown:
         known |= TimelineArchive(store, METADATA_HISTORY).completion_times(unknown)
         _known[store.spec] = known
-    completed = {time: known[time] for time in in_doubt & known.keys()}
-    never = frozenset(in_doubt - known.keys())
-    return replace(timeline, archived={**timeline.archived, **completed}, never_completed=never)
+    return {time: known[time] for time in requested_times & known.keys()}
 
 
 def _in_doubt(timeline: Timeline, names: Collection[str], kind: PartitionKind) -> set[str]:

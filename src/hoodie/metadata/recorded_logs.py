@@ -12,6 +12,7 @@ from hoodie.files.damage import check_length
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.metadata.archived_logs import with_archived_fills
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.places import METADATA_COMMITS, partition_folder
@@ -29,12 +30,14 @@ def check_recorded_logs(
     """Check that each log file that a delta commit recorded exists and has its length.
 
     `slices` are the newest slices of metadata partitions, by partition. `times` limits the check to delta commits with
-    these requested times. One read for each delta commit since the last compaction.
+    these requested times. One read for each delta commit since the last compaction; if the instant that filled a
+    partition is archived, three requests more, once for each process.
 
     Raises:
         MissingFileError: a log file does not exist.
         CorruptFileError: a log file has another length, or a commit does not parse.
     """
+    timeline = with_archived_fills(store, timeline, [found for group in slices.values() for found in group])
     for instant in timeline:
         if not _is_delta(instant) or (times is not None and instant.requested_time not in times):
             continue
@@ -53,7 +56,10 @@ def check_recorded_logs(
 
 
 def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
-    """Yield the requested times of delta commits that should have a log file in the slice and have none."""
+    """Yield the requested times of delta commits that should have a log file in the slice and have none.
+
+    `timeline` has the completion time of the instant that filled the partition: see `with_archived_fills`.
+    """
     logged = {log.name.instant_time for log in found.log_files}
     for instant in timeline:
         time = instant.requested_time
@@ -90,10 +96,15 @@ def _belongs(instant: Instant, found: FileSlice, timeline: Timeline) -> bool:
 
     Commits before the first log file of a slice without a base file may have written to a partition that was dropped.
     A build that fills a partition deletes the log files of all commits that completed before it, and has their entries.
+    If it is not known when the build completed, only the commits whose log files are in the slice belong to it.
     """
-    filled_by = timeline.get(found.base_instant_time) if fills_a_partition(found.base_instant_time) else None
-    if filled_by is not None and filled_by.completion_time is not None and instant != filled_by:
-        return (instant.completion_time or instant.requested_time) > filled_by.completion_time
+    base_time = found.base_instant_time
+    if fills_a_partition(base_time) and instant.requested_time != base_time:
+        filled_at = timeline.completion_time_of(base_time)
+        if filled_at is not None:
+            return (instant.completion_time or instant.requested_time) > filled_at
+        if timeline.get(base_time) is None:
+            return any(log.name.instant_time == instant.requested_time for log in found.log_files)
     if found.base_file is None:
-        return instant.requested_time >= found.base_instant_time
-    return (instant.completion_time or instant.requested_time) >= found.base_instant_time
+        return instant.requested_time >= base_time
+    return (instant.completion_time or instant.requested_time) >= base_time

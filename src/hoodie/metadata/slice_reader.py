@@ -18,7 +18,7 @@ from hoodie.format.hfile import HFileReader
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.metadata_table.partition_names import FILES
-from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.archived_logs import with_archived_fills, with_archived_logs
 from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_COMMITS, partition_folder
@@ -64,6 +64,7 @@ class SliceReader:
         return contents
 
     def _check_none_missing(self, slices: Sequence[FileSlice], timeline: Timeline) -> None:
+        timeline = with_archived_fills(self._store, timeline, slices)
         unlogged = {time for found in slices for time in unlogged_instants(timeline, found)} - self._compared
         if unlogged:
             check_recorded_logs(self._store, {FILES: slices}, timeline, times=unlogged)
