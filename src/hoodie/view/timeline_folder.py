@@ -12,8 +12,8 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, Layout
 
-_EMPTY_FOLDER_SUFFIX = "_$folder$"
-"""Some object stores of the JVM (EMRFS) mark an empty folder by an object with this suffix, beside the folder."""
+_MARKER_SUFFIXES = ("_$folder$", "")
+"""Some object stores of the JVM mark an empty folder by an object beside it: EMRFS with this suffix, WASB without."""
 
 
 def check_timeline_folder(store: Store, config: TableConfig, layout: Layout) -> None:
@@ -27,13 +27,22 @@ def check_timeline_folder(store: Store, config: TableConfig, layout: Layout) -> 
     folder = layout.instant_folder()
     if folder == HOODIE_FOLDER or f"{folder}/{config.history_path}" in store.folders(folder):
         return
-    if f"{config.history_path}{_EMPTY_FOLDER_SUFFIX}" in store.names(folder):
+    if {f"{config.history_path}{suffix}" for suffix in _MARKER_SUFFIXES} & set(store.names(folder)):
         return
     names = ", ".join(path.rpartition("/")[2] for path in store.folders(HOODIE_FOLDER))
     told = f"{keys.TIMELINE_PATH}={config.timeline_path} and {keys.HISTORY_PATH}={config.history_path}"
     raise CorruptFileError(
         f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "
         f"found neither. hoodie.properties has {told}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
-        "Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed",
+        f"Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
+        f"{_mend_empty_table(store, f'{folder}/{config.history_path}')}",
         path=store.uri(folder),
+    )
+
+
+def _mend_empty_table(store: Store, history: str) -> str:
+    """Return what to do about an empty table in an object store: copies of objects often lack the folder markers."""
+    return (
+        "If the table never had a commit, and a copy of its objects lost the markers of empty folders, create the "
+        f"empty object {store.uri(f'{history}/.keep')}"
     )

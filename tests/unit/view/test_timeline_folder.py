@@ -95,6 +95,26 @@ def test_a_new_table_of_emrfs_is_empty_and_not_damaged() -> None:
     assert Table(store).to_arrow().num_rows == 0
 
 
+def test_a_new_table_of_wasb_is_empty_and_not_damaged() -> None:
+    store = MemoryStore()
+    create_table(store, ROWS.schema, CreateOptions(record_key="id"))
+    store.delete(".hoodie/timeline/history/.keep")
+    store.create(".hoodie/timeline/history", b"")
+    assert Table(store).to_arrow().num_rows == 0
+
+
+def test_the_error_tells_how_to_mend_a_copy_of_a_new_table_without_markers() -> None:
+    store = MemoryStore()
+    create_table(store, ROWS.schema, CreateOptions(record_key="id"))
+    store.delete(".hoodie/timeline/history/.keep")
+    with pytest.raises(CorruptFileError) as caught:
+        Table(store).to_arrow()
+    named = str(caught.value).rpartition("create the empty object ")[2]
+    assert named == store.uri(".hoodie/timeline/history/.keep")
+    store.create(named.removeprefix(store.uri("")).lstrip("/"), b"")
+    assert Table(store).to_arrow().num_rows == 0
+
+
 def test_the_folder_is_looked_for_once_and_only_while_there_is_no_instant(folder: Path, tmp_path: Path) -> None:
     for path, more in ((folder, 0), (tmp_path / "new", 1)):
         if more:
