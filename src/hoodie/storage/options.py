@@ -48,8 +48,10 @@ _MEANINGLESS = {
     "aws_s3_allow_unsafe_rename": "hoodie renames no objects",
     "aws_s3_locking_provider": "hoodie locks tables by conditional puts",
     "delta_dynamo_table_name": "hoodie locks tables by conditional puts",
-    "aws_conditional_put": "hoodie needs conditional puts",
 }
+_CONDITIONAL_PUT = frozenset({"aws_conditional_put", "conditional_put"})
+_ETAG = "etag"
+"""The value of `aws_conditional_put` that is the default of obstore: puts by conditional requests of S3."""
 
 
 def normalised(options: Mapping[str, object]) -> dict[str, str]:
@@ -57,7 +59,8 @@ def normalised(options: Mapping[str, object]) -> dict[str, str]:
 
     Raises:
         InvalidConfigError: a value is no text, number or flag; two spellings of one option have different values; or
-            the option has a meaning only for other libraries. The message has names, and no values.
+            the option has a meaning only for other libraries, or turns conditional puts off. The message has names, and
+            no values.
     """
     found: dict[str, str] = {}
     for given, value in options.items():
@@ -67,6 +70,11 @@ def normalised(options: Mapping[str, object]) -> dict[str, str]:
         if not isinstance(value, str | int | float):
             raise InvalidConfigError(f"storage option {given!r}: expected a text, found {type(value).__name__}")
         text = str(value).lower() if isinstance(value, bool) else str(value)
+        if name in _CONDITIONAL_PUT and text.strip().lower() != _ETAG:
+            message = (
+                f"storage option {given!r}: hoodie needs conditional puts; remove the option, or set it to {_ETAG!r}"
+            )
+            raise InvalidConfigError(message)
         if found.setdefault(name, text) != text:
             raise InvalidConfigError(f"storage option {name!r} is given in two spellings with different values")
     return found

@@ -77,6 +77,7 @@ def test_options_come_on_top_of_the_spec() -> None:
         ("s3://b/t", {"aws_allow_http": True, "region": "x"}, {"allow_http": "true", "region": "x"}),
         ("s3://b/t", {"Allow_Http": "true", "AWS_ALLOW_HTTP": "true"}, {"allow_http": "true"}),
         ("s3://b/t", {"AWS_ENDPOINT_URL": "http://x"}, {"aws_endpoint_url": "http://x"}),
+        ("s3://b/t", {"aws_conditional_put": "etag"}, {"aws_conditional_put": "etag"}),
         ("az://c/t", {"AZURE_STORAGE_ACCOUNT_NAME": "x"}, {"azure_storage_account_name": "x"}),
         ("az://c/t", {"account_name": "x", "azure_allow_http": "true"}, {"account_name": "x", "allow_http": "true"}),
         ("gs://b/t", {"GOOGLE_SKIP_SIGNATURE": "true"}, {"google_skip_signature": "true"}),
@@ -94,7 +95,8 @@ def test_options_have_many_spellings(uri: str, options: dict[str, str], kept: di
     [
         ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, "AWS_S3_ALLOW_UNSAFE_RENAME.*renames no objects; remove"),
         ({"AWS_S3_LOCKING_PROVIDER": "dynamodb"}, "conditional puts; remove"),
-        ({"aws_conditional_put": "disabled"}, "conditional puts; remove"),
+        ({"aws_conditional_put": "disabled"}, "conditional puts; remove the option, or set it to 'etag'"),
+        ({"CONDITIONAL_PUT": "disabled"}, "conditional puts; remove the option, or set it to 'etag'"),
         ({"allow_http": "true", "AWS_ALLOW_HTTP": "false"}, "'allow_http' is given in two spellings"),
         ({"aws_region": None}, "'aws_region': expected a text, found NoneType"),
         ({"timeout": "soon"}, "'timeout'"),
