@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,7 @@ _WORDS: Final = MappingProxyType(
     }
 )
 """Calls in messages, and how the command line says the same."""
+_HELP_CHARS_MIN, _HELP_CHARS_DEFAULT = 30, 78
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
@@ -131,6 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
+def _help_width() -> dict[str, int]:
+    """Return the settings by which help fits a narrow terminal: without them its lines have at least 50 characters."""
+    columns = shutil.get_terminal_size().columns - 2
+    return {"terminal_width": max(columns, _HELP_CHARS_MIN)} if columns < _HELP_CHARS_DEFAULT else {}
+
+
 def _app(arguments: Sequence[str]) -> typer.Typer:
     """Build the commands that this call can need: one if the first argument names it, otherwise all."""
     app = typer.Typer(
@@ -138,6 +146,7 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
         help="Apache Hudi tables from Python, without a JAR. Every command that prints data has --json (JSON lines).",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        context_settings=_help_width(),
         rich_markup_mode=None,
         cls=_Commands,
     )

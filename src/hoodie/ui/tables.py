@@ -29,7 +29,8 @@ def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
     if sum(least) <= console.width or rows.num_columns <= 2:
         print_grid(console, rows, own=own)
     else:
-        _print_records(console, texts, rows.num_rows)
+        names = {name: name.replace("_", " ") if own else name for name in texts}
+        _print_records(console, {names[name]: column for name, column in texts.items()}, rows.num_rows)
 
 
 def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
