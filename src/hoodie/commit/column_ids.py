@@ -15,7 +15,13 @@ from hoodie.errors import UnsupportedError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, ColumnId
 from hoodie.format.schema.stored_names import fields_below
-from hoodie.view.stored_columns import SCHEMA_FOLDER, column_history, visible_schemas
+from hoodie.view.stored_columns import (
+    SCHEMA_FOLDER,
+    column_history,
+    instant_of_history,
+    is_history,
+    visible_schemas,
+)
 from hoodie.view.table_view import TableView
 
 
@@ -32,13 +38,30 @@ def column_metadata(view: TableView, *, as_of: str | None = None) -> dict[str, s
 def store_column_history(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
     """Write the history of the ids for a commit that has ids; call it under the table's lock, before the commit.
 
-    A file of an instant that does not complete counts for no reader.
+    A file of an instant that does not complete counts for no reader. Files of archived instants are deleted, as by the
+    JVM; that costs one listing of the folder.
     """
     if LATEST_SCHEMA not in metadata.extra_metadata:
         return
+    _delete_archived_histories(now)
     completion_time = now.clock.next_time(now.timeline)
     path = f"{SCHEMA_FOLDER}/{instant_time}_{completion_time}.schemacommit"
     now.store.create(path, column_history(now).text)
+
+
+def _delete_archived_histories(now: TableView) -> None:
+    """Delete the histories of instants that left the active timeline, if a completed active instant has one.
+
+    Each file has the whole history, and readers take the newest one of a completed instant.
+    """
+    timeline = now.whole_timeline()
+    instants = {name: timeline.get(instant_of_history(name)) for name in now.store.names(SCHEMA_FOLDER)}
+    if not any(is_history(name) and found is not None and found.is_completed for name, found in instants.items()):
+        return
+    for name, found in instants.items():
+        # A file that is not older may be of a writer that began after this timeline was loaded.
+        if found is None and instant_of_history(name) < (timeline.start or "") and is_history(name):
+            now.store.delete(f"{SCHEMA_FOLDER}/{name}")
 
 
 def check_columns_have_ids(view: TableView, evolved: pa.Schema) -> None:

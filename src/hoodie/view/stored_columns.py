@@ -119,11 +119,25 @@ def _check(view: TableView, known: ColumnHistory, commit: str) -> None:
         )
 
 
+def is_history(name: str) -> bool:
+    """Return whether a file in `.hoodie/.schema` has a history of the ids of columns."""
+    return name.endswith(_SUFFIX)
+
+
+def instant_of_history(name: str) -> str:
+    """Return the requested time of the instant that wrote a file in `.hoodie/.schema`.
+
+    >>> instant_of_history("20261122090000000_20261122090001000.schemacommit")
+    '20261122090000000'
+    """
+    return name.partition(".")[0].partition("_")[0]
+
+
 def _read(view: TableView) -> tuple[bytes, str]:
     """Read the newest history of a completed commit; return it and its path."""
     timeline = view.whole_timeline()
-    names = [name for name in view.store.names(SCHEMA_FOLDER) if name.endswith(_SUFFIX)]
-    committed = [name for name in names if timeline.contains_or_before_start(name.partition(".")[0].partition("_")[0])]
+    names = [name for name in view.store.names(SCHEMA_FOLDER) if is_history(name)]
+    committed = [name for name in names if timeline.contains_or_before_start(instant_of_history(name))]
     if not committed:
         return b"", ""
     path = f"{SCHEMA_FOLDER}/{max(committed)}"

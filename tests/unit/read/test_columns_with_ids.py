@@ -10,6 +10,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
+from hoodie.timeline import archive_instants
 from hoodie.view.stored_columns import column_history, visible_schemas
 from tests.support.altered import Columns, add_without_ids, alter
 from tests.support.steps import once_at
@@ -93,6 +94,29 @@ def test_writes_keep_the_ids(table: hoodie.Table) -> None:
     last = view.completed_writes()[-1].requested_time
     (name,) = (name for name in view.store.names(".hoodie/.schema") if name.startswith(last))
     assert view.store.read(f".hoodie/.schema/{name}") == column_history(view).text
+
+
+def test_histories_of_archived_instants_are_deleted(table: hoodie.Table) -> None:
+    alter(table.view(), [_BEFORE, _RENAMED])
+    row = pa.table({"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())})
+    for _ in range(4):
+        table.upsert(row)
+    view = table.view()
+    store, before = view.store, _rows(table.to_arrow())
+    histories = sorted(store.names(".hoodie/.schema"))
+    completed = [found for found in view.timeline.completed() if found.requested_time <= histories[2][:17]]
+    # A history of a writer that died before its commit, and a file that is no history.
+    store.create(f".hoodie/.schema/{view.clock.next_time(view.timeline)}_1.schemacommit", b"{}")
+    store.create(".hoodie/.schema/0.txt", b"kept")
+    died = max(store.names(".hoodie/.schema"))
+    archive_instants(store, view.layout, completed)
+    assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == before
+    table.upsert(row)
+    *left, newest = sorted(store.names(".hoodie/.schema"))
+    assert left == ["0.txt", *histories[3:], died]
+    last = table.view().completed_writes()[-1].requested_time
+    assert newest.startswith(last)
+    assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == before
 
 
 def test_data_does_not_change_columns_with_ids(table: hoodie.Table) -> None:
