@@ -113,13 +113,16 @@ class TimelineArchive:
             merged += 1
         self._clean(MANIFESTS_KEPT + merged)
 
-    def instants(self) -> list[ArchivedInstant]:
-        """Return all archived instants with their content, sorted by requested time. Reads every archive file."""
-        files = self.snapshot().manifest.files
+    def instants(self, requested_time: str | None = None) -> list[ArchivedInstant]:
+        """Return all archived instants with their content, or those of one requested time; sorted by requested time.
+
+        Reads every archive file; for one time only the files whose range of instants contains it.
+        """
         found = {
             (instant.requested_time, instant.action): instant
-            for file in files
-            for instant in parse_archived(self._read(file), path=self._path(file.name))
+            for parts, file in _by_name(self.snapshot().manifest.files)
+            if requested_time is None or parts.first_time <= requested_time <= parts.last_time
+            for instant in parse_archived(self._read(file), path=self._path(file.name), requested_time=requested_time)
         }
         return [found[key] for key in sorted(found)]
 

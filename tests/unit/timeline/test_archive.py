@@ -56,6 +56,18 @@ def test_an_archive_that_was_never_written_is_empty() -> None:
     assert archive().snapshot().version == 0
 
 
+def test_instants_of_one_time_are_read_from_the_files_with_their_range() -> None:
+    store = FaultStore(MemoryStore(), count_reads=True)
+    found = TimelineArchive(store, ".hoodie/timeline/history")
+    for first in (1, 11, 21):
+        found.append([instant(first), instant(first + 5), instant(first + 5, "clean")])
+    del store.calls[:]
+    assert found.instants("0016") == [instant(16, "clean"), instant(16)]
+    read = [call.path.rpartition("/")[2] for call in store.calls if call.path.endswith(".parquet")]
+    assert read == ["0011_0016_0.parquet"]
+    assert found.instants("0017") == []
+
+
 def test_the_archive_of_the_jvm() -> None:
     found = TimelineArchive(LocalStore(str(GOLDEN.parent)), "archive")
     assert found.snapshot().version == 6

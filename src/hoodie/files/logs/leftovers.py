@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.storage import Store
+from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import HOODIE_FOLDER, Layout, TimelineArchive, load_timeline, read_instant
+
+_known: dict[tuple[StoreSpec, str, str], bool] = {}
+"""Answers of earlier calls by table, folder of the timeline and log file; completed instants do not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class CommitRecords:
     """Where the commits of a table record which rows each log file has (table versions 8 and 9). Picklable.
 
     `layout` is the layout of the timeline in `folder`; `history_path` is the folder of its archive. The timeline is
-    read only for files that look damaged.
+    read only for files that look damaged, once for each such file of a completed instant.
     """
 
     layout: Layout
@@ -34,19 +37,21 @@ class CommitRecords:
         Raises:
             CorruptFileError: the commit does not parse.
         """
-        content = self._commit(store, name.instant_time)
-        if content is None:
-            return True
-        stats = CommitMetadata.parse(content, path=name.instant_time).write_stats()
-        return any(_has_records(stat) for stat in stats if (stat.path or "").rpartition("/")[2] == name.name)
+        file = (store.spec, self.folder, name.name)
+        if file not in _known:
+            content = self._commit(store, name.instant_time)
+            if content is None:
+                return True
+            stats = CommitMetadata.parse(content, path=name.instant_time).write_stats()
+            _known[file] = any(_has_records(s) for s in stats if (s.path or "").rpartition("/")[2] == name.name)
+        return _known[file]
 
     def _commit(self, store: Store, requested_time: str) -> bytes | None:
         instant = load_timeline(store, self.layout, folder=self.folder).get(requested_time)
         if instant is not None:
             return read_instant(store, self.layout, instant, folder=self.folder) if instant.is_completed else None
         archive = TimelineArchive.of(store, self.layout, folder=self.folder, history_path=self.history_path)
-        found = (known for known in archive.instants() if known.requested_time == requested_time)
-        return next((known.metadata for known in found if known.metadata), None)
+        return next((found.metadata for found in archive.instants(requested_time) if found.metadata), None)
 
 
 def _has_records(stat: WriteStat) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
@@ -163,13 +164,16 @@ def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
     return _to_bytes(pa.concat_tables(tables))
 
 
-def parse_archived(data: bytes, *, path: str = "<memory>") -> list[ArchivedInstant]:
-    """Parse a file of the archive; the instants are in the order of the rows.
+def parse_archived(data: bytes, *, path: str = "<memory>", requested_time: str | None = None) -> list[ArchivedInstant]:
+    """Parse a file of the archive: all instants, or those of one requested time, in the order of the rows.
 
     Raises:
         CorruptFileError: the content is not a Parquet file of archived instants.
     """
-    columns = _read(data, _SCHEMA.names[:-1], path).to_pydict()
+    table = _read(data, _SCHEMA.names[:-1], path)
+    if requested_time is not None:
+        table = table.filter(pc.equal(table[_SCHEMA.names[0]], requested_time))
+    columns = table.to_pydict()
     return [
         ArchivedInstant(requested_time=time, completion_time=completed, action=action, metadata=metadata, plan=plan)
         for time, completed, action, metadata, plan in zip(*columns.values(), strict=True)

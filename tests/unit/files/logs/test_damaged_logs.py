@@ -18,7 +18,7 @@ from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.table.versions import TableVersion
-from hoodie.storage import MemoryStore
+from hoodie.storage import FaultStore, MemoryStore
 from hoodie.timeline import Action, TimelineArchive, create_completed, create_inflight, create_requested, layout_for
 
 LAYOUT = layout_for(TableVersion.NINE, "timeline")
@@ -125,12 +125,28 @@ def test_the_commit_may_be_archived() -> None:
             assert scanned(store, log) == [b"rows"]
 
 
+def test_the_commit_of_a_leftover_is_read_once() -> None:
+    store, log = stored(WHOLE[:-3])
+    commit(store, stat_of(log, 0))
+    counting = FaultStore(store, count_reads=True)
+    requests = []
+    for _ in range(2):
+        del counting.calls[:]
+        scan_blocks(counting, [log], RULE)
+        requests.append([call.path for call in counting.calls if ".hoodie" in call.path])
+    assert len(requests[0]) == 2
+    assert requests[1] == []
+
+
 def test_a_commit_that_is_not_found_proves_nothing() -> None:
     store, log = stored(WHOLE[:-3])
     with pytest.raises(CorruptFileError):
         scanned(store, log)
     with pytest.raises(CorruptFileError):
         scanned(store, log, ScanRule())
+    # Nor is that kept: the commit may appear.
+    commit(store)
+    assert scanned(store, log) == [b"rows"]
 
 
 @pytest.mark.parametrize("listed_bytes", [0, len(WHOLE), 10 << 20])
