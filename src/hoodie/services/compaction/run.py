@@ -278,20 +278,22 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
 
 
 def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan) -> dict[str, dict[str, int]]:
-    """Return the sizes of log files that the commits recorded, by partition path and name.
+    """Return the sizes of the plan's log files that the commits recorded, by partition path and name.
 
     A metadata table that was built from a listing has the sizes that files had on storage then. A compaction makes the
     loss of blocks final, so it compares with the commits: one read for each that is not in the cache.
     """
-    names = (LogFileName.parse(name) for found in claimed.plan.operations for name in found.delta_file_paths)
+    names = {name for operation in claimed.plan.operations for name in operation.delta_file_paths}
+    parsed = (LogFileName.parse(name) for name in names)
     found: dict[str, dict[str, int]] = {}
-    for time in sorted({name.instant_time for name in names if name is not None}):
+    for time in sorted({name.instant_time for name in parsed if name is not None}):
         instant = view.timeline.get(time)
         if instant is None or not instant.is_completed:
             continue
         for stat in view.commit_metadata(instant).write_stats():
-            if stat.is_log_append and stat.path:
-                found.setdefault(stat.partition_path or "", {})[stat.path.rpartition("/")[2]] = stat.file_size_bytes
+            name = (stat.path or "").rpartition("/")[2]
+            if stat.is_log_append and name in names:
+                found.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
     return found
 
 
