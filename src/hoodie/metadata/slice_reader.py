@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.damage import damaged_file
-from hoodie.files.logs.log_scan import replaced_instants
+from hoodie.files.logs.log_scan import problem_of_blocks, replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.filenames import LogFileName
 from hoodie.format.hfile import HFileReader
@@ -131,18 +131,17 @@ def read_log(store: Store, path: str) -> LogContent:
     where = store.uri(path)
     with expected_metadata_file(store, path):
         blocks = parse_log_blocks(store.read(path), path=where)
-        torn = [block.offset for block in blocks if block.block_type is BlockType.CORRUPT]
-        if torn or not blocks:
-            _check_leftover(store, path, torn)
+        problem = problem_of_blocks(blocks)
+        if problem:
+            _check_leftover(store, path, problem)
         parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
     return LogContent(tuple(parsed), len(blocks))
 
 
-def _check_leftover(store: Store, path: str, torn: Sequence[int]) -> None:
+def _check_leftover(store: Store, path: str, problem: str) -> None:
     name = LogFileName.parse(path.rpartition("/")[2])
     if name is None or METADATA_COMMITS.expect_content(store, name):
-        found = f"a torn block at byte {torn[0]}" if torn else "an empty file"
-        raise damaged_file(store, path, f"expected whole log blocks, found {found}")
+        raise damaged_file(store, path, problem)
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:

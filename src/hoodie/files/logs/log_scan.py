@@ -225,10 +225,15 @@ def _problem(places: Sequence[BlockPlace], listed_bytes: int, found_bytes: int) 
     if found_bytes != listed_bytes:
         found = f"{found_bytes} bytes" if found_bytes < listed_bytes else "a longer file"
         return f"expected {listed_bytes} bytes as the table's listing states, found {found}"
-    torn = [place.offset for place in places if place.block_type is BlockType.CORRUPT]
-    if torn:
-        return f"expected whole log blocks, found a torn block at byte {torn[0]}"
-    return "" if places else "expected a log file with blocks, found an empty file"
+    return problem_of_blocks(places)
+
+
+def problem_of_blocks(blocks: Sequence[BlockPlace | LogBlock]) -> str:
+    """Return what shows that not all blocks of a log file are there; empty if no block is torn or missing."""
+    torn = next((block.offset for block in blocks if block.block_type is BlockType.CORRUPT), None)
+    if torn is not None:
+        return f"expected whole log blocks, found a torn block at byte {torn}"
+    return "" if blocks else "expected a log file with blocks, found an empty file"
 
 
 class _StoredFile:
