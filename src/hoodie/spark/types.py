@@ -30,7 +30,7 @@ _SIMPLE = {
     T.TimestampNTZType: pa.timestamp("us"),
 }
 _SPARK_OF_SIMPLE: dict[pa.DataType, type[T.DataType]] = {
-    T.NullType: pa.null(),
+    pa.null(): T.NullType,
     pa.bool_(): T.BooleanType,
     pa.int8(): T.ByteType,
     pa.int16(): T.ShortType,

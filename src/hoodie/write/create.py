@@ -13,7 +13,7 @@ from hoodie import config as options
 from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
-from hoodie.format.schema.table_schema import arrow_to_avro, normalise, without_meta_fields
+from hoodie.format.schema.table_schema import new_table_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.key_generator import KeyGeneratorType
@@ -120,7 +120,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
             timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
-            create_schema=arrow_to_avro(columns, table_name=name),
+            create_schema=new_table_avro(columns, table_name=name),
             extra={**extra, **index, **merging},
         )
     )

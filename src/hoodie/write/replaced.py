@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import TaskContext
+from hoodie.errors import HoodieError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.index.record import StagedEntries
@@ -14,6 +15,8 @@ from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
 _FOOTER_BYTES = 64 * 1024
+_FOOTERS_MAX = 1000
+"""More footers are not read for a number in the result: each costs a request."""
 
 
 def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
@@ -30,15 +33,23 @@ def count_replaced(
     """Return the number of records in replaced file groups; None if that requires a merge of log files.
 
     `gone`: the index entries that the write deleted; with a record index, these are the records. Without one, the
-    count reads the footer of each replaced base file.
+    count reads the footer of each replaced base file, up to `_FOOTERS_MAX`. A note of the write says why files that
+    have no other obstacle are not counted: too many, or damaged, which must not keep a user from replacing them.
     """
     if write.index.entry_stage("") is not None:
         return sum(entries.rows for entries in gone)
     if any(found.log_files for found in replaced):
         return None
     files = [found.base_file for found in replaced if found.base_file is not None]
+    if len(files) > _FOOTERS_MAX:
+        write.notes.append(f"the records of {len(files):,} replaced files were not counted: more than {_FOOTERS_MAX:,}")
+        return None
     engine = setup.engine_for(len(files) * _FOOTER_BYTES)
-    return sum(engine.run(_CountRows(setup.view.store.spec), files))
+    try:
+        return sum(engine.run(_CountRows(setup.view.store.spec), files))
+    except (HoodieError, OSError) as error:
+        write.notes.append(f"the records of the replaced files were not counted: {str(error)[:500]}")
+        return None
 
 
 @dataclass(frozen=True, slots=True)

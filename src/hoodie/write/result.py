@@ -24,7 +24,7 @@ class WriteResult:
     row by their ordering values, or deleted a key that the table does not have. `duplicates` were merged into another
     row of the batch with the same key. None means: not counted. A merge-on-read table logs rows of known keys without a
     look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is None. `deleted` is
-    None if replaced file groups have log files and the table has no record index.
+    None if the table has no record index, and replaced file groups have log files, or are too many or damaged (a note).
 
     `seconds` has the keys stage, tag, write, index, commit and total, and compact if a compaction followed. `backlog`
     is the number of log files that wait for compaction, per file slice of the touched partitions (0 for copy-on-write

@@ -29,7 +29,7 @@ from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve, schema_changes
-from hoodie.format.schema.table_schema import arrow_to_avro, with_meta_fields
+from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of, lost_record_index
@@ -356,7 +356,8 @@ def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: R
 def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> TableSchema:
     """Return the table's schema after a write of the data; its Avro text changes only if a column is new or wider.
 
-    Raises: SchemaMismatchError, naming the field and, where an option permits it, the option.
+    Raises: SchemaMismatchError, naming the field and, where an option permits it, the option; UnsupportedError if the
+        new schema exceeds a limit of reads.
     """
     current, config = view.schema(), view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
@@ -365,7 +366,7 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     if evolved == current.arrow:
         return current
     _check_evolution(current.arrow, evolved, data, options.SCHEMA_EVOLUTION.get(properties))
-    return TableSchema(evolved, arrow_to_avro(evolved, table_name=config.name))
+    return TableSchema(evolved, new_table_avro(evolved, table_name=config.name))
 
 
 def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:

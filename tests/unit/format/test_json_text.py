@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -79,3 +80,47 @@ def test_surrogate_pairs_are_text() -> None:
 def test_an_object_is_expected() -> None:
     with pytest.raises(CorruptFileError, match="a lock expected, found a list"):
         parse_json_object(b"[]", path="x", expected="a lock")
+
+
+_REPEATED = [
+    '{"a":1,"a":2}',
+    '{"a" : 1, "a" : 2}',
+    '{"a"\n:1,"b":":c","a"\t:2}',
+    '{"b":"{\\"a\\":1}","c":{"a":1,"a":2}}',
+    '{"a\\\\":1,"a\\\\":2}',
+    '[{"a":1,"b":":","a":[{}]}]',
+    '{"a":1,"b":"\\"","a":2}',
+]
+
+
+@pytest.mark.parametrize("text", _REPEATED)
+def test_a_key_with_two_values_is_found_in_every_way_to_write_it(text: str) -> None:
+    with pytest.raises(CorruptFileError, match="two different values"):
+        parse_json(text, path="x")
+    parse_json(text.replace("2", "1").replace("[{}]", "1"), path="x")
+
+
+@pytest.mark.parametrize("begin", [0, 2**20 - 30, 2**20 - 10, 2**20, 2**20 + 5])
+def test_a_number_beyond_64_bits_is_found_at_every_place(begin: int) -> None:
+    parse_json(" " * begin + str(2**63 - 1), path="x")
+    with pytest.raises(CorruptFileError, match="64 bits"):
+        parse_json(" " * begin + str(2**63), path="x")
+
+
+@given(st.lists(st.dictionaries(st.text('a":\\ \n', max_size=4), st.text('a":\\ \n', max_size=4), max_size=3)))
+def test_text_like_json_in_strings_is_text(value: object) -> None:
+    for separators in ((",", ":"), (", ", " : ")):
+        assert parse_json(json.dumps(value, separators=separators), path="x") == value
+
+
+def test_large_text_takes_about_the_time_of_the_parser() -> None:
+    """Write stats of a large commit took five times as long."""
+    stat = {f"n{place}": 10**9 + place for place in range(20)} | {"path": "p=1/a.parquet", "schema": '{"a":1}'}
+    text = json.dumps({"stats": [stat] * 20_000}).encode()
+    seconds: dict[str, float] = {}
+    for _ in range(5):
+        for name, parse in (("json", json.loads), ("checked", lambda data: parse_json(data, path="x"))):
+            begin = time.process_time()
+            parse(text)
+            seconds[name] = min(seconds.get(name, 9), time.process_time() - begin)
+    assert seconds["checked"] < 2 * seconds["json"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.unit.write.tables import files_below, new_table, trips
+from tests.unit.write.tables import SCHEMA, files_below, new_table, trips
 
 PROPERTIES = ".hoodie/hoodie.properties"
 
@@ -160,3 +160,23 @@ def test_an_ordering_field_that_is_no_column_is_named(tmp_path: Path, table_type
     properties.write_text(text.replace("ordering.fields=ts", "ordering.fields=tz"))
     with pytest.raises(hoodie.InvalidConfigError, match=r"'tz'.*hoodie\.table\.ordering\.fields"):
         hoodie.open(tmp_path).upsert(rows)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+@pytest.mark.parametrize("call", ["delete_partitions", "insert_overwrite", "insert_overwrite_table"])
+def test_a_damaged_partition_can_be_replaced(tmp_path: Path, damage: str, call: str) -> None:
+    """The footers of replaced files are read only to count their records."""
+    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "la")))
+    file = base_file(tmp_path, "sf")
+    file.write_bytes(file.read_bytes()[:100])
+    if damage == "missing":
+        file.unlink()
+    if call == "delete_partitions":
+        result = table.delete_partitions(["city=sf"])
+    else:
+        result = getattr(table, call)(trips(("c", 1, 1.0, "sf")))
+    assert result.deleted is None
+    assert any("replaced files were not counted" in note for note in result.notes)
+    kept = {"delete_partitions": ["b"], "insert_overwrite": ["b", "c"], "insert_overwrite_table": ["c"]}[call]
+    assert sorted(table.to_arrow()["id"].to_pylist()) == kept

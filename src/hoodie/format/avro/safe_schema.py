@@ -17,13 +17,13 @@ from typing import Any, Final
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.json_text import parse_json
 
-LEVELS_MAX: Final = 48
-"""How deep records, lists and maps may be nested."""
-TYPES_MAX: Final = 100_000
+LEVELS_MAX: Final = 60
+"""How deep records, lists and maps may be nested; a map has two levels. Arrow's IPC format allows 64 levels."""
+TYPES_MAX: Final = 200_000
 """How many types a schema may have; a named type counts each time that it is used."""
-FIXED_BYTES_MAX: Final = 64 * 1024
+FIXED_BYTES_MAX: Final = 1024 * 1024
 """The greatest size of a `fixed`. A column of a `fixed` takes this memory for nulls too."""
-TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
+TEXT_BYTES_MAX: Final = 8 * 1024 * 1024
 """The greatest size of a schema's JSON text."""
 _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -65,14 +65,16 @@ def _checked(text: str, path: str) -> tuple[Any, Any]:
         raise error.named(path) from error
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=64)
 def _parsed(text: str) -> tuple[Any, Any]:
     """Parse a text once. Errors have no path, because the same text is found in many files."""
     try:
         schema = parse_json(text, path="", expected="an Avro schema")
+        return schema, _Walk().whole(schema)
     except CorruptFileError as error:
         raise _Unnamed(str(error).removeprefix(": ")) from error
-    return schema, _Walk().whole(schema)
+    except RecursionError as error:
+        raise _Unnamed("an Avro schema of fewer nested levels expected", is_limit=True) from error
 
 
 def _beyond(path: str, expected: str, found: object) -> UnsupportedError:
@@ -88,7 +90,7 @@ class _Unnamed(Exception):
 
     def named(self, path: str) -> CorruptFileError | UnsupportedError:
         if self.is_limit:
-            return UnsupportedError(f"{path}: {self}; hoodie does not read it, see docs/format/table.md §2.3")
+            return UnsupportedError(f"{path}: {self}; hoodie does not read or write it, see docs/format/table.md §2.3")
         return CorruptFileError(str(self), path=path)
 
 
@@ -131,7 +133,7 @@ class _Walk:
         if kind == "array":
             return {"type": "array", "items": self._value(avro.get("items"), namespace, level + 1)}
         if kind == "map":
-            return {"type": "map", "values": self._value(avro.get("values"), namespace, level + 1)}
+            return {"type": "map", "values": self._value(avro.get("values"), namespace, level + 2)}
         if kind in ("record", "error", "fixed", "enum"):
             return self._named(kind, avro, namespace, level)
         if not isinstance(kind, str):
@@ -151,7 +153,8 @@ class _Walk:
         return [self.read(branch, namespace, level) for branch in branches]
 
     def _named(self, kind: str, avro: Mapping[str, Any], namespace: str, level: int) -> Any:
-        name, space = avro.get("name"), avro.get("namespace", namespace)
+        name, space = avro.get("name"), avro.get("namespace")
+        space = namespace if space is None else space
         if not isinstance(name, str) or not name.strip(".") or not isinstance(space, str):
             raise _Unnamed(f"a {kind} with a name expected, found the name {str(name)[:100]!r}")
         full_name = name if "." in name else f"{space}.{name}".lstrip(".")

@@ -214,7 +214,8 @@ class _Reader:
 
     def _named(self, kind: str, avro: Mapping[str, Any], namespace: str, path: str) -> pa.DataType:
         name = avro["name"]
-        space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
+        own = avro.get("namespace")
+        space = name.rpartition(".")[0] if "." in name else namespace if own is None else own
         full_name = name if "." in name else f"{space}.{name}".lstrip(".")
         self.named[full_name] = None
         data_type: pa.DataType

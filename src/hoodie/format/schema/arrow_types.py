@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie.errors import SchemaMismatchError
+from hoodie.errors import SchemaMismatchError, UnsupportedError
 
 LIST_ITEM: Final = "element"
 """Name of a list's items in Arrow and in three-level Parquet lists."""
@@ -47,9 +47,13 @@ def normalise(schema: pa.Schema) -> pa.Schema:
     Raises:
         SchemaMismatchError: a Hudi table cannot store a type (null, uint64, durations, intervals, unions, ...), or a
             column name occurs twice, where upper and lower case are equal.
+        UnsupportedError: columns nest too deep.
     """
     _refuse_duplicates(schema.names, "")
-    return pa.schema([_field(child, child.name) for child in schema])
+    try:
+        return pa.schema([_field(child, child.name) for child in schema])
+    except RecursionError as error:
+        raise UnsupportedError("the data's schema: columns of fewer nested levels expected") from error
 
 
 def _field(child: pa.Field, path: str) -> pa.Field:

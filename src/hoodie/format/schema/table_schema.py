@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hoodie.errors import UnsupportedError
+from hoodie.format.avro.safe_schema import parse_schema
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, arrow_to_avro, avro_record_name, avro_to_arrow
 from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
 from hoodie.format.schema.conform import conform
@@ -21,6 +23,7 @@ __all__ = [
     "avro_to_arrow",
     "conform",
     "evolve",
+    "new_table_avro",
     "normalise",
     "with_meta_fields",
     "without_meta_fields",
@@ -41,3 +44,17 @@ def without_meta_fields(schema: pa.Schema) -> pa.Schema:
     """Return the schema without any meta field, `_hoodie_operation` included."""
     meta = {*META_FIELDS, OPERATION_FIELD}
     return pa.schema([child for child in schema if child.name not in meta], metadata=schema.metadata)
+
+
+def new_table_avro(schema: pa.Schema, *, table_name: str) -> str:
+    """Return the Avro text of a schema that a table is about to get, as `arrow_to_avro`; it has no meta fields.
+
+    The text is checked with meta fields, as files have them: a table must not get a schema that reads refuse.
+
+    Raises: as `arrow_to_avro`; UnsupportedError that names the limit that the schema exceeds.
+    """
+    try:
+        parse_schema(arrow_to_avro(with_meta_fields(schema), table_name=table_name), path="the data's schema")
+        return arrow_to_avro(schema, table_name=table_name)
+    except RecursionError as error:
+        raise UnsupportedError("the data's schema: columns of fewer nested levels expected") from error

@@ -260,7 +260,7 @@ class _Values:
 
     def folder(self, key: str, default: str) -> str:
         """Return a relative path below the folder that it is relative to."""
-        text = self.raw.get(key) or default
+        text = (self.raw.get(key) or default).removesuffix("/")
         if text.startswith("/") or any(part in ("", ".", "..") for part in text.split("/")) or ":" in text:
             expected = f"a folder of the table such as {default} expected"
             raise InvalidConfigError(f"{self.path}: {key}: {expected}, found {text[:100]!r}; correct the property")

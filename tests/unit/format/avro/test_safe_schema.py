@@ -63,7 +63,7 @@ _BEYOND = {
     "too deep": (_record(_nested(LEVELS_MAX)), "levels"),
     "many types": (_laughs(9), "types"),
     "huge enum": (
-        _record({"type": "enum", "name": "e", "symbols": [f"s{place}" for place in range(150_000)]}),
+        _record({"type": "enum", "name": "e", "symbols": [f"s{place}" for place in range(250_000)]}),
         "types",
     ),
     "unknown type": (_record("strjng"), "not a known"),

@@ -137,7 +137,8 @@ class _Maker:
 
     def _definition(self, kind: str, avro: Any, arrow: pa.DataType, namespace: str, path: str) -> Layout:
         name = avro["name"]
-        space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
+        own = avro.get("namespace")
+        space = name.rpartition(".")[0] if "." in name else namespace if own is None else own
         full_name = name if "." in name else f"{space}.{name}".lstrip(".")
         self.named.setdefault(full_name, (avro, namespace))
         if kind == "enum":
