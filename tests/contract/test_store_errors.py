@@ -12,6 +12,7 @@ import obstore.store
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from obstore.exceptions import BaseError
 
 import hoodie
 from hoodie.errors import HoodieError, StorageError
@@ -162,6 +163,20 @@ def test_a_refused_read_is_no_damage(refused_read: int) -> None:
     with pytest.raises(StorageError, match="access is denied") as caught:
         list(read_base_file(store, BaseFile("", "f.parquet", "f", "1", size_bytes), rows.schema))
     assert type(caught.value) is StorageError
+
+
+def test_a_move_whose_source_cannot_be_deleted_is_done() -> None:
+    """The copy is the step; the next holder of the lock deletes what is left."""
+
+    class Undeletable(obstore.store.MemoryStore):
+        def delete(self, *args: Any, **kwargs: Any) -> Any:
+            raise BaseError("503 slow down")
+
+    store = ObjectStore(Undeletable(), StoreSpec("s3://tables/t"))
+    store.replace("prepared", b"1")
+    store.move("prepared", "done")
+    assert store.read("done") == b"1"
+    assert store.read("prepared") == b"1"
 
 
 def test_interrupts_stay_what_they_are() -> None:

@@ -15,7 +15,14 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
+from hoodie.errors import (
+    CommitConflictError,
+    HoodieError,
+    InvalidConfigError,
+    LockTimeoutError,
+    StorageError,
+    UnsupportedError,
+)
 from hoodie.storage import FaultStore, LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
@@ -196,6 +203,77 @@ def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
     with pytest.raises(CommitConflictError), once_at(step, act):
         first.upsert(trips(OURS))
     check(store, {**START, **THEIRS}, step)
+
+
+class LosingStore(MemoryStore):
+    """Calls `at_last` once, right after the step that completes an instant of the data table."""
+
+    at_last: Callable[[], None] | None = None
+    cannot_read_lock = False
+
+    def move(self, source: str, target: str) -> None:
+        """Move, then maybe act."""
+        super().move(source, target)
+        if target.startswith(".hoodie/timeline/") and self.at_last is not None:
+            act, self.at_last = self.at_last, None
+            act()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Read, unless it is the lock."""
+        if path == ".hoodie/lock" and self.cannot_read_lock:
+            self.cannot_read_lock = False
+            raise StorageError("503 slow down")
+        return super().read_range(path, start, length)
+
+
+def losing_table() -> tuple[LosingStore, Table]:
+    store = LosingStore()
+    new_table(store)
+    table = Table(store)
+    table.upsert(trips(START))
+    return store, table
+
+
+def test_a_lost_answer_to_the_last_step_is_no_error() -> None:
+    """The caller would run the operation again: rows without keys would be stored twice."""
+    store, table = losing_table()
+
+    def lose() -> None:
+        raise StorageError("the service did not answer in time")
+
+    store.at_last = lose
+    table.upsert(trips(OURS))
+    check(store, {**START, **OURS}, "lost answer")
+
+
+def test_a_lock_that_another_keeps_after_the_last_step() -> None:
+    """The instant is complete, but nobody can look what became of it."""
+    store, table = losing_table()
+    store.at_last = lambda: store.replace(".hoodie/lock", b"")  # of a JVM
+    with pytest.raises(CommitConflictError, match=r"cannot load the table.*outcome is not known"):
+        table.upsert(trips(OURS), properties={"hoodie.write.lock.wait_time_ms": "200"})
+    store.delete(".hoodie/lock")
+    check(store, {**START, **OURS}, "kept lock")
+
+
+def test_a_lock_that_cannot_be_read_after_the_last_step() -> None:
+    """Whether the lock was lost is then looked up, in the same way as if it was."""
+    store, table = losing_table()
+
+    def act() -> None:
+        store.cannot_read_lock = True
+
+    store.at_last = act
+    table.upsert(trips(OURS))
+    check(store, {**START, **OURS}, "lock not read")
+
+    def lose() -> None:
+        store.replace(".hoodie/lock", b"")
+        store.cannot_read_lock = True
+
+    store.at_last = lose
+    with pytest.raises(CommitConflictError, match="outcome is not known"):
+        table.upsert(trips({"z": (1, "sf")}), properties={"hoodie.write.lock.wait_time_ms": "200"})
 
 
 PROGRAM = """

@@ -33,6 +33,8 @@ from hoodie.view.table_view import TableView
 _CLEAR_WAIT_MS = 5_000
 """How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""
 
+_NOT_KNOWN = "The outcome is not known: read the rows, and run the operation again if they are missing"
+
 
 class Completion(Protocol):
     """The steps that complete an instant. All methods run under the table's lock; `now` was loaded under it."""
@@ -156,6 +158,7 @@ class PendingInstant:
             may be.
         """
         completed: Instant | None = None
+        is_certain = False
         lock = self.view.state.table_lock(self.properties)
         try:
             with lock:
@@ -163,10 +166,10 @@ class PendingInstant:
                 completed = self.complete(now, completion)
                 is_certain = lock.is_held
         except Exception:
-            # The instant is complete: the next writer removes a lock file that could not be deleted.
+            # The instant is complete. The next writer removes a lock file that could not be deleted; but if the look at
+            # the lock failed, the lock may be lost.
             if completed is None:
                 raise
-            is_certain = True
         if not is_certain:
             self._confirm(now)
         self.end()
@@ -261,12 +264,19 @@ class PendingInstant:
             raise self._lost(now)
 
     def _confirm(self, before: TableView) -> None:
-        """Check a completed instant whose writer found after the last step that it had lost the lock.
+        """Check a completed instant whose writer did not find after the last step that it still held the lock.
 
-        Raises: CommitConflictError if another writer changed the table meanwhile.
+        Raises: CommitConflictError if another writer changed the table meanwhile, or the table cannot be loaded.
         """
-        with self.view.state.table_lock(self.properties) as lock:
-            now = self.view.refreshed(lock)
+        try:
+            with self.view.state.table_lock(self.properties) as lock:
+                now = self.view.refreshed(lock)
+        except Exception as error:
+            raise CommitConflictError(
+                f"this process lost the table's lock, or could not read it, while {self.instant} of "
+                f"{before.store.uri('')} completed, and cannot load the table to see what became of it ({error}). "
+                f"{_NOT_KNOWN}"
+            ) from error
         known = {(instant.requested_time, instant.state) for instant in before.timeline.instants}
         others = [
             instant
@@ -279,8 +289,7 @@ class PendingInstant:
         if found is None or not found.is_completed or others:
             raise CommitConflictError(
                 f"another process deleted the table's lock while {self.instant} of {now.store.uri('')} completed, and "
-                f"changed the table ({', '.join(map(str, others[:3])) or 'the instant is gone'}). The outcome is not "
-                "known: read the rows, and run the operation again if they are missing"
+                f"changed the table ({', '.join(map(str, others[:3])) or 'the instant is gone'}). {_NOT_KNOWN}"
             )
 
     def _lost(self, now: TableView) -> CommitConflictError:

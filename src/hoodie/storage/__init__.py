@@ -1,6 +1,6 @@
 """All access to file systems: list, ranged read, create-if-absent, replace, delete."""
 
-from hoodie.storage.api import FileInfo, Store, StoreSpec
+from hoodie.storage.api import FileInfo, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk_errors import explained
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
 from hoodie.storage.local import LocalStore
@@ -20,6 +20,7 @@ __all__ = [
     "ScratchFolder",
     "Store",
     "StoreSpec",
+    "UnsyncedError",
     "explained",
     "open_store",
     "scratch_folder",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hoodie.errors import StorageError
 from hoodie.storage.options import shown
 
 
@@ -63,6 +64,10 @@ class StoreSpec:
         path_bytes_max = (_LOCAL_PATH_BYTES_MAX if is_local else _KEY_BYTES_MAX) - len(self.uri.encode())
         path_bytes_max = max(1, path_bytes_max - _FILE_NAME_BYTES)
         return (_LOCAL_NAME_BYTES_MAX if is_local else path_bytes_max), path_bytes_max
+
+
+class UnsyncedError(StorageError):
+    """The call did all that it had to do, but a power failure may undo it: a durable store could not sync a folder."""
 
 
 class Store(Protocol):
@@ -128,7 +133,8 @@ class Store(Protocol):
 
         Raises `FileNotFoundError` if `source` does not exist at that step; then `target` does not appear. So a process
         that deletes `source` can prevent the step. An existing `target` is overwritten: the caller chooses a name that
-        no other process uses. If the process dies, `source` may remain.
+        no other process uses. `source` may remain: if the process dies, or the storage refuses to delete it after the
+        step. After any other error the step may have been done: its answer may be lost (`UnsyncedError`: it was).
         """
         ...
 

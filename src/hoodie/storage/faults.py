@@ -131,7 +131,9 @@ class FaultStore:
 
     def refresh(self, path: str, expected: bytes) -> bool:
         """Call the inner store; not counted, because a thread calls it at any time."""
-        return self._read("refresh", path, lambda: self.inner.refresh(path, expected))
+        if self._crashed:
+            raise self._error("refresh", path)
+        return self.inner.refresh(path, expected)
 
     def move(self, source: str, target: str) -> None:
         """Call the inner store."""

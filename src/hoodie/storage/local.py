@@ -2,7 +2,8 @@
 
 The process may stop at any point without leaving a half-written file that readers take for a complete file. A durable
 store also syncs files and folders, in the order in which they depend on each other: what a call has written survives a
-power failure once the call returns. By default the store syncs nothing, like the JVM writer.
+power failure once the call returns. By default the store syncs only the bytes of lock files (`is_never_empty`); the
+JVM writer syncs nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
-from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.api import FileInfo, StoreSpec, UnsyncedError
 from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
 from hoodie.storage.disk_errors import explanation
 from hoodie.storage.links import LinkGuard
@@ -28,6 +29,7 @@ from hoodie.storage.paths import (
     checked_folder,
     checked_path,
     is_listed,
+    is_never_empty,
     is_volatile,
     join,
     sidecar_name,
@@ -148,7 +150,10 @@ class LocalStore:
                 that is not empty cannot be created in one step.
         """
         target = self._changeable(path)
-        self._with_parent(target, lambda: self._create(target, data, self._syncs(path)))
+        syncs_bytes = self._syncs(path) or is_never_empty(path)
+        self._with_parent(target, lambda: self._create(target, data, syncs_bytes))
+        if self._syncs(path):
+            self._disk.sync_folder(os.path.dirname(target))
 
     @_explained
     def replace(self, path: str, data: bytes) -> None:
@@ -172,7 +177,7 @@ class LocalStore:
 
     @_explained
     def move(self, source: str, target: str) -> None:
-        """Give the file `source` the name `target`, in one atomic step."""
+        """Give the file `source` the name `target`, in one atomic step. Raises: UnsyncedError."""
         old, new, synced = self._changeable(source), self._changeable(target), self._syncs(target)
 
         def moved() -> None:
@@ -183,7 +188,10 @@ class LocalStore:
 
         self._with_parent(new, moved)
         if synced:
-            self._disk.sync_folder(os.path.dirname(new))
+            try:
+                self._disk.sync_folder(os.path.dirname(new))
+            except OSError as error:
+                raise UnsyncedError(str(self._explanation(target, error)), error.errno) from error
 
     @_explained
     def delete(self, path: str) -> None:
@@ -321,7 +329,7 @@ class LocalStore:
         if self._durable:
             self._disk.sync_folder(os.path.dirname(folder))
 
-    def _create(self, target: str, data: bytes, synced: bool) -> None:
+    def _create(self, target: str, data: bytes, syncs_bytes: bool) -> None:
         if not data:
             # An empty file is complete as soon as it exists: no temporary file is needed.
             self._disk.create_empty(target)
@@ -330,14 +338,12 @@ class LocalStore:
         else:
             if os.path.lexists(target):
                 raise _exists(target)
-            temporary = self._write_temporary(target, data, synced)
+            temporary = self._write_temporary(target, data, syncs_bytes)
             try:
                 self._delete_sidecar(target)
                 self._publish(temporary, target)
             finally:
                 self._unlink(temporary)
-        if synced:
-            self._disk.sync_folder(os.path.dirname(target))
 
     def _publish(self, temporary: str, target: str) -> None:
         """Give a whole file its final name if no file has it."""

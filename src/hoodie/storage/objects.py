@@ -132,10 +132,11 @@ class ObjectStore:
         return True
 
     def move(self, source: str, target: str) -> None:
-        """Copy the object inside the service, in one atomic step; then delete `source`."""
+        """Copy the object inside the service, in one atomic step; then delete `source` if the service permits it."""
         with self._translated(source):
             self._backend.copy(checked_path(source), checked_path(target))
-        self.delete(source)
+        with suppress(OSError):
+            self.delete(source)
 
     def delete(self, path: str) -> None:
         """Delete the object; does nothing if it does not exist."""

@@ -7,7 +7,8 @@ from hoodie.errors import PartitionPathError
 TEMPORARY_PREFIX = ".tmp-"
 """Prefix of the names of half-written files. The JVM does not read such a file as a log file or an instant."""
 
-_VOLATILE = (".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
+_LOCKS = (".hoodie/lock", ".hoodie/.locks/takeover-")
+_VOLATILE = (*_LOCKS, ".hoodie/.locks/prepared-", ".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
 """Beginnings of the paths of files that only a running writer needs: they are of no use after a power failure."""
 
 
@@ -62,5 +63,13 @@ def sidecar_name(name: str) -> str:
 
 
 def is_volatile(path: str) -> bool:
-    """Return whether the file matters only while its writer runs: heartbeats and staged rows."""
+    """Return whether the file matters only while its writer runs: locks, heartbeats and staged rows."""
     return path.startswith(_VOLATILE)
+
+
+def is_never_empty(path: str) -> bool:
+    """Return whether the file must have all its bytes even after a power failure, if its name is left: a lock.
+
+    The name of a file may be stored before its bytes. An empty lock file would count as the lock of a running JVM.
+    """
+    return path.startswith(_LOCKS)

@@ -10,12 +10,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.owner import Owner, forget
+from hoodie.timeline.renewal import Renewal
 
 INTERVAL_MS = 60_000
 """Default of `hoodie.client.heartbeat.interval_in_ms`."""
@@ -48,28 +50,27 @@ class Heartbeat:
         self._instant_time = instant_time
         self._now_ms = now_ms or _now_ms
         self._pulse = _Pulse(store, heartbeat_path(instant_time, folder=folder), self._owner.to_bytes(), self._now_ms)
+        self._renewal = Renewal(self._pulse.beat)
         weakref.finalize(self, forget, self._owner.token)
 
     def start(self) -> None:
         """Write the file and refresh it regularly. Call it after creating the requested file, before the inflight file.
 
         Raises:
-            RuntimeError: this heartbeat was started before.
+            RuntimeError: this heartbeat was started before, or the thread that refreshes the file cannot start.
         """
         if self._pulse.last_ms:
             raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: create a new Heartbeat")
         stopped = self._owner.run()
         try:
             self._pulse.beat()
+            self._renewal.start(f"heartbeat-{self._instant_time}", stopped, self._interval_ms / 1000)
         except BaseException:
             self._owner.forget()
+            if self._pulse.last_ms:
+                with suppress(Exception):
+                    self._pulse.end()
             raise
-        threading.Thread(
-            target=_keep_beating,
-            args=(self._pulse, stopped, self._interval_ms / 1000),
-            name=f"heartbeat-{self._instant_time}",
-            daemon=True,
-        ).start()
 
     def stop(self) -> None:
         """Delete the file. The writer counts as dead even if deleting fails. A second call is harmless."""
@@ -87,7 +88,7 @@ class Heartbeat:
             raise CommitConflictError(
                 f"the heartbeat of {self._instant_time} was not refreshed for {silent_ms} ms; other writers roll the "
                 f"instant back after {self._valid_ms} ms. Nothing was committed: run the write again. Last error: "
-                f"{self._pulse.last_error!r}"
+                f"{self._renewal.last_error!r}"
             )
 
     def __enter__(self) -> Heartbeat:
@@ -97,7 +98,12 @@ class Heartbeat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except Exception:
+            # The user must see the first error.
+            if error is None:
+                raise
 
 
 def is_live(
@@ -126,9 +132,10 @@ def is_live(
     running = None if owner is None else owner.is_running()
     if running is not None:
         return running
-    if owner is not None and owner.ended_at_reboot(info.modified_ms):
+    now_ms = _now_ms() if now_ms is None else now_ms
+    if owner is not None and owner.ended_at_reboot(info.modified_ms, interval_ms + interval_ms // 2, now_ms):
         return False
-    return (_now_ms() if now_ms is None else now_ms) - info.modified_ms <= interval_ms * tolerable_misses
+    return now_ms - info.modified_ms <= interval_ms * tolerable_misses
 
 
 def delete_heartbeat(store: Store, instant_time: str, *, folder: str = HOODIE_FOLDER) -> None:
@@ -152,31 +159,22 @@ class _Pulse:
         self._ended = False
         self._lock = threading.Lock()
         self.last_ms = 0
-        self.last_error: Exception | None = None
 
-    def beat(self) -> None:
-        """Write the file, unless `end` was called: a late refresh must not create the file again."""
+    def beat(self) -> bool:
+        """Write the file and return True, unless `end` was called: a late refresh must not create the file again."""
         with self._lock:
             if not self._ended:
                 # The time before the call: other writers count from the file's change time, which is later.
                 now_ms = self._now_ms()
                 self._store.replace(self._path, self._content)
                 self.last_ms = now_ms
+            return not self._ended
 
     def end(self) -> None:
         """Delete the file."""
         with self._lock:
             self._ended = True
             self._store.delete(self._path)
-
-
-def _keep_beating(pulse: _Pulse, stopped: threading.Event, interval_seconds: float) -> None:
-    while not stopped.wait(interval_seconds):
-        try:
-            pulse.beat()
-        except Exception as error:
-            # One failed refresh is harmless. After too many, others may roll the instant back: `ensure_fresh` raises.
-            pulse.last_error = error
 
 
 def _now_ms() -> int:

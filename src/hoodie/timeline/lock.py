@@ -8,7 +8,7 @@ complete an instant: docs/decisions/0014-fencing.md.
 
 from __future__ import annotations
 
-import threading
+import functools
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -18,10 +18,11 @@ from types import TracebackType
 
 from hoodie import config as options
 from hoodie.errors import CommitConflictError, LockTimeoutError
-from hoodie.storage import Store
+from hoodie.storage import Store, UnsyncedError
 from hoodie.timeline.layout import HOODIE_FOLDER
-from hoodie.timeline.lock_holder import Holder, HolderWatch
+from hoodie.timeline.lock_holder import LOOK_EVERY_MS_MAX, Holder, HolderWatch
 from hoodie.timeline.owner import Owner, forget
+from hoodie.timeline.renewal import Renewal
 
 LEASE_MS = 30_000
 """Time without a renewal after which other writers may take over the lock of a writer that they cannot see."""
@@ -84,6 +85,7 @@ class TableLock:
         self._monotonic_ms = monotonic_ms or (lambda: time.monotonic() * 1000)
         self._sleep_seconds = sleep_seconds
         self._owner: Owner | None = None
+        self._renewal: Renewal | None = None
         self._watch = HolderWatch(self._monotonic_ms)
 
     def acquire(self) -> None:
@@ -92,7 +94,7 @@ class TableLock:
         Raises:
             LockTimeoutError: another writer held the lock during all of `wait_ms_max`, or the name of the lock file is
                 taken by something that is not a file.
-            RuntimeError: this object holds the lock already.
+            RuntimeError: this object holds the lock already, or the thread that renews it cannot start.
         """
         if self._owner is not None:
             raise RuntimeError(f"{self._store.uri(self._path)} is held by this object already: release it first")
@@ -103,6 +105,8 @@ class TableLock:
         try:
             self._wait_for(owner)
             self._clear_after_others(owner)
+            self._renewal = Renewal(functools.partial(self._store.refresh, self._path, owner.to_bytes()))
+            self._renewal.start(f"lock-{owner.token}", stopped, self._options.lease_ms / _RENEWALS_PER_LEASE / 1000)
         except BaseException:
             # The file may exist even after an error, if the answer to the create was lost.
             with suppress(Exception):
@@ -110,13 +114,6 @@ class TableLock:
             owner.forget()
             raise
         self._owner = owner
-        every_seconds = self._options.lease_ms / _RENEWALS_PER_LEASE / 1000
-        threading.Thread(
-            target=_keep_renewing,
-            args=(self._store, self._path, owner.to_bytes(), stopped, every_seconds),
-            name=f"lock-{owner.token}",
-            daemon=True,
-        ).start()
 
     def release(self) -> None:
         """Release the lock. If deleting the file fails, the lock counts as the lock of a dead writer."""
@@ -146,11 +143,13 @@ class TableLock:
         Raises: CommitConflictError.
         """
         if not self.is_held:
+            failed = self._renewal.last_error if self._renewal is not None else None
+            cause = "it was stopped for longer than its lease" if failed is None else "its renewals of the lock failed"
+            found = "" if failed is None else f". The error of the last renewal: {failed!r}"
             raise CommitConflictError(
-                f"{self._store.uri(self._path)} does not name this writer any more: it was stopped for longer than its "
-                "lease and another writer took the lock over, or the file was deleted. Nothing was committed: run the "
-                "operation again"
-            )
+                f"{self._store.uri(self._path)} does not name this writer any more: {cause} and another writer took "
+                f"the lock over, or the file was deleted. Nothing was committed: run the operation again{found}"
+            ) from failed
 
     def create_last(self, path: str, content: bytes) -> None:
         """Create a file in one atomic step that fails if this writer lost the lock at any time before the step.
@@ -160,7 +159,9 @@ class TableLock:
         writer finds the lock lost, or the move fails, or the next holder finds the file `path`. No other process may
         use the name `path`.
 
-        Raises: CommitConflictError: the lock was lost; the file was not created.
+        Raises:
+            CommitConflictError: the lock was lost; the file was not created. Or the storage failed so that nobody knows
+                whether the file exists; then the message says that the outcome is not known.
         """
         owner = self._owner
         if owner is None:
@@ -169,17 +170,15 @@ class TableLock:
         try:
             self._store.replace(prepared, content)
             self.ensure_held()
-            self._store.move(prepared, path)
-        except FileNotFoundError as error:
-            if not self._has(path, content):  # a file server may lose the answer and try again
-                raise CommitConflictError(
-                    f"{self._store.uri(path)} was not created: another writer took over the table's lock meanwhile. "
-                    "Nothing was committed: run the operation again"
-                ) from error
         except BaseException:
             with suppress(Exception):
                 self._store.delete(prepared)
             raise
+        try:
+            self._store.move(prepared, path)
+        except Exception as error:
+            if not self._was_created(prepared, path, content, error):
+                raise
 
     def __enter__(self) -> TableLock:
         self.acquire()
@@ -188,7 +187,12 @@ class TableLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        try:
+            self.release()
+        except Exception:
+            # The user must see the first error. A lock that was not deleted counts as that of a dead writer.
+            if error is None:
+                raise
 
     def _wait_for(self, owner: Owner) -> None:
         deadline_ms = self._monotonic_ms() + self._options.wait_ms_max
@@ -207,7 +211,7 @@ class TableLock:
                 continue
             if self._monotonic_ms() >= deadline_ms:
                 raise self._timeout(holder)
-            self._sleep_seconds(self._options.retry_ms / 1000)
+            self._sleep_seconds(min(self._options.retry_ms, LOOK_EVERY_MS_MAX) / 1000)
             without_sleep = 0
 
     def _clear_after_others(self, owner: Owner) -> None:
@@ -235,9 +239,33 @@ class TableLock:
             return False
         return True
 
-    def _has(self, path: str, content: bytes) -> bool:
-        with suppress(FileNotFoundError):
-            return self._store.read(path) == content
+    def _was_created(self, prepared: str, path: str, content: bytes, error: Exception) -> bool:
+        """Return whether the last step of `create_last` was done although it raised `error`: its answer may be lost.
+
+        Raises: CommitConflictError: another writer took over the lock; or the outcome is not known.
+        """
+        is_over = False
+        with suppress(OSError):
+            self._store.delete(prepared)  # a request that is still on its way then finds nothing to move
+            is_over = True
+        try:
+            has = self._store.read(path) == content
+        except FileNotFoundError:
+            has = False
+        except OSError:
+            has = is_over = False
+        if has and not isinstance(error, UnsyncedError):
+            return True
+        if has or not is_over:
+            raise CommitConflictError(
+                f"the storage failed while {self._store.uri(path)} was created ({error}). The outcome is not known: "
+                "read the rows, and run the operation again if they are missing"
+            ) from error
+        if isinstance(error, FileNotFoundError):
+            raise CommitConflictError(
+                f"{self._store.uri(path)} was not created: another writer took over the table's lock meanwhile. "
+                "Nothing was committed: run the operation again"
+            ) from error
         return False
 
     def _may_remove(self, path: str, holder: Holder) -> bool:
@@ -246,7 +274,7 @@ class TableLock:
         running = None if owner is None else owner.is_running()
         if running is not None:
             return not running
-        if owner is not None and owner.ended_at_reboot(holder.modified_ms):
+        if owner is not None and owner.ended_at_reboot(holder.modified_ms, owner.lease_ms // 2, self._now_ms()):
             return True
         if owner is not None and owner.lease_ms:
             return self._watch.unchanged_ms(path, holder) >= owner.lease_ms
@@ -296,12 +324,3 @@ class TableLock:
                 f"or set {options.LOCK_EXPIRE_MINUTES.key}"
             )
         return LockTimeoutError(f"{where} is held by {holder}, last written {age_seconds} s ago; {waited}. {advice}")
-
-
-def _keep_renewing(store: Store, path: str, content: bytes, stopped: threading.Event, every_seconds: float) -> None:
-    """Renew the lock file until the writer ends or the file is not its own any more."""
-    while not stopped.wait(every_seconds):
-        # One failed renewal is harmless. After too many, another writer takes the lock over: `ensure_held` raises.
-        with suppress(Exception):
-            if not store.refresh(path, content):
-                return

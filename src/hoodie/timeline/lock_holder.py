@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from hoodie.storage import Store
 from hoodie.timeline.owner import Owner
 
+LOOK_EVERY_MS_MAX = 5_000
+"""A waiter sleeps at most for this time between two looks, whatever its options say."""
+
+_COUNTED_MS_MAX = 6_000.0
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -48,12 +53,11 @@ class HolderWatch:
     """One waiter's observations of lock files: for how long it has seen each of them without a change.
 
     The clocks of two machines may differ, so the age of a file proves nothing about a writer on another machine. The
-    waiter counts by its own clock. Between two looks it counts at most a tenth of a minute: if this process was stopped
-    too, the holder had no chance to renew the lock either.
+    waiter counts by its own clock. Between two looks it counts at most 6 s, a little more than `LOOK_EVERY_MS_MAX`: if
+    this process was stopped too, the holder had no chance to renew the lock either.
     """
 
     monotonic_ms: Callable[[], float] = field(default=lambda: time.monotonic() * 1000)
-    step_ms_max: float = 6_000.0
     _seen: dict[str, tuple[tuple[str, int], float, float]] = field(default_factory=dict)
 
     def unchanged_ms(self, path: str, holder: Holder) -> float:
@@ -61,6 +65,6 @@ class HolderWatch:
         now = self.monotonic_ms()
         state = (holder.identity, holder.modified_ms)
         known, unchanged, last = self._seen.get(path, (None, 0.0, now))
-        unchanged = unchanged + min(now - last, self.step_ms_max) if known == state else 0.0
+        unchanged = unchanged + min(now - last, _COUNTED_MS_MAX) if known == state else 0.0
         self._seen[path] = (state, unchanged, now)
         return unchanged

@@ -122,17 +122,18 @@ class Owner:
         """Mark this writer as dead. Makes no storage call, so it cannot fail."""
         forget(self.token)
 
-    def ended_at_reboot(self, modified_ms: int) -> bool:
+    def ended_at_reboot(self, modified_ms: int, silent_ms_min: int, now_ms: int) -> bool:
         """Return whether this machine was restarted since the writer last changed its file, at `modified_ms`.
 
         The names of the installation and the host are equal, and the boot is another one. A copy of this machine may
-        have the same names; but its writer renews the file, and did so after this machine was started.
+        have the same names; but its writer renews the file. So the file must be older than the start of this machine,
+        and also than `silent_ms_min`, a time in which a running writer renews it: the machine may have just started.
         """
         return (
             bool(self.installation)
             and self.installation == process.installation_identity()
             and process.is_other_boot(self.machine)
-            and modified_ms < process.boot_ms()
+            and modified_ms < min(process.boot_ms(), now_ms - silent_ms_min)
         )
 
     def is_running(self) -> bool | None:

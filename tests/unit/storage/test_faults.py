@@ -45,6 +45,18 @@ def test_a_dry_run_tells_the_calls() -> None:
     ]  # fmt: skip
 
 
+def test_renewals_by_a_thread_do_not_change_the_numbers_of_calls() -> None:
+    store = FaultStore(MemoryStore(), 3, count_reads=True)
+    store.create("lock", b"1")
+    assert store.refresh("lock", b"1")
+    store.read("lock")
+    assert [call.operation for call in store.calls] == ["create", "read"]
+    with pytest.raises(CrashError):
+        store.read("lock")
+    with pytest.raises(CrashError):
+        store.refresh("lock", b"1")
+
+
 @pytest.mark.parametrize(
     ("fail_at", "before", "after"),
     [

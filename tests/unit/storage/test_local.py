@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import StorageError, UnsupportedError
-from hoodie.storage import LocalStore, Store
+from hoodie.storage import LocalStore, Store, UnsyncedError
 from hoodie.storage.faults import Call
 from tests.crash.tables import new_table, rows_of, trips
 from tests.support.disks import CountingDisk, DiskWithoutLinks, FailingDisk, PausingDisk, local_double
@@ -231,7 +231,39 @@ def test_a_durable_store_syncs_bytes_before_names_and_folders_after(tmp_path: Pa
     assert [call.operation for call in disk.calls] == ["open_stream", "write_stream", "sync_file", "sync_folder"]
 
 
-@pytest.mark.parametrize("path", [".hoodie/.heartbeat/2026", ".hoodie/.temp/stage-x/rows.arrow"])
+def test_the_last_step_of_an_instant_syncs_its_bytes_once_and_one_folder(tmp_path: Path) -> None:
+    disk = CountingDisk()
+    store = LocalStore(tmp_path, durable=True, disk=disk)
+    store.create("timeline/0", b"")
+    prepared = ".hoodie/.locks/prepared-x"
+    store.replace(prepared, b"0")
+    disk.calls.clear()
+    store.replace(prepared, b"1")
+    store.move(prepared, "timeline/1")
+    assert [call for call in disk.calls if call.operation != "write_new"] == [
+        Call("rename", str(tmp_path / prepared)),
+        Call("sync_file", str(tmp_path / prepared)),
+        Call("rename", str(tmp_path / "timeline/1")),
+        Call("sync_folder", str(tmp_path / "timeline")),
+    ]
+
+
+def test_a_move_that_cannot_be_synced_says_that_it_was_done(tmp_path: Path) -> None:
+    class Unsyncable(CountingDisk):
+        def sync_folder(self, path: str) -> None:
+            if path.endswith("timeline"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    store = LocalStore(tmp_path, durable=True, disk=Unsyncable())
+    store.replace("prepared", b"1")
+    with pytest.raises(UnsyncedError, match="timeline/1"):
+        store.move("prepared", "timeline/1")
+    assert store.read("timeline/1") == b"1"
+
+
+@pytest.mark.parametrize(
+    "path", [".hoodie/.heartbeat/2026", ".hoodie/.temp/stage-x/rows.arrow", ".hoodie/.locks/prepared-x"]
+)
 def test_what_only_a_running_writer_needs_is_not_synced(tmp_path: Path, path: str) -> None:
     (tmp_path / path).parent.mkdir(parents=True)
     disk = CountingDisk()

@@ -4,12 +4,13 @@ import gc
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hoodie.errors import CommitConflictError
-from hoodie.storage import CrashError, FaultStore, LocalStore, MemoryStore
+from hoodie.errors import CommitConflictError, StorageError
+from hoodie.storage import CrashError, FaultStore, LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
 from tests.unit.timeline.writers import on_another_machine, other_process
 
@@ -154,6 +155,48 @@ def test_a_killed_process_is_dead_at_once(tmp_path: Path) -> None:
         assert not is_live(store, T, now_ms=info.modified_ms + 120_001)
     assert store.head(FILE) is not None
     assert not is_live(store, T)
+
+
+def test_a_writer_on_a_copy_of_this_machine_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It wrote its file before this machine was started, but not longer ago than a running writer may have."""
+    now_ms = 1_000_000_000
+    monkeypatch.setattr(process, "installation_identity", lambda: "the image")
+    writer = replace(on_another_machine(), machine="another-boot/pid:[1]", installation="the image")
+    store = MemoryStore()
+    store.create(FILE, writer.to_bytes())
+
+    def lives(silent_ms: int, booted_ms: int) -> bool:
+        monkeypatch.setattr(process, "boot_ms", lambda: now_ms - booted_ms)
+        store.set_modified_ms(FILE, now_ms - silent_ms)
+        return is_live(store, T, now_ms=now_ms)
+
+    assert lives(silent_ms=70_000, booted_ms=20_000)
+    assert lives(silent_ms=70_000, booted_ms=80_000)
+    assert not lives(silent_ms=100_000, booted_ms=20_000)  # its last beat is too long ago: it ended with the reboot
+    assert lives(silent_ms=100_000, booted_ms=110_000)
+
+
+def test_a_heartbeat_whose_thread_cannot_start_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = MemoryStore()
+    heartbeat = Heartbeat(store, T)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="new thread"):
+        heartbeat.start()
+    assert store.head(FILE) is None
+
+
+def test_a_failed_stop_does_not_hide_the_first_error() -> None:
+    class Undeletable(MemoryStore):
+        def delete(self, path: str) -> None:
+            raise StorageError("503 slow down")
+
+    with pytest.raises(KeyError), Heartbeat(Undeletable(), T):
+        raise KeyError
+    with pytest.raises(StorageError), Heartbeat(Undeletable(), T):
+        pass
 
 
 def test_the_metadata_table_has_its_own() -> None:

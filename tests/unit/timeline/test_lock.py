@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.errors import LockTimeoutError
+from hoodie.errors import CommitConflictError, LockTimeoutError, StorageError
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import LockOptions, TableLock, forget_all
 from hoodie.timeline.lock_holder import Holder
 from hoodie.timeline.owner import Owner
+from tests.support.disks import ForgetfulDisk
 from tests.unit.timeline.writers import on_another_machine, other_process
 
 LOCK = ".hoodie/lock"
@@ -52,6 +53,59 @@ def test_released_after_an_error() -> None:
     with pytest.raises(KeyError), impatient(store):
         raise KeyError
     assert_free(store)
+
+
+class Undeletable(MemoryStore):
+    """A store that refuses deletions."""
+
+    def delete(self, path: str) -> None:
+        raise StorageError("503 slow down")
+
+
+def test_a_failed_release_does_not_hide_the_first_error() -> None:
+    store = Undeletable()
+    with pytest.raises(CommitConflictError, match="first"), impatient(store):
+        raise CommitConflictError("the first error")
+    assert_free(MemoryStore(store.uri("").removeprefix("memory://")))
+    with pytest.raises(StorageError), impatient(store):
+        pass
+
+
+def test_a_lock_whose_thread_cannot_start_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = MemoryStore()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            impatient(store).acquire()
+    assert store.head(LOCK) is None
+    assert_free(store)
+
+
+def test_a_lock_from_before_a_power_failure_is_never_empty(tmp_path: Path) -> None:
+    """An empty lock file would count as the lock of a running JVM. The table is not durable."""
+    root = tmp_path / "table"
+    root.mkdir()
+    disk = ForgetfulDisk(root)
+    store = LocalStore(root, disk=disk)
+    lost = 0
+    with impatient(store):
+        leave_a_takeover(store)
+        for seed in range(20):
+            after = tmp_path / str(seed)
+            disk.survivors(after, seed=seed, chance=0.5)
+            left = [*after.glob(LOCK), *after.glob(".hoodie/.locks/takeover-*")]
+            assert all(path.stat().st_size > 0 for path in left)
+            lost += len(left) < 2
+    assert 0 < lost < 20
+    assert not [call for call in disk.calls if call.operation == "sync_folder"]
+
+
+def leave_a_takeover(store: Store) -> None:
+    owner = Owner.new()
+    store.create(f".hoodie/.locks/takeover-{owner.token}", owner.to_bytes())
 
 
 def test_it_waits_as_long_as_it_was_told() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
-from hoodie.storage import LocalStore, MemoryStore, Store, process
+from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, StorageError
+from hoodie.storage import LocalStore, MemoryStore, Store, UnsyncedError, process
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.owner import Owner
 from tests.unit.timeline.writers import on_another_machine
@@ -21,7 +21,9 @@ LOCK = ".hoodie/lock"
 LOCKS = ".hoodie/.locks"
 
 
-def waiter(store: Store, *, wait_ms: int = 60_000, between: Callable[[], object] = lambda: None) -> TableLock:
+def waiter(
+    store: Store, *, wait_ms: int = 60_000, retry_ms: int = 100, between: Callable[[], object] = lambda: None
+) -> TableLock:
     """A lock whose clock goes on only while it waits; `between` is called at each look."""
     now = [0.0]
 
@@ -29,7 +31,8 @@ def waiter(store: Store, *, wait_ms: int = 60_000, between: Callable[[], object]
         now[0] += seconds * 1000
         between()
 
-    return TableLock(store, LockOptions(wait_ms_max=wait_ms), monotonic_ms=lambda: now[0], sleep_seconds=sleep)
+    wanted = LockOptions(wait_ms_max=wait_ms, retry_ms=retry_ms)
+    return TableLock(store, wanted, monotonic_ms=lambda: now[0], sleep_seconds=sleep)
 
 
 def elsewhere(lease_ms: int = 30_000) -> Owner:
@@ -66,10 +69,63 @@ def test_a_waiter_that_was_stopped_itself_does_not_count_that_time() -> None:
     """The holder was perhaps stopped at the same time: a suspended machine, a frozen container."""
     store = MemoryStore()
     store.create(LOCK, elsewhere().to_bytes())
-    clock = iter([0.0, 0.0, 3_600_000.0, 3_600_000.0])
-    lock = TableLock(store, LockOptions(wait_ms_max=1), monotonic_ms=lambda: next(clock), sleep_seconds=lambda _: None)
+    now = [0.0]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        # The first sleep takes an hour: the machine was suspended.
+        now[0] += seconds * 1000 if slept else 3_600_000
+        slept.append(now[0])
+
+    def lock(wait_ms: int) -> TableLock:
+        now[0] = 0.0
+        slept.clear()
+        return TableLock(store, LockOptions(wait_ms_max=wait_ms), monotonic_ms=lambda: now[0], sleep_seconds=sleep)
+
     with pytest.raises(LockTimeoutError):
-        lock.acquire()
+        lock(3_600_000 + 20_000).acquire()
+    assert len(slept) > 100
+    with lock(3_600_000 + 30_000) as held:
+        assert held.is_held
+
+
+@pytest.mark.parametrize("retry_ms", [100, 5_000, 15_000, 60_000])
+def test_the_lock_of_a_dead_writer_ends_for_every_retry_interval(retry_ms: int) -> None:
+    store = MemoryStore()
+    store.create(LOCK, elsewhere().to_bytes())
+    with waiter(store, retry_ms=retry_ms) as lock:
+        assert lock.is_held
+
+
+def test_failed_renewals_are_named_when_the_lock_is_lost() -> None:
+    is_broken, renewed = threading.Event(), threading.Event()
+    is_broken.set()
+
+    class Refusing(MemoryStore):
+        def refresh(self, path: str, expected: bytes) -> bool:
+            renewed.set()
+            if is_broken.is_set():
+                raise StorageError("403 access is denied")
+            return super().refresh(path, expected)
+
+    def next_renewals() -> None:
+        for _ in range(2):  # the result of the first is noted when the second begins
+            renewed.clear()
+            assert renewed.wait(5)
+
+    store = Refusing()
+    with TableLock(store, LockOptions(lease_ms=30)) as lock:
+        next_renewals()
+        ours = store.read(LOCK)
+        store.replace(LOCK, elsewhere().to_bytes())
+        with pytest.raises(CommitConflictError, match=r"renewals of the lock failed.*403 access is denied"):
+            lock.ensure_held()
+        store.replace(LOCK, ours)
+        is_broken.clear()
+        next_renewals()
+        store.replace(LOCK, elsewhere().to_bytes())
+        with pytest.raises(CommitConflictError, match="stopped for longer than its lease"):
+            lock.ensure_held()
 
 
 def test_a_holder_renews_its_lock(tmp_path: Path) -> None:
@@ -100,13 +156,16 @@ def test_a_lock_from_before_a_reboot_of_this_machine_is_dead(monkeypatch: pytest
     monkeypatch.setattr(process, "boot_ms", lambda: 1_000_000)
     monkeypatch.setattr(process, "installation_identity", lambda: "this installation")
     before = replace(elsewhere(), machine="another-boot/pid:[1]", installation="this installation")
-    assert before.ended_at_reboot(999_999)
-    assert not before.ended_at_reboot(1_000_000)  # a copy of this machine, which renewed its lock since
-    assert not replace(before, installation="").ended_at_reboot(999_999)
-    assert not replace(before, installation="of another").ended_at_reboot(999_999)
+    assert before.ended_at_reboot(999_999, 15_000, 2_000_000)
+    # A copy of this machine, which renewed its lock since; or which renews it, and this machine just started.
+    assert not before.ended_at_reboot(1_000_000, 15_000, 2_000_000)
+    assert not before.ended_at_reboot(999_999, 15_000, 1_014_999)
+    assert before.ended_at_reboot(999_999, 15_000, 1_015_000)
+    assert not replace(before, installation="").ended_at_reboot(999_999, 15_000, 2_000_000)
+    assert not replace(before, installation="of another").ended_at_reboot(999_999, 15_000, 2_000_000)
     # A container on this machine: another process space of the same boot.
     boot = process.machine_identity().partition("/")[0]
-    assert not replace(before, machine=f"{boot}/pid:[1]").ended_at_reboot(999_999)
+    assert not replace(before, machine=f"{boot}/pid:[1]").ended_at_reboot(999_999, 15_000, 2_000_000)
     store = MemoryStore(now_ms=lambda: 999_999)
     store.create(LOCK, before.to_bytes())
     with waiter(store, wait_ms=0) as lock:
@@ -203,6 +262,68 @@ def test_an_answer_that_got_lost_is_no_failure() -> None:
     with waiter(store) as lock:
         lock.create_last("done", b"1")
     assert store.read("done") == b"1"
+
+
+class Losing(MemoryStore):
+    """A store whose `move` fails, before or after the step, and with it what `broken` names."""
+
+    def __init__(self, error: Exception, *, is_done: bool, broken: str = "") -> None:
+        super().__init__()
+        self._error = error
+        self._is_done = is_done
+        self._broken = broken
+        self._is_broken = False
+
+    def move(self, source: str, target: str) -> None:
+        if self._is_done:
+            self.replace(target, self.read(source))
+        self._is_broken = True
+        raise self._error
+
+    def read(self, path: str) -> bytes:
+        if self._is_broken and "read" in self._broken:
+            raise StorageError("no connection")
+        return super().read(path)
+
+    def delete(self, path: str) -> None:
+        if self._is_broken and "delete" in self._broken and path != LOCK:
+            raise StorageError("no connection")
+        super().delete(path)
+
+
+TIMEOUT = StorageError("the service did not answer in time")
+
+
+@pytest.mark.parametrize("broken", ["", "delete"])
+def test_a_last_step_whose_answer_is_lost_is_done(broken: str) -> None:
+    store = Losing(TIMEOUT, is_done=True, broken=broken)
+    with waiter(store) as lock:
+        lock.create_last("done", b"1")
+    assert store.read("done") == b"1"
+
+
+def test_a_last_step_that_failed_left_nothing() -> None:
+    store = Losing(TIMEOUT, is_done=False)
+    with pytest.raises(StorageError, match="did not answer"), waiter(store) as lock:
+        lock.create_last("done", b"1")
+    assert store.list("", recursive=True) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "is_done", "broken"),
+    [
+        (TIMEOUT, True, "read"),
+        (TIMEOUT, False, "read"),
+        (TIMEOUT, False, "delete"),  # the request may still be on its way
+        (FileNotFoundError("gone"), False, "read"),
+        (UnsyncedError("the folder cannot be synced"), True, ""),
+    ],
+)
+def test_a_last_step_whose_outcome_is_not_known(error: Exception, is_done: bool, broken: str) -> None:
+    store = Losing(error, is_done=is_done, broken=broken)
+    with pytest.raises(CommitConflictError, match="outcome is not known") as caught, waiter(store) as lock:
+        lock.create_last("done", b"1")
+    assert caught.value.__cause__ is error
 
 
 def test_options_of_the_lock() -> None:
