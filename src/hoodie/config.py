@@ -215,7 +215,7 @@ SCHEMA_EVOLUTION: Final = Option(
     "hoodie",
     "Which data may change the table's schema. typed: Arrow and Spark data, and pandas columns of a type that pandas "
     "does not choose by default. always: lists of dicts, dicts of lists, CSV and JSON files and all pandas columns may "
-    "add columns too. never: none; a write that would add or widen a column is refused.",
+    "add columns too, but no fields of structs. never: none; a write that would add or widen a column is refused.",
 )
 LOG_BLOCK_FORMAT: Final = Option(
     "hoodie.logfile.data.block.format",

@@ -7,28 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.local import ArrowDataset
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.fit import fit_array, fit_values, inferred
+from hoodie.format.schema.fit import fit_array, inferred
+from hoodie.format.schema.fit_nested import fit_values
 
 _NUMPY_DEFAULTS: Final = frozenset("lqdb?OUSM")
 """Characters of the NumPy types that Python values get by default: int64, float64, bool, object, texts, times."""
+_NEVER_MISSING: Final = frozenset({str, bytes, bool, int, list, tuple, dict, np.ndarray, type(None)})
+"""Types of objects that pandas never takes for a missing value, apart from None."""
+
+_ARROW: Final = (pa.Array, pa.ChunkedArray)
+_Column: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
 
 
 @dataclass(frozen=True, slots=True)
 class UntypedDataset:
-    """Columns by name, in order: Python objects, or an Arrow array. `own_types`: positions of columns with a type.
+    """Columns by name, in order: Python objects, or Arrow data. `own_types`: positions of columns with a type.
 
-    A name may occur twice; the write refuses it.
+    `of_pandas`: positions of columns of pandas, in which NaN is null. A name may occur twice; the write refuses it.
     """
 
-    columns: tuple[tuple[str, Sequence[Any] | pa.Array], ...]
-    own_types: frozenset[int]
+    columns: tuple[tuple[str, _Column], ...]
+    own_types: frozenset[int] = frozenset()
+    of_pandas: frozenset[int] = frozenset()
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,18 +53,29 @@ class UntypedDataset:
         arrays, fields = [], []
         for place, (name, values) in enumerate(self.columns):
             child = known.get(name)
-            array = _inferred(name, values) if child is None or place in self.own_types else _fitted(values, child)
-            is_nullable = child is None or place in self.own_types or child.nullable
+            if child is None or place in self.own_types:
+                array, is_nullable = self._inferred(place), True
+            else:
+                array = _fitted(values, child, from_pandas=place in self.of_pandas)
+                is_nullable = child.nullable
             arrays.append(array)
             fields.append(pa.field(name, array.type, nullable=is_nullable))
         return self._dataset(arrays, fields)
 
     def inferred(self) -> ArrowDataset:
         """Return the data with inferred types. Raises: SchemaMismatchError: a column has values of several types."""
-        arrays = [_inferred(name, values) for name, values in self.columns]
+        arrays = [self._inferred(place) for place in range(len(self.columns))]
         return self._dataset(arrays, [pa.field(n, a.type) for (n, _), a in zip(self.columns, arrays, strict=True)])
 
-    def _dataset(self, arrays: list[pa.Array], fields: list[pa.Field]) -> ArrowDataset:
+    def _inferred(self, place: int) -> pa.Array | pa.ChunkedArray:
+        name, values = self.columns[place]
+        if isinstance(values, _ARROW):
+            return values
+        from_pandas = place in self.of_pandas
+        found = inferred(values, from_pandas=from_pandas)
+        return found if found is not None else _converted(name, lambda: pa.array(values, from_pandas=from_pandas))
+
+    def _dataset(self, arrays: list[pa.Array | pa.ChunkedArray], fields: list[pa.Field]) -> ArrowDataset:
         lengths = {name: len(values) for name, values in self.columns}
         if len(set(lengths.values())) > 1:
             raise SchemaMismatchError(f"columns: expected values of one length, found {lengths}")
@@ -87,7 +105,7 @@ def _of_rows(rows: Sequence[Mapping[Any, Any]]) -> UntypedDataset:
     if rows and not names:
         raise SchemaMismatchError(f"{len(rows)} rows: expected dicts with the columns of the table, found empty dicts")
     columns = tuple((str(name), [row.get(name) for row in rows]) for name in names)
-    return UntypedDataset(columns, frozenset())
+    return UntypedDataset(columns)
 
 
 def _is_column(values: object) -> bool:
@@ -98,7 +116,8 @@ def _is_column(values: object) -> bool:
 
 def _of_columns(columns: Sequence[tuple[str, Any]]) -> UntypedDataset:
     own_types = frozenset(place for place, (_, values) in enumerate(columns) if _has_own_type(values))
-    return UntypedDataset(tuple((name, _column(name, values)) for name, values in columns), own_types)
+    of_pandas = frozenset(place for place, (_, values) in enumerate(columns) if is_pandas(values, "Series"))
+    return UntypedDataset(tuple((name, _column(name, values)) for name, values in columns), own_types, of_pandas)
 
 
 def _has_own_type(values: Any) -> bool:
@@ -112,33 +131,27 @@ def _has_own_type(values: Any) -> bool:
     return str(dtype) != "str"
 
 
-def _column(name: str, values: Any) -> Sequence[Any] | pa.Array:
-    """Return the values as an Arrow array if they have one type, otherwise as a list; missing values are null."""
-    if isinstance(values, list | tuple):
+def _column(name: str, values: Any) -> _Column:
+    """Return the values as Arrow data if they have one type, otherwise as a list; missing values are null."""
+    if isinstance(values, (list, tuple, *_ARROW)):
         return values
     if str(getattr(values, "dtype", "")) == "object":
-        missing = values.isna() if is_pandas(values, "Series") else [value is None for value in values]
-        return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+        listed = values.tolist()
+        if not is_pandas(values, "Series") or set(map(type, listed)) <= _NEVER_MISSING:
+            return list(listed)
+        return [None if gone else value for value, gone in zip(listed, values.isna(), strict=True)]
     return _converted(name, lambda: pa.array(values, from_pandas=is_pandas(values, "Series")))
 
 
-def _converted(name: str, convert: Callable[[], Any]) -> pa.Array:
+def _converted(name: str, convert: Callable[[], pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
     try:
-        array = convert()
+        return convert()
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise SchemaMismatchError(f"column {name!r}: Arrow has no type for its values ({error}); cast them") from error
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _fitted(values: Sequence[Any] | pa.Array, child: pa.Field) -> pa.Array:
-    if not isinstance(values, pa.Array):
-        return fit_values(values, child.type, child.name)
+def _fitted(values: _Column, child: pa.Field, *, from_pandas: bool) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(values, _ARROW):
+        return fit_values(values, child.type, child.name, from_pandas=from_pandas)
     # Nested Arrow arrays are converted by the write, field by field.
     return values if pa.types.is_nested(values.type) else fit_array(values, child.type, child.name)
-
-
-def _inferred(name: str, values: Sequence[Any] | pa.Array) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    found = inferred(values)
-    return found if found is not None else _converted(name, lambda: pa.array(values))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import hoodie
+from hoodie.engine import UntypedDataset
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.table import Table
 from tests.unit.write.tables import files_below
@@ -79,7 +82,7 @@ def test_untyped_values_take_the_types_of_the_table(tmp_path: Path, source: str)
         ("tags", {"k": "v"}, r"column 'tags.value', row 1: 'v' \(str\) does not fit int32"),
         ("tags", 5, r"column 'tags', row 1: 5 \(int\) does not fit map"),
         ("tags", [5], r"column 'tags', row 1: 5 \(int\) does not fit map"),
-        ("s", {"m": 1}, r"column 's.m', row 1: the table has no such field in 's' \(n, l\)"),
+        ("s", {"m": 1}, r"column 's.m', row 1: the table has no such field in 's' \(n, l\); .*schema.evolution=always"),
         ("s", {"l": [0, 1 << 40]}, r"column 's.l.element', row 1: 1099511627776"),
         ("s", [1], r"column 's', row 1: \[1\] \(list\) does not fit struct"),
     ],
@@ -213,3 +216,93 @@ def test_no_rows_are_no_rows(tmp_path: Path) -> None:
     refused(table, tmp_path, {"id": ["a", "b"], "q": [1]}, "one length, found {'id': 2, 'q': 1}")
     with pytest.raises(UnsupportedError, match="a list of dicts, a dict of lists"):
         table.upsert({"id": "a", "q": 1})
+
+
+REQUIRED = pa.struct([pa.field("n", pa.int64(), nullable=False)])
+"""A struct whose field is required."""
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", [REQUIRED, pa.list_(REQUIRED), pa.map_(pa.string(), REQUIRED)], ids=str)
+def test_a_null_struct_may_have_required_fields(tmp_path: Path, source: str, kind: pa.DataType) -> None:
+    below: dict[str, Any] = {"list": lambda value: [value], "map": lambda value: [("k", value)]}
+    wrap: Any = below.get(str(kind).partition("<")[0], lambda value: value)
+    rows = [{"id": "a", "s": wrap({"n": 1})}, {"id": "b", "s": wrap(None)}]
+    table = hoodie.create(tmp_path / "t", pa.schema([("id", pa.string()), ("s", kind)]), record_key="id", spark=False)
+    assert table.upsert(SOURCES[source](rows)).inserted == 2
+    assert sorted(table.to_arrow(["id", "s"]).to_pylist(), key=str) == rows
+    refused(table, tmp_path, SOURCES[source]([rows[0], {"id": "c", "s": wrap({})}]), r"column 's.*\.n', row 1: .*null")
+
+
+def test_required_fields_of_arrow_data_of_the_same_type_are_checked(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("s", pa.list_(REQUIRED))])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    rows = pa.table({"id": ["a"], "s": pa.array([[{"n": 1}, None]], schema.field("s").type)}, schema)
+    assert table.upsert(rows).inserted == 1
+    assert table.to_arrow(["id", "s"]).to_pylist() == rows.to_pylist()
+    missing = pa.table({"id": ["b"], "s": pa.array([[{"n": None}]], schema.field("s").type)}, schema)
+    refused(table, tmp_path, missing, r"column 's.element.n' allows no null")
+
+
+def test_arrays_of_numpy_in_lists_keep_their_types(tmp_path: Path) -> None:
+    kinds = {"t": pa.timestamp("us"), "n": pa.int64(), "x": pa.float64(), "f": pa.float32(), "w": pa.string()}
+    schema = pa.schema([("id", pa.string()), *((name, pa.list_(kind)) for name, kind in kinds.items())])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    times = np.array(["2024-01-01", "NaT"], "datetime64[ns]")
+    row = {
+        "id": "a",
+        "t": times,
+        "n": np.array([1.0, np.nan]),
+        "x": np.array([0.6], np.float32),
+        "f": np.zeros(0, np.float32),
+        "w": np.array(["x", None], object),
+    }
+    table.upsert(pd.DataFrame([row, {"id": "b"}]))
+    found = sorted(table.to_arrow(schema.names).to_pylist(), key=str)
+    stored = {"t": [datetime(2024, 1, 1), None], "n": [1, None], "x": [0.6], "f": [], "w": ["x", None]}
+    assert found == [{"id": "a", **stored}, {"id": "b", **dict.fromkeys(kinds)}]
+    rows = [row, {**row, "id": "c", "n": times}]
+    refused(table, tmp_path, pd.DataFrame(rows), r"column 'n.element', row 1: .*does not fit int64")
+    refused(table, tmp_path, [{**row, "n": [1]}, {**row, "n": [1, np.array(1)]}], r"column 'n.element', row 1: ")
+    refused(table, tmp_path, [{**row, "n": np.array(1)}], r"column 'n', row 0: ")
+
+
+def test_nulls_in_lists_survive_pandas(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("n", pa.list_(pa.int32())), ("x", pa.list_(pa.float64()))])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    rows = [{"id": "a", "n": [1, None], "x": [0.5, None]}, {"id": "b", "n": None, "x": [None]}]
+    table.upsert(rows)
+    table.upsert(table.to_arrow(schema.names).to_pandas())
+    assert sorted(table.to_arrow(schema.names).to_pylist(), key=str) == rows
+
+
+def test_floats_become_the_doubles_of_the_same_text(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("x", pa.float64())])
+    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
+    table.upsert([{"id": "a", "x": np.float32(0.6)}, {"id": "b", "x": 0.5}, {"id": "c", "x": np.float32(0.1)}])
+    table.upsert({"id": ["d"], "x": np.array([np.float32(0.7)], object)})
+    assert sorted(table.to_arrow(["id", "x"])["x"].to_pylist()) == [0.1, 0.5, 0.6, 0.7]
+
+
+def test_values_of_several_types_keep_their_order_and_name_their_row(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    values = [1, np.int64(2), Decimal("3.5"), 4.25, None, True]
+    rows = [{"id": str(n), "q": n, **NULLS, "d": value} for n, value in enumerate(values)]
+    table.upsert(rows[:5])
+    found = sorted(table.to_arrow(["id", "d"]).to_pylist(), key=str)
+    assert [None if row["d"] is None else str(row["d"]) for row in found] == ["1.00", "2.00", "3.50", "4.25", None]
+    refused(table, tmp_path, rows, r"column 'd', row 5: True \(bool\) does not fit decimal")
+    refused(table, tmp_path, [*rows[:5], {**rows[0], "d": 1 << 70}], r"column 'd', row 5: .*does not fit decimal")
+
+
+def test_chunks_of_text_stay_chunks() -> None:
+    """The chunks of a column may have more than 2 GiB together, which one array of text cannot have."""
+    chunks = pa.chunked_array([["a"], ["b", "c"]])
+    data = UntypedDataset((("s", chunks), ("l", [["x"]] * 3)))
+    schema = pa.schema([("s", pa.large_string()), ("l", pa.list_(pa.string()))])
+    assert data.inferred().source["s"].num_chunks == 2
+    assert data.typed(schema).source["s"].num_chunks == 2
+    assert data.typed(schema).schema == schema
+    rows = UntypedDataset((("s", chunks),))
+    with pytest.raises(SchemaMismatchError, match="column 's', row 0: 'a'"):
+        rows.typed(pa.schema([("s", pa.int32())]))

@@ -50,8 +50,25 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False, names: Stor
 
 
 def _has_forbidden_null(data: pa.RecordBatch | pa.Table) -> bool:
-    """Return whether a required column contains null, which Arrow does not check."""
-    return any(not child.nullable and data.column(place).null_count for place, child in enumerate(data.schema))
+    """Return whether a required column or nested field may contain null, which Arrow does not check."""
+    columns = ((data.column(place), child) for place, child in enumerate(data.schema))
+    return any(
+        _may_break(chunk, child)
+        for column, child in columns
+        for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else (column,))
+    )
+
+
+def _may_break(array: pa.Array, child: pa.Field) -> bool:
+    """Return whether a required field has a null at or below the array; nulls of a null struct count too."""
+    if not child.nullable and array.null_count:
+        return True
+    kind = child.type
+    if pa.types.is_struct(kind):
+        return any(_may_break(array.field(place), below) for place, below in enumerate(kind.fields))
+    if pa.types.is_map(kind):
+        return _may_break(array.items, kind.item_field)
+    return bool(pa.types.is_list(kind)) and _may_break(array.values, kind.value_field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +198,7 @@ def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:
     found = array.type
     if found == pa.float32() and wanted == pa.float64():
-        return _widened_floats(array)
+        return widened_floats(array)
     if stored and pa.types.is_floating(found) and pa.types.is_string(wanted):
         return java_text(array)
     if stored and _is_promoted(found, wanted):
@@ -195,7 +212,7 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> p
     return _checked(array, wanted, path)
 
 
-def _widened_floats(array: pa.Array) -> pa.Array:
+def widened_floats(array: pa.Array) -> pa.Array:
     """Return float32 values as doubles by their shortest decimal text, as the JVM widens them: 0.6 stays 0.6.
 
     The double that is equal to the float would be 0.6000000238418579.

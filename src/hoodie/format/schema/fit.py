@@ -1,12 +1,13 @@
 """Fit values whose type nobody declared (Python objects, default types of pandas) to the type of a table's column.
 
 A value fits if nothing of it is lost. Floats fit an integer column if they are whole and at most 2^53: beyond it, the
-float may have been rounded before. A float fits a 32-bit or decimal column that has a number with the same text.
+float may have been rounded before. A float fits a 32-bit or decimal column that has a number with the same text. A
+32-bit float becomes the double with the same text. `fit_nested` fits structs, lists and maps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -15,23 +16,115 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.arrow_types import LIST_ITEM
-from hoodie.format.schema.conform import may_become, plain
+from hoodie.format.schema.conform import may_become, plain, widened_floats
 
 _EXACT_MAX: Final = 1 << 53
 _TEXT_CHARS_MAX: Final = 60
 _PYARROW_ERRORS: Final = (pa.ArrowException, OverflowError, ValueError, TypeError)
-_Values = Sequence[Any]
-_Rows = Sequence[int]
+Values = Sequence[Any]
+RowOf = Callable[[int], int]
+"""Return the row number of the value at a place; only errors call it."""
 
 
-def fit_array(array: pa.Array, wanted: pa.DataType, path: str, rows: _Rows | None = None) -> pa.Array:
-    """Cast an array whose type was inferred to the type of a table's column.
+def fit_array(array: pa.Array | pa.ChunkedArray, wanted: pa.DataType, path: str) -> pa.Array | pa.ChunkedArray:
+    """Cast an array whose type was inferred to the type of a table's column; chunks are kept.
 
-    `path`: name of the column in errors. `rows`: the row number of each value; default is its position.
+    `path`: name of the column in errors.
 
     Raises: SchemaMismatchError: a value does not fit; the message names column, row, value and type.
     """
+    return _fit_chunks(array, wanted, path, lambda place: place)
+
+
+def fit_scalars(
+    values: Values, wanted: pa.DataType, path: str, row_of: RowOf, *, from_pandas: bool
+) -> pa.Array | pa.ChunkedArray:
+    """Convert Python objects to an array of a type that is not nested; None is null. Chunked above 2 GiB of text.
+
+    `from_pandas`: NaN, NaT and NA of pandas are null too. Raises: as `fit_array`.
+    """
+    found = inferred(values, from_pandas=from_pandas)
+    if found is not None:
+        return _fit_chunks(found, wanted, path, row_of)
+    # The values have several types: those of one type are fitted together, and then put back in their order.
+    places: dict[object, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(_kind(value), []).append(place)
+    parts = [
+        _fit_group([values[place] for place in group], wanted, path, _at(row_of, group), from_pandas)
+        for group in places.values()
+    ]
+    order = np.concatenate([np.array(group) for group in places.values()])
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
+
+
+def inferred(values: Values, *, from_pandas: bool = False) -> pa.Array | pa.ChunkedArray | None:
+    """Return the values as an array of the type that they have; None if they have several types, or an unknown one.
+
+    The array is chunked if it has more than 2 GiB of text.
+    """
+    kinds = set(map(type, values)) - {type(None)}
+    if not (len(kinds) <= 1 or kinds <= {int, float}):
+        return None
+    has_zones = any(hasattr(kind, "tzinfo") for kind in kinds)
+    if has_zones and len({value.tzinfo is None for value in values if value is not None}) > 1:
+        return None
+    try:
+        return pa.array(values, from_pandas=from_pandas)
+    except _PYARROW_ERRORS:
+        return None
+
+
+def _kind(value: object) -> object:
+    """Return a key that values of one Arrow type share."""
+    # An integer beyond 64 bits has no integer type in Arrow, and a time has another type with a zone than without.
+    is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+    return type(value), is_big, getattr(value, "tzinfo", None) is None
+
+
+def _fit_group(values: Values, wanted: pa.DataType, path: str, row_of: RowOf, from_pandas: bool) -> pa.Array:
+    """Fit values of one kind. If Arrow refuses them together, each half is tried, down to the value that it refuses."""
+    if _kind(values[0]) == (int, True, True):
+        values = [Decimal(value) for value in values]
+    found = inferred(values, from_pandas=from_pandas)
+    if found is not None:
+        return whole(_fit_chunks(found, wanted, path, row_of))
+    if len(values) == 1:
+        raise misfit(values[0], wanted, path, row_of(0))
+    half = len(values) // 2
+    first = _fit_group(values[:half], wanted, path, row_of, from_pandas)
+    second = _fit_group(values[half:], wanted, path, lambda place: row_of(half + place), from_pandas)
+    return pa.concat_arrays([first, second])
+
+
+def _at(row_of: RowOf, places: Sequence[int]) -> RowOf:
+    return lambda place: row_of(places[place])
+
+
+def _shifted(row_of: RowOf, start: int) -> RowOf:
+    return lambda place: row_of(start + place)
+
+
+def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return one array. Raises: pa.ArrowInvalid above 2 GiB of text."""
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _fit_chunks(
+    array: pa.Array | pa.ChunkedArray, wanted: pa.DataType, path: str, row_of: RowOf
+) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(array, pa.ChunkedArray):
+        return fit_chunk(array, wanted, path, row_of)
+    starts = np.cumsum([0, *(len(chunk) for chunk in array.chunks)])
+    chunks = [
+        fit_chunk(chunk, wanted, path, _shifted(row_of, int(start)))
+        for chunk, start in zip(array.chunks, starts, strict=False)
+    ]
+    return pa.chunked_array(chunks, wanted)
+
+
+def fit_chunk(array: pa.Array, wanted: pa.DataType, path: str, row_of: RowOf) -> pa.Array:
+    """Cast one array, as `fit_array`; errors name the row that `row_of` returns for the place of the value."""
     array = plain(array)
     if array.type.equals(wanted):
         return array
@@ -43,51 +136,7 @@ def fit_array(array: pa.Array, wanted: pa.DataType, path: str, rows: _Rows | Non
             return _exactly(array, wanted)
         except pa.ArrowInvalid:
             place = _first_misfit(array, lambda part: _exactly(part, wanted))
-    raise _misfit(array[place].as_py(), wanted, path, place if rows is None else rows[place])
-
-
-def fit_values(values: _Values, wanted: pa.DataType, path: str, rows: _Rows | None = None) -> pa.Array:
-    """Convert Python objects to an array of the type of a table's column; None is null.
-
-    Dicts become structs or maps, lists and tuples become lists, and lists of pairs become maps, as the type requires.
-    Raises: as `fit_array`.
-    """
-    rows = range(len(values)) if rows is None else rows
-    if pa.types.is_struct(wanted):
-        return _struct(values, wanted, path, rows)
-    if pa.types.is_map(wanted):
-        return _map(values, wanted, path, rows)
-    if pa.types.is_list(wanted):
-        return _list(values, wanted, path, rows)
-    found = inferred(values)
-    if found is not None:
-        return fit_array(found, wanted, path, rows)
-    # The values have several types: each is checked by its own.
-    parts = [_fit_one(value, wanted, path, row) for value, row in zip(values, rows, strict=True)]
-    return pa.concat_arrays([pa.nulls(0, wanted), *parts])
-
-
-def inferred(values: _Values) -> pa.Array | None:
-    """Return the values as an array of the type that they have; None if they have several types, or an unknown one."""
-    kinds = {type(value) for value in values if value is not None}
-    if not (len(kinds) <= 1 or kinds <= {int, float}):
-        return None
-    if len({getattr(value, "tzinfo", None) is None for value in values if value is not None}) > 1:
-        return None
-    try:
-        array = pa.array(values)
-    except _PYARROW_ERRORS:
-        return None
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _fit_one(value: Any, wanted: pa.DataType, path: str, row: int) -> pa.Array:
-    # An integer beyond 64 bits has no integer type in Arrow.
-    is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
-    found = inferred([Decimal(value) if is_big else value])
-    if found is None:
-        raise _misfit(value, wanted, path, row)
-    return fit_array(found, wanted, path, [row])
+    raise misfit(array[place].as_py(), wanted, path, row_of(place))
 
 
 def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -99,6 +148,8 @@ def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
 def _exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Cast the array. Raises: pa.ArrowInvalid if a value does not fit."""
     found = array.type
+    if found == pa.float32() and wanted == pa.float64():
+        return widened_floats(array)
     if pa.types.is_floating(found) and pa.types.is_integer(wanted):
         if pc.any(pc.greater(pc.abs(array), float(_EXACT_MAX))).as_py():
             raise pa.ArrowInvalid("a float above 2^53 may have been rounded")
@@ -140,7 +191,8 @@ def _first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> int:
     return start
 
 
-def _misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMismatchError:
+def misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMismatchError:
+    """Return the error of a value that does not fit its column."""
     text = repr(value)
     text = text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
     can_widen = wanted in (pa.int32(), pa.float32()) and isinstance(value, int | float)
@@ -149,71 +201,3 @@ def _misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMisma
         f"column {path!r}, row {row}: {text} ({type(value).__name__}) does not fit {wanted}, the column's type in the "
         f"table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
     )
-
-
-def _struct(values: _Values, wanted: pa.StructType, path: str, rows: _Rows) -> pa.StructArray:
-    names = [child.name for child in wanted.fields]
-    for value, row in zip(values, rows, strict=True):
-        if value is not None and not isinstance(value, Mapping):
-            raise _misfit(value, wanted, path, row)
-        unknown = [name for name in value or () if name not in names]
-        if unknown:
-            raise SchemaMismatchError(
-                f"column {f'{path}.{unknown[0]}'!r}, row {row}: the table has no such field in {path!r} "
-                f"({', '.join(names)}); drop the field, or pass Arrow data to add it"
-            )
-    children = [
-        fit_values([None if v is None else v.get(child.name) for v in values], child.type, f"{path}.{child.name}", rows)
-        for child in wanted.fields
-    ]
-    mask = pa.array([value is None for value in values], pa.bool_())
-    return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
-
-
-def _list(values: _Values, wanted: pa.ListType, path: str, rows: _Rows) -> pa.ListArray:
-    lists = [_items(value, wanted, path, row) for value, row in zip(values, rows, strict=True)]
-    items = fit_values(_flat(lists), wanted.value_type, f"{path}.{LIST_ITEM}", _rows_of(lists, rows))
-    return pa.ListArray.from_arrays(_offsets(lists), items, type=wanted)
-
-
-def _map(values: _Values, wanted: pa.MapType, path: str, rows: _Rows) -> pa.MapArray:
-    pairs = [
-        list(value.items()) if isinstance(value, Mapping) else _items(value, wanted, path, row)
-        for value, row in zip(values, rows, strict=True)
-    ]
-    for pair, row in zip(_flat(pairs), _rows_of(pairs, rows), strict=True):
-        if not (isinstance(pair, Sequence) and len(pair) == 2):
-            raise _misfit(pair, wanted, path, row)
-    below = _rows_of(pairs, rows)
-    keys = fit_values([key for key, _ in _flat(pairs)], wanted.key_type, f"{path}.key", below)
-    items = fit_values([item for _, item in _flat(pairs)], wanted.item_type, f"{path}.value", below)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
-    offsets = _offsets(pairs)
-    plain_list = pa.ListArray.from_arrays(offsets, entries)
-    buffers = plain_list.buffers()[:2]
-    return pa.Array.from_buffers(wanted, len(values), buffers, plain_list.null_count, children=[entries])
-
-
-def _items(value: Any, wanted: pa.DataType, path: str, row: int) -> list[Any] | None:
-    if value is None:
-        return None
-    if isinstance(value, np.ndarray):
-        return list(value.tolist())
-    if not isinstance(value, list | tuple):
-        raise _misfit(value, wanted, path, row)
-    return list(value)
-
-
-def _flat(lists: Sequence[list[Any] | None]) -> list[Any]:
-    return [item for one in lists if one is not None for item in one]
-
-
-def _rows_of(lists: Sequence[list[Any] | None], rows: _Rows) -> list[int]:
-    return [row for one, row in zip(lists, rows, strict=True) if one is not None for _ in one]
-
-
-def _offsets(lists: Sequence[list[Any] | None]) -> pa.Int32Array:
-    """Return the offsets of list arrays: null where the list is null."""
-    ends = np.cumsum([0, *(len(one or ()) for one in lists)])
-    mask = np.array([*(one is None for one in lists), False], np.bool_)
-    return pa.array(ends, pa.int32(), mask=mask)
