@@ -16,7 +16,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import RowCounts, Written
-from hoodie.write.known_keys import KnownKeys, apply_policy, for_look_up, known_rows, looks_up_keys
+from hoodie.write.known_keys import KnownKeys, apply_policy, for_look_up, known_row_count, looks_up_keys
 from hoodie.write.outcome import Tagging, compact_after, result_of
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
@@ -129,7 +129,7 @@ def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
     """Return the number of rows that have a hit. The record index finds each key once, other indexes every copy."""
     if setup.index.indexes_logs:
         return sum(hit.updates + hit.moves + hit.drops for hit in tagged.hits)
-    return len(known_rows(setup.view.store, tagged.hits))
+    return known_row_count(setup.view.store, tagged.hits)
 
 
 def _stage(

@@ -26,6 +26,7 @@ ROWS_MAX = 10_000
 """Number of rows up to which an insert into a table with a record index looks up their keys, if nobody asked for it."""
 
 _SHOWN = 3
+_COUNTED_BYTES = 1 << 20
 
 
 def looks_up_keys(setup: WriteSetup) -> bool:
@@ -51,6 +52,25 @@ def known_rows(store: Store, hits: Sequence[StagedHits]) -> npt.NDArray[np.int64
     return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
 
 
+def known_row_count(store: Store, hits: Sequence[StagedHits]) -> int:
+    """Return the number of staged rows that have a hit. Memory: one bit for each staged row, and the hits of one file.
+
+    A row counts once, however many file groups have its key.
+    """
+    seen = np.zeros((max((hit.last for hit in hits), default=-1) >> 3) + 1, np.uint8)
+    with StageReader(store) as reader:
+        for hit in hits:
+            # The ordinals of one batch ascend: the bits of one byte are neighbours.
+            rows = np.asarray(reader.read(hit).column("row"))
+            places = rows >> 3
+            starts = np.flatnonzero(np.diff(places, prepend=-1))
+            bits = np.left_shift(1, rows & 7).astype(np.uint8)
+            seen[places[starts]] |= np.bitwise_or.reduceat(bits, starts)
+    return sum(
+        int(np.unpackbits(seen[start : start + _COUNTED_BYTES]).sum()) for start in range(0, len(seen), _COUNTED_BYTES)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownKeys:
     """What an insert does with the rows whose keys are known: `hits` exclude rows from the inserts."""
@@ -70,9 +90,9 @@ def apply_policy(
     policy, option = options.INSERT_DUP_POLICY.get(setup.options), options.INSERT_DUP_POLICY.key
     store = setup.view.store
     if hits is None:
-        if not setup.index.indexes_logs:
+        if not setup.index.indexes_logs or not setup.view.completed_writes():
             return KnownKeys()
-        unknown = f"keys were not looked up: a record that the table had is stored twice now; {option}=drop or fail"
+        unknown = f"keys were not looked up: a record that the table had may be stored twice; {option}=drop or fail"
         return KnownKeys(notes=(f"{unknown} looks them up, and upsert merges",))
     known = known_rows(store, [hit for hit in hits if hit.file_id])
     if not len(known):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, RecordKeyError
+from hoodie.files.staging.staged import write_hits
+from hoodie.storage import open_store
 from hoodie.table import Table
 from hoodie.write import known_keys
 from tests.unit.write.tables import trips
@@ -116,8 +120,24 @@ def test_a_large_insert_says_that_it_looked_up_nothing(monkeypatch: pytest.Monke
     table = new_table()
     assert table.insert(trips(("e", 9, 9.0, "sf"))).notes == ()
     (note,) = table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes
-    assert note.startswith("keys were not looked up")
+    assert note.startswith("keys were not looked up: a record that the table had may be stored twice")
     assert new_table(index="simple").insert(trips(("a", 9, 9.0, "sf"))).notes == ()
+
+
+def test_a_large_insert_into_an_empty_table_has_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_keys, "ROWS_MAX", 1)
+    table = hoodie.create(f"memory://counts-{next(_numbers)}", SCHEMA, record_key="id", spark=False)
+    assert table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes == ()
+
+
+def test_a_row_with_hits_in_several_files_counts_once(tmp_path: Path) -> None:
+    store, rng = open_store(tmp_path), np.random.default_rng(7)
+    found = [np.flatnonzero(rng.random(5_000) < share) for share in (0.5, 0.01, 0.9)]
+    hits = write_hits(
+        store, "h.arrow", [("", str(n), rows, np.zeros(len(rows), np.int8)) for n, rows in enumerate(found)]
+    )
+    assert known_keys.known_row_count(store, hits) == len(np.unique(np.concatenate(found)))
+    assert known_keys.known_row_count(store, []) == 0
 
 
 @pytest.mark.parametrize("index", INDEXES)
