@@ -61,3 +61,7 @@ def __getattr__(name: str) -> Any:
 
         return WriteResult
     raise AttributeError(f"module 'hoodie' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,6 +11,7 @@ import pytest
 import hoodie
 from hoodie.engine import TaskContext
 from hoodie.spark import SparkEngine
+from hoodie.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ def test_local_workers_are_checked_before_a_job_runs(
     bare = tmp_path / "python-without-packages"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
     bare.chmod(0o755)
-    monkeypatch.setenv("PYSPARK_PYTHON", str(bare))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
     with pytest.raises(hoodie.UnsupportedError) as raised:
         SparkEngine(spark.newSession()).run(_number, [1])
     assert str(raised.value) == (
@@ -34,9 +35,19 @@ def test_local_workers_are_checked_before_a_job_runs(
 
 
 def test_a_missing_interpreter_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python9")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python9")
     with pytest.raises(hoodie.UnsupportedError, match="run /nowhere/python9: it does not exist; set the environment"):
         SparkEngine(spark.newSession()).run(_number, [1])
+
+
+def test_a_session_that_works_is_not_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The context keeps the interpreter that it started with; files that were sent may hold the package."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python9")
+    session = spark.newSession()
+    assert SparkEngine(session).run(_number, [1]) == [1]
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python9")
+    monkeypatch.setattr(spark.sparkContext, "_python_includes", ["hoodie.zip"])
+    check_workers(spark.newSession())
 
 
 @pytest.mark.connect

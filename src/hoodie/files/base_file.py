@@ -187,16 +187,18 @@ def read_base_file(
     *,
     columns: Sequence[str] | None = None,
     batch_rows: int = _BATCH_ROWS,
+    names: StoredNames = SAME_NAMES,
 ) -> Iterator[pa.Table]:
     """Stream a base file in the table's current schema: old files get new columns as nulls, and widened types.
 
-    `columns` selects by name. Memory: one row group's selected columns, whatever the size of the file.
+    `columns` selects by name; `names` are the names in the file, where they differ. Memory: one row group's selected
+    columns, whatever the size of the file.
 
     Raises: as `open_base_file`; SchemaMismatchError if its columns do not match.
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with open_base_file(store, file) as (parquet, _):
-        yield from stored_rows(parquet, wanted, where=store.uri(file.path), batch_rows=batch_rows)
+        yield from stored_rows(parquet, wanted, where=store.uri(file.path), batch_rows=batch_rows, names=names)
 
 
 def stored_rows(

@@ -193,7 +193,10 @@ class _Incoming:
             return
         base = file_slice.base_file
         if base is not None and not self._outside(store, base):
-            yield from read_base_file(store, base, task.read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS)
+            names = task.read.stored.names_at(base.instant_time)
+            yield from read_base_file(
+                store, base, task.read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS, names=names
+            )
         if file_slice.log_files:
             yield pa.table({RECORD_KEY: logged_keys(store, file_slice, task.read)})
 

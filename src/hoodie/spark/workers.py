@@ -1,12 +1,11 @@
 """Check that Spark's Python workers can import this package, before a job runs or from the error of a job.
 
-A worker runs the interpreter of `spark.pyspark.python`, otherwise of the variable PYSPARK_PYTHON, otherwise `python3`
-of PATH. In a virtual environment that is not activated this is often another interpreter.
+A worker runs the interpreter that the variable PYSPARK_PYTHON named when the session started, otherwise `python3` of
+PATH. In a virtual environment that is not activated this is often another interpreter.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,6 @@ from weakref import WeakSet
 
 from hoodie.errors import UnsupportedError
 
-_DEFAULT = "python3"
 _SECONDS_MAX = 60
 _checked: WeakSet[Any] = WeakSet()
 _MISSING = re.compile(r"No module named '(hoodie|pyarrow|numpy)[.\w]*'")
@@ -33,7 +31,12 @@ def check_workers(session: Any) -> None:
     """
     if session in _checked or not _is_local(session):
         return
-    wanted = session.conf.get("spark.pyspark.python", None) or os.environ.get("PYSPARK_PYTHON") or _DEFAULT
+    context = session.sparkContext
+    # Files of addPyFile and spark.submit.pyFiles, or this path, may hold the package: only a job shows it.
+    if context._python_includes or session.conf.get("spark.executorEnv.PYTHONPATH", None):
+        return
+    # The context reads PYSPARK_PYTHON when it starts; neither a later value nor spark.pyspark.python changes it.
+    wanted = context.pythonExec
     interpreter = shutil.which(wanted)
     if interpreter != sys.executable:
         problem = "it does not exist" if interpreter is None else _import_error(interpreter)

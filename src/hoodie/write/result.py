@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hoodie.display import html_facts, seconds_text, size_text
+from hoodie.index.api import LookUpCost
 from hoodie.services.result import ServiceResult
-
-if TYPE_CHECKING:
-    from hoodie.index import LookUpCost
 
 WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 """The phases whose seconds every write reports."""

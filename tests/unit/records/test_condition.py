@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -43,6 +44,7 @@ _NESTED = {
     "or in parentheses": "(" * 10_000 + "id = 1" + " OR id = 2) AND id < 4" * 10_000,
     "coalesce": "coalesce(" * 10_000 + "id" + ")" * 10_000 + " = 1",
     "dots": "id" + ".id" * 10_000 + " = 1",
+    "chains below chains": "({}id{} = 1".format("(" * 50, " + 1" * 60 + ")" + (" + 1" * 60 + ")") * 50),
     "comments": "/*" * 10_000,
 }
 
@@ -55,10 +57,38 @@ def test_deep_text_is_refused(case: str) -> None:
 
 
 def test_the_deepest_condition_is_computed() -> None:
-    deepest = Condition.parse("id" + " + 0" * (DEPTH_MAX - 3) + " = 1")
+    deepest = Condition.parse("id" + " / 1" * (DEPTH_MAX - 3) + " = 1")
     assert matching(deepest) == [1]
     with pytest.raises(InvalidConfigError, match="nested"):
-        Condition.parse("id" + " + 0" * DEPTH_MAX + " = 1")
+        Condition.parse("id" + " / 1" * DEPTH_MAX + " = 1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id" + " + 1" * 1000 + " = 1002",
+        "id" + " + 1 - 1" * 500 + " = 2",
+        "id" + " * 1" * 1000 + " = 2",
+        "cast(id AS string)" + " || 'x'" * 1000 + " = concat('2', '" + "x" * 1000 + "')",
+    ],
+)
+def test_long_sums_are_computed_in_their_order(text: str) -> None:
+    """Arrow computes them by recursion, here in a thread with a small stack."""
+    condition = Condition.parse(text)
+    found: list[Condition] = []
+    before = threading.stack_size(2 * 1024 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(pickle.loads(pickle.dumps(condition))))
+        thread.start()
+        thread.join()
+        results: list[list[int]] = []
+        thread = threading.Thread(target=lambda: results.append(matching(condition)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert found == [condition]
+    assert results == [[2]]
 
 
 @pytest.mark.parametrize("connector", ["OR", "AND"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,18 @@ def test_file_sizes_of_table_and_write_must_agree(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigError, match="full and small"):
         table.upsert(trips(("a", 1, 1.0, "sf")), properties={"hoodie.parquet.max.file.size": "80000000"})
     assert not table.timeline.instants
+
+
+def test_a_folder_of_the_properties_may_end_with_a_slash(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path, pa.schema([("id", pa.string())]), record_key="id", spark=False)
+    file = tmp_path / ".hoodie/hoodie.properties"
+    text = file.read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("hoodie.timeline.history.path")]
+    file.write_text("\n".join([*lines, "hoodie.timeline.history.path=history/"]) + "\n")
+    hoodie.open(tmp_path).upsert(pa.table({"id": ["a"]}))
+    assert table.to_arrow()["id"].to_pylist() == ["a"]
+
+
+def test_the_types_of_a_result_are_resolved() -> None:
+    assert "look_up" in typing.get_type_hints(hoodie.WriteResult)
+    assert "WriteResult" in dir(hoodie)

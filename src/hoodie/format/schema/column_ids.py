@@ -6,12 +6,12 @@ On-disk format: docs/format/table.md §3.8. The JVM calls a schema with ids an i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.json_text import parse_json_object
 from hoodie.format.schema.arrow_types import LIST_ITEM
 
 LATEST_SCHEMA: Final = "latest_schema"
@@ -54,13 +54,7 @@ def parse_latest(text: str, *, path: str) -> IdSchema:
 
 
 def _parse(text: str | bytes, path: str) -> Mapping[str, Any]:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"a JSON object with column ids expected ({error})", path=path) from error
-    if not isinstance(parsed, dict):
-        raise CorruptFileError(f"a JSON object with column ids expected, found {type(parsed).__name__}", path=path)
-    return parsed
+    return parse_json_object(text, path=path, expected="a JSON object with column ids")
 
 
 def _schema(record: Any, path: str) -> IdSchema:

@@ -12,7 +12,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql import text
 from hoodie.records.sql.cast import cast, round_decimal, utc
 from hoodie.records.sql.compare import null_boolean
-from hoodie.records.sql.parse import unsupported
+from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.values import Value, literal, shared_type
 
 Translate = Callable[[exp.Expression], Value]
@@ -82,7 +82,10 @@ def length(node: exp.Length, translate: Translate) -> Value:
 
 def concat(node: exp.Concat | exp.DPipe, translate: Translate) -> Value:
     """Translate CONCAT and `||`."""
-    parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
+    parts = node.expressions
+    if isinstance(node, exp.DPipe):
+        spine = chain(node)
+        parts = [spine[-1].this, *(link.expression for link in reversed(spine))]
     values, data_type = common([as_text(translate(part), node) for part in parts])
     return Value(text.concat(values, data_type), data_type)
 

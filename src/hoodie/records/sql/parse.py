@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
+from typing import Final
 
 import pyarrow.compute as pc
 from sqlglot import Token, TokenType, exp
@@ -17,6 +18,9 @@ DEPTH_MAX = 100
 """How deep operations may be nested: expressions are translated, and Arrow computes them, by recursion."""
 _SHOWN_MAX = 300
 _CHAIN_MAX = 256
+CHAIN_MAX = 1010
+"""How many operations of chains Arrow may compute below each other, by recursion: a stack of 2 MiB holds them."""
+_SUMS: Final = (exp.Add, exp.Sub, exp.Mul)
 _SPARK = Dialect.get_or_raise("spark")
 
 
@@ -35,30 +39,47 @@ def parse_expression(text: str) -> exp.Expression:
         raise _too_deep(text) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise InvalidConfigError(f"expected exactly one Spark SQL expression, found {len(trees)}: {_shown(text)}")
-    if _depth(trees[0]) > DEPTH_MAX:
+    if _is_too_deep(trees[0]):
         raise _too_deep(text)
     return trees[0]
 
 
 def _too_deep(text: str) -> InvalidConfigError:
     return InvalidConfigError(
-        f"a Spark SQL expression of at most {DEPTH_MAX} nested operations expected, found more: {_shown(text)}; remove "
-        f"parentheses, or write a chain of = and OR as IN (…)"
+        f"a Spark SQL expression of at most {DEPTH_MAX} nested operations, or {CHAIN_MAX} in a chain, expected, found "
+        f"more: {_shown(text)}; remove parentheses, or write a chain of = and OR as IN (…)"
     )
 
 
-def _depth(tree: exp.Expression) -> int:
-    """Return how deep operations are nested; a chain of AND or of OR is one operation."""
-    deepest = 0
-    pending: list[tuple[exp.Expression, int]] = [(tree, 1)]
+def _is_too_deep(tree: exp.Expression) -> bool:
+    """Return whether operations nest too deep; a chain of AND, of OR, of `+ - *`, or of `||` is one operation.
+
+    Python translates a chain in one loop, but Arrow computes each of its operations below the next one.
+    """
+    pending: list[tuple[exp.Expression, int, int]] = [(tree, 1, 1)]
     while pending:
-        node, depth = pending.pop()
-        deepest = max(deepest, depth)
+        node, depth, computed = pending.pop()
+        if depth > DEPTH_MAX or computed > CHAIN_MAX:
+            return True
+        if isinstance(node, (*_SUMS, exp.DPipe)):
+            spine = chain(node)
+            pending.append((spine[-1].this, depth + 1, computed + len(spine)))
+            pending += [(link.expression, depth + 1, computed + place + 1) for place, link in enumerate(spine)]
+            continue
         for child in node.iter_expressions():
             is_chain = isinstance(node, (exp.And, exp.Or)) and type(without_parens(child)) is type(node)
-            is_paren = isinstance(node, exp.Paren)
-            pending.append((child, depth if is_chain or is_paren else depth + 1))
-    return deepest
+            same = is_chain or isinstance(node, exp.Paren)
+            pending.append((child, depth if same else depth + 1, computed if same else computed + 1))
+    return False
+
+
+def chain(node: exp.Expression) -> list[exp.Expression]:
+    """List the operations of `a + b - c` or `a || b || c`, the last to compute first, without recursion."""
+    kinds = _SUMS if isinstance(node, _SUMS) else (type(node),)
+    spine = [node]
+    while isinstance(spine[-1].this, kinds):
+        spine.append(spine[-1].this)
+    return spine
 
 
 def _shown(text: str) -> str:

@@ -18,7 +18,7 @@ from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
-from hoodie.records.sql.parse import balanced, operands, to_sql, unsupported, without_parens
+from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
 from hoodie.records.sql.types import arrow_type
 from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, fold, integer_literal, literal
 
@@ -60,7 +60,11 @@ class Translator:
             left, right = self.value(node.this), self.value(node.expression)
             return _boolean(compare(_COMPARISONS[type(node)], left, right))
         if type(node) in _ARITHMETIC:
-            return arithmetic(_ARITHMETIC[type(node)], self.value(node.this), self.value(node.expression))
+            spine = chain(node)
+            value = self.value(spine[-1].this)
+            for link in reversed(spine):
+                value = arithmetic(_ARITHMETIC[type(link)], value, self.value(link.expression))
+            return value
         translate = _NODES.get(type(node))
         if translate is None:
             raise unsupported(node)

@@ -42,9 +42,9 @@ def hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.T
     read = replace(read, columns=(RECORD_KEY, *ordering))
     visible = _with_keys(read_file_slice(store, file_slice, read), read.output_schema, returning[RECORD_KEY])
     returning = returning.filter(pc.invert(pc.is_in(returning[RECORD_KEY], value_set=visible[RECORD_KEY])))
-    stored = _with_keys(
-        read_base_file(store, base, read.schema, columns=read.columns), read.output_schema, returning[RECORD_KEY]
-    )
+    names = read.stored.names_at(base.instant_time)
+    rows_of_base = read_base_file(store, base, read.schema, columns=read.columns, names=names)
+    stored = _with_keys(rows_of_base, read.output_schema, returning[RECORD_KEY])
     places = pc.index_in(returning[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
     returning = returning.filter(places.is_valid())
     return int(np.count_nonzero(~read.merger.newer_wins(stored.take(places.drop_null()), returning)))

@@ -180,3 +180,11 @@ def test_scales_beyond_the_precision_are_refused(scale: object) -> None:
     avro = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": scale}
     with pytest.raises(UnsupportedError, match="scale"):
         arrow_schema(json.dumps(_record(avro)))
+
+
+def test_a_namespace_of_null_is_none() -> None:
+    """Java's Avro accepts it."""
+    text = json.dumps(_record({**_record("long", name="inner"), "namespace": None}) | {"namespace": None})
+    assert parse_schema(text, path="x")["namespace"] is None
+    assert arrow_schema(text).field("f0").type == pa.struct([pa.field("f0", pa.int64(), nullable=False)])
+    assert row_layout(text) is not None
