@@ -24,8 +24,8 @@ DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
     "after requested": ("create", ".requested", CrashPoint.AFTER),
     "after inflight": ("create", ".inflight", CrashPoint.AFTER),
     "marker and half a data file": ("close_output", ".parquet", CrashPoint.BEFORE),
-    "before the metadata table's commit": ("create", ".deltacommit", CrashPoint.BEFORE),
-    "between the metadata table's commit and ours": ("create", ".deltacommit", CrashPoint.AFTER),
+    "before the metadata table's commit": ("move", ".deltacommit", CrashPoint.BEFORE),
+    "between the metadata table's commit and ours": ("move", ".deltacommit", CrashPoint.AFTER),
 }
 ROLLBACK_DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
     "rollback requested": ("create", ".rollback.requested", CrashPoint.AFTER),
