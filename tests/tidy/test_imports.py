@@ -172,6 +172,11 @@ def test_the_command_line_loads_its_command_only() -> None:
     assert loaded & {"hoodie.cli.writes", "hoodie.cli.demo", "pandas", "pyspark", "sqlglot"} == set()
 
 
+def test_the_version_loads_no_command() -> None:
+    loaded = _loaded("from hoodie.cli import main", "main(['--version'])")
+    assert not {name for name in loaded if name.startswith("hoodie.cli.")} - {"hoodie.cli.app"}
+
+
 def _loaded(*lines: str) -> set[str]:
     """Return the names of the modules that a new process has loaded after these lines, which may exit."""
     code = "\n".join(["import atexit, sys", "atexit.register(lambda: print('LOADED', *sys.modules))", *lines])

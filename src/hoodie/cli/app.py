@@ -152,7 +152,9 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(_common)
     names = {*MODULE_OF, *GROUPS}
-    wanted = {*arguments[:1]} & names or names
+    wanted = {*arguments[:1]} & names
+    if not wanted and [*arguments] != ["--version"]:
+        wanted = names
     for name, module in MODULE_OF.items():
         if name in wanted:
             function = getattr(importlib.import_module(f"hoodie.cli.{module}"), name.replace("-", "_"))
