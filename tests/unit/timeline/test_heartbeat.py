@@ -52,10 +52,11 @@ def test_the_file_is_refreshed_and_does_not_come_back() -> None:
     info = store.head(FILE)
     assert info is not None
     wait_until_changed(store, info.modified_ms)
+    (thread,) = (found for found in threading.enumerate() if found.name == f"heartbeat-{T}")
     heartbeat.stop()
-    time.sleep(0.03)
+    thread.join(timeout=30)
+    assert not thread.is_alive()
     assert store.head(FILE) is None
-    assert not [thread for thread in threading.enumerate() if thread.name == f"heartbeat-{T}"]
 
 
 def test_a_failing_store_does_not_end_it() -> None:
