@@ -18,6 +18,7 @@ from hoodie.format.schema.stored_names import fields_below
 from hoodie.view.stored_columns import (
     SCHEMA_FOLDER,
     column_history,
+    history_name,
     instant_of_history,
     is_history,
     visible_schemas,
@@ -45,8 +46,8 @@ def store_column_history(now: TableView, instant_time: str, metadata: CommitMeta
         return
     _delete_archived_histories(now)
     completion_time = now.clock.next_time(now.timeline)
-    path = f"{SCHEMA_FOLDER}/{instant_time}_{completion_time}.schemacommit"
-    now.store.create(path, column_history(now).text)
+    name = history_name(instant_time, completion_time)
+    now.store.create(f"{SCHEMA_FOLDER}/{name}", column_history(now).text)
 
 
 def _delete_archived_histories(now: TableView) -> None:

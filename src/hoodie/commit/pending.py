@@ -28,12 +28,11 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.heartbeat import Heartbeat
+from hoodie.timeline.lock import OUTCOME_NOT_KNOWN
 from hoodie.view.table_view import TableView
 
 _CLEAR_WAIT_MS = 5_000
 """How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""
-
-_NOT_KNOWN = "The outcome is not known: read the rows, and run the operation again if they are missing"
 
 
 class Completion(Protocol):
@@ -249,8 +248,7 @@ class PendingInstant:
                 metadata_table = MetadataTable.open(now.store, now.config)
                 if metadata_table is not None:
                     metadata_table.take_back(self.instant_time)
-                delete_marked_files(now.store, self.instant_time)
-                delete_markers(now.store, self.instant_time)
+                self._delete_attempt()
 
     def _ensure_fresh(self) -> None:
         if self.heartbeat is not None:
@@ -275,7 +273,7 @@ class PendingInstant:
             raise CommitConflictError(
                 f"this process lost the table's lock, or could not read it, while {self.instant} of "
                 f"{before.store.uri('')} completed, and cannot load the table to see what became of it ({error}). "
-                f"{_NOT_KNOWN}"
+                f"{OUTCOME_NOT_KNOWN}"
             ) from error
         known = {(instant.requested_time, instant.state) for instant in before.timeline.instants}
         others = [
@@ -289,7 +287,7 @@ class PendingInstant:
         if found is None or not found.is_completed or others:
             raise CommitConflictError(
                 f"another process deleted the table's lock while {self.instant} of {now.store.uri('')} completed, and "
-                f"changed the table ({', '.join(map(str, others[:3])) or 'the instant is gone'}). {_NOT_KNOWN}"
+                f"changed the table ({', '.join(map(str, others[:3])) or 'the instant is gone'}). {OUTCOME_NOT_KNOWN}"
             )
 
     def _lost(self, now: TableView) -> CommitConflictError:

@@ -27,7 +27,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -65,7 +65,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -105,7 +105,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -139,7 +139,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -178,7 +178,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: a condition on unknown columns, or that compares values of other types.
             UnsupportedError: a condition that this process cannot evaluate, or a table that is not written.
             InvalidConfigError: a condition that is no SQL, an unknown option, or one that is fixed when the table is
@@ -214,7 +214,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             UnsupportedError: a table that this release does not write.
             InvalidConfigError: an empty list, partitions that the table does not have, an unknown option, or one
                 that is fixed when the table is created.
@@ -253,7 +253,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -290,7 +290,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
@@ -335,7 +335,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`, and nothing is committed.
+        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
             SchemaMismatchError: unknown columns, or values that do not fit.
             UnsupportedError: expressions that this process cannot evaluate, or a table that is not written.
             InvalidConfigError: columns of the record key or the partition path, text that is no SQL, an unknown option.

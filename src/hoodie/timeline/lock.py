@@ -27,6 +27,9 @@ from hoodie.timeline.renewal import Renewal
 LEASE_MS = 30_000
 """Time without a renewal after which other writers may take over the lock of a writer that they cannot see."""
 
+OUTCOME_NOT_KNOWN = "The outcome is not known: read the rows, and run the operation again if they are missing"
+"""End of the message if it cannot be seen whether the last step of an instant was done."""
+
 _RENEWALS_PER_LEASE = 6
 _TAKEOVER_PREFIX = "takeover-"
 _PREPARED_PREFIX = "prepared-"
@@ -258,8 +261,7 @@ class TableLock:
             return True
         if has or not is_over:
             raise CommitConflictError(
-                f"the storage failed while {self._store.uri(path)} was created ({error}). The outcome is not known: "
-                "read the rows, and run the operation again if they are missing"
+                f"the storage failed while {self._store.uri(path)} was created ({error}). {OUTCOME_NOT_KNOWN}"
             ) from error
         if isinstance(error, FileNotFoundError):
             raise CommitConflictError(

@@ -124,6 +124,11 @@ def is_history(name: str) -> bool:
     return name.endswith(_SUFFIX)
 
 
+def history_name(instant_time: str, completion_time: str) -> str:
+    """Return the name of the file in `.hoodie/.schema` that an instant writes."""
+    return f"{instant_time}_{completion_time}{_SUFFIX}"
+
+
 def instant_of_history(name: str) -> str:
     """Return the requested time of the instant that wrote a file in `.hoodie/.schema`.
 
