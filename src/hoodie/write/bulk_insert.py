@@ -16,7 +16,7 @@ from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.written import Written
-from hoodie.write.outcome import compact_after, result_of
+from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -43,7 +43,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
         with watch.phase("commit"):
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
-    after = compact_after(setup, (), written.stats, watch)
+    after = services_after(setup, watch, stats=written.stats)
     return result_of(setup, write, written, watch, index=index, after=after)
 
 
@@ -70,7 +70,8 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(setup, write, written, watch, replaced=count, index=index)
+    after = services_after(setup, watch, stats=written.stats)
+    return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
 
 
 def _write(

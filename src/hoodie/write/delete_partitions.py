@@ -11,7 +11,7 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
 from hoodie.write.files.written import Written
-from hoodie.write.outcome import result_of
+from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -48,4 +48,5 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    return result_of(setup, write, Written(), watch, replaced=count)
+    after = services_after(setup, watch)
+    return result_of(setup, write, Written(), watch, replaced=count, after=after)

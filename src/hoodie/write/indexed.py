@@ -17,7 +17,7 @@ from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.known_keys import KnownKeys, apply_policy, for_look_up, known_row_count, looks_up_keys
-from hoodie.write.outcome import Tagging, compact_after, result_of
+from hoodie.write.outcome import Tagging, result_of, services_after
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
 from hoodie.write.record_size import record_bytes
@@ -109,7 +109,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks
             with watch.phase("commit"):
                 extra = setup.call.extra_metadata
                 write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
-    after = compact_after(setup, tagged.slices, written.stats, watch)
+    after = services_after(setup, watch, slices=tagged.slices, stats=written.stats)
     return result_of(setup, write, written, watch, tagging=tagging, index=index, after=after)
 
 

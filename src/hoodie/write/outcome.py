@@ -1,9 +1,9 @@
-"""Make the result of a committed write, and compact the table after the write."""
+"""Make the result of a committed write, and run the table services that are due after it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie import config as options
 from hoodie.files.slices import FileSlice
@@ -11,6 +11,8 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
+from hoodie.services.after_write import run_after_write
+from hoodie.services.call import ServiceCall
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
@@ -25,14 +27,27 @@ _BACKLOG_FACTOR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterWrite:
-    """The backlog of compaction after a write of a merge-on-read table, and the compaction that followed the write."""
+    """What followed a write: the compaction and its backlog (merge-on-read tables), and the other table services."""
 
     backlog: float = 0.0
     compaction: ServiceResult | None = None
+    services: tuple[ServiceResult, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def compact_after(
+def services_after(
+    setup: WriteSetup, watch: PhaseTimes, *, slices: Sequence[FileSlice] = (), stats: Sequence[WriteStat] = ()
+) -> AfterWrite:
+    """Compact the table if that is due, then run the other services that are due.
+
+    `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write.
+    """
+    after = _compact(setup, slices, stats, watch)
+    call = ServiceCall(state=setup.call.state, engine_for=setup.engine_for, properties=setup.options)
+    return replace(after, services=tuple(run_after_write(call, watch)))
+
+
+def _compact(
     setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
 ) -> AfterWrite:
     """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
@@ -124,6 +139,7 @@ def result_of(
         backlog=after.backlog,
         look_up=tagging.look_up,
         compaction=after.compaction,
+        services=after.services,
         notes=(*notes, *write.notes, *tagging.notes, *_unordered(setup, counts), *after.notes),
     )
 

@@ -24,10 +24,11 @@ class WriteResult:
     look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is None. `deleted` is
     None if the table has no record index, and replaced file groups have log files, or are too many or damaged (a note).
 
-    `seconds` has the keys stage, tag, write, index, commit and total, and compact if a compaction followed. `backlog`
-    is the number of log files that wait for compaction, per file slice of the touched partitions (0 for copy-on-write
-    tables). `look_up` is the cost of tagging with the record index. `compaction` is the result of the compaction that
-    was executed or scheduled after the write. `notes` report other events, such as the rollback of a dead write.
+    `seconds` has the keys stage, tag, write, index, commit and total, and the name of each service that followed.
+    `backlog` is the number of log files that wait for compaction, per file slice of the touched partitions (0 for
+    copy-on-write tables). `look_up` is the cost of tagging with the record index. `compaction` is the result of the
+    compaction that was executed or scheduled after the write, and `services` are the results of the other table
+    services that followed it. `notes` report other events, such as the rollback of a dead write.
     """
 
     instant: str
@@ -46,6 +47,7 @@ class WriteResult:
     backlog: float = 0.0
     look_up: LookUpCost | None = None
     compaction: ServiceResult | None = None
+    services: tuple[ServiceResult, ...] = ()
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class WriteResult:
             *([] if self.look_up is None else [f"  {self.look_up}"]),
             *([f"  {self.backlog:.1f} log files per file slice wait for compaction"] if self.backlog else []),
             *([] if self.compaction is None else [f"  {line}" for line in str(self.compaction).splitlines()]),
+            *(f"  {line}" for service in self.services for line in str(service).splitlines()),
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -85,6 +88,7 @@ class WriteResult:
             "look-up": self.look_up or "",
             "log files per file slice": f"{self.backlog:.1f}" if self.backlog else "",
             "compaction": self.compaction or "",
+            "services": "\n".join(map(str, self.services)),
             "notes": "\n".join(self.notes),
         }
         return html_facts(facts)

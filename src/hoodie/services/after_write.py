@@ -1,0 +1,60 @@
+"""Run the table services that are due after a write.
+
+A service of this kind is one line in `SERVICES`. It never fails the write: the write is committed already, so an error
+becomes a note of the service's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie.errors import HoodieError
+from hoodie.progress import PhaseTimes
+from hoodie.services.call import ServiceCall
+from hoodie.services.result import ServiceResult
+from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineService:
+    """A table service that can follow a write.
+
+    `is_on` decides from the effective options alone; `is_due` decides from the timeline, without reading files where it
+    can. `run` plans and executes; it returns None if there was nothing to do after all.
+    """
+
+    name: str
+    is_on: Callable[[Mapping[str, str]], bool]
+    is_due: Callable[[ServiceCall, TableView], bool]
+    run: Callable[[ServiceCall], ServiceResult | None]
+
+
+SERVICES: Final[tuple[InlineService, ...]] = ()
+"""The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
+
+
+def run_after_write(call: ServiceCall, watch: PhaseTimes) -> list[ServiceResult]:
+    """Run each service that is on and due. `call.properties` are the effective options of the write.
+
+    The view is loaded once, and again after a service that changed the table. Each service that runs is a phase.
+    """
+    results: list[ServiceResult] = []
+    view: TableView | None = None
+    for service in SERVICES:
+        if not service.is_on(call.properties):
+            continue
+        try:
+            view = view or TableView.load(call.state)
+            if not service.is_due(call, view):
+                continue
+            view = None
+            with watch.phase(service.name):
+                result = service.run(call)
+        except (HoodieError, OSError) as error:
+            note = f"{service.name} failed after this write, which is committed: {error}"
+            result = ServiceResult(operation=service.name, notes=(note,))
+        if result is not None:
+            results.append(result)
+    return results
