@@ -14,6 +14,7 @@ from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
+from hoodie.files.named_paths import named_data_file
 from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.metadata.table import MetadataTable
@@ -27,6 +28,7 @@ from hoodie.timeline import (
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.table_view import TableView
 
+_ACTIONS = frozenset(Action)
 _TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 
 
@@ -100,18 +102,25 @@ def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBa
     """
     started = time.monotonic()
     target = plan.instant_to_rollback
-    if target is None:
+    if target is None or not target.commit_time.isdigit() or target.action not in _ACTIONS:
         raise CorruptFileError(
-            "the rollback plan names no instant; delete the pending rollback by hand", path=rollback.requested_time
+            f"the rollback plan names no instant, found {target}; delete the pending rollback with `hoodie repair`",
+            path=rollback.requested_time,
         )
+    # Before anything is changed: a plan that names another file than one of the table is not executed in part.
+    where = f"{view.store.uri('')}: the plan of the rollback {rollback.requested_time}"
+    paths = [
+        named_data_file(view.store, path, by=where)
+        for request in plan.rollback_requests
+        for path in request.files_to_be_deleted
+    ]
     pending = PendingInstant.resume(view, rollback)
     found = view.timeline.get(target.commit_time)
     if found is not None and found.is_completed:
         # Readers must stop counting the instant before its files are deleted.
         delete_instant_files(view.store, view.layout, target.commit_time, Action(target.action), State.COMPLETED)
-    for told in plan.rollback_requests:
-        for file in told.files_to_be_deleted:
-            view.store.delete(_relative(file, view.store.uri("")))
+    for path in paths:
+        view.store.delete(path)
     completion = _Rollback(pending.instant_time, target, plan, started)
     pending.complete(view.refreshed(), completion)
     delete_markers(view.store, target.commit_time)
@@ -149,26 +158,3 @@ class _Rollback:
         took_ms = int((time.monotonic() - self.started) * 1000)
         done = rollback_metadata(self.plan, self.target, rollback_time=self.rollback_time, time_taken_in_millis=took_ms)
         return done.to_bytes()
-
-
-def _relative(file: str, base: str) -> str:
-    """Return the path relative to the base path of a file that a plan names by an absolute path or URI.
-
-    Accepted forms: `/t/f`, `file:/t/f`, `file:///t/f`, `s3a://b/t/f`.
-
-    Raises: CorruptFileError if the file is not below the base path.
-    """
-    path, root = _without_scheme(file), _without_scheme(base).rstrip("/") + "/"
-    if not path.startswith(root):
-        raise CorruptFileError(
-            f"a rollback plan names a file outside the table at {base}; it was not deleted", path=file
-        )
-    return path[len(root) :]
-
-
-def _without_scheme(uri: str) -> str:
-    """Return the path of a URI, with its bucket or host if there is one; local files have several URI forms."""
-    scheme, separator, rest = uri.partition(":")
-    if not separator or "/" in scheme:
-        return "/" + uri.lstrip("/")
-    return "/" + rest.lstrip("/")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import MARKER_TYPE_NAME, IoType, marker_name, parse_marker
 from hoodie.storage import Store
 
@@ -32,7 +33,11 @@ def write_marker(store: Store, instant_time: str, path: str, io_type: IoType) ->
 
 
 def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
-    """Return all data files with a marker of an instant; None if there is no marker folder: list the files instead."""
+    """Return all data files with a marker of an instant; None if there is no marker folder: list the files instead.
+
+    Raises: CorruptFileError if a marker names another path than that of a data file of the table: rollbacks delete what
+        markers name.
+    """
     folder = marker_folder(instant_time)
     files = store.list(folder, recursive=True)
     if not files:
@@ -46,7 +51,9 @@ def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
             for line in store.read(info.path).decode("utf-8").splitlines()
         ]
     parsed = (parse_marker(name) for name in names)
-    return sorted({Marker(*found) for found in parsed if found is not None}, key=lambda marker: marker.path)
+    where = store.uri(folder)
+    markers = {Marker(named_data_file(store, path, by=where), kind) for path, kind in filter(None, parsed)}
+    return sorted(markers, key=lambda marker: marker.path)
 
 
 def delete_markers(store: Store, instant_time: str) -> None:

@@ -10,9 +10,7 @@ import pytest
 
 import hoodie
 from hoodie import CommitConflictError, Table, UnsupportedError
-from hoodie.commit import rollback
 from hoodie.commit.steps import Step
-from hoodie.errors import CorruptFileError
 from hoodie.format.instants.service_metadata import (
     ClusteringGroup,
     ClusteringPlan,
@@ -105,24 +103,6 @@ def test_writes_wait_for_a_restore_and_an_index_build(table: Table, action: Acti
     with pytest.raises(UnsupportedError, match=str(action)):
         table.upsert(rows(("a", 5, "x")))
     assert len(table.timeline.writes()) == 1
-
-
-@pytest.mark.parametrize(
-    ("file", "base"),
-    [
-        ("/t/p/f", "file:///t"),
-        ("file:/t/p/f", "file:///t/"),
-        ("file:///t/p/f", "file:///t"),
-        ("s3a://bucket/t/p/f", "s3://bucket/t"),
-    ],
-)
-def test_plans_of_the_jvm_name_files_in_several_ways(file: str, base: str) -> None:
-    assert rollback._relative(file, base) == "p/f"
-
-
-def test_a_plan_may_not_delete_outside_the_table() -> None:
-    with pytest.raises(CorruptFileError, match="outside"):
-        rollback._relative("/elsewhere/f", "file:///t")
 
 
 def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> None:
