@@ -6,30 +6,14 @@ becomes a note of the service's result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hoodie.errors import HoodieError
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
+from hoodie.services.inline import InlineService
 from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InlineService:
-    """A table service that can follow a write.
-
-    `is_on` decides from the effective options alone; `is_due` decides from the timeline, without reading files where it
-    can. `run` plans and executes; it returns None if there was nothing to do after all.
-    """
-
-    name: str
-    is_on: Callable[[Mapping[str, str]], bool]
-    is_due: Callable[[ServiceCall, TableView], bool]
-    run: Callable[[ServiceCall], ServiceResult | None]
-
 
 SERVICES: Final[tuple[InlineService, ...]] = ()
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""

@@ -54,11 +54,34 @@ class CommitFacts:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CleanFacts:
+    """The small part of a clean's plan or metadata that views and later cleans need.
+
+    `earliest` is the requested time of the earliest commit to retain; empty for a clean that keeps file versions.
+    `last_completed` is the newest commit that was completed when the clean was planned. `extra` is the extra metadata.
+    """
+
+    earliest: str
+    last_completed: str
+    policy: str
+    extra: Mapping[str, str]
+
+    @property
+    def bound(self) -> str:
+        """Requested time of the oldest snapshot of which the clean deleted no file.
+
+        A clean that keeps file versions may have deleted any file slice that only snapshots before its last completed
+        commit need.
+        """
+        return self.earliest or self.last_completed
+
+
 class CommitCache:
     """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
-    Memory: the metadata of 64 commits, and the facts of every commit that was read. `clean_bounds` maps the requested
-    time of a clean to the requested time of the oldest whole snapshot. `file_schemas` maps an instant whose commit is
+    Memory: the metadata of 64 commits, and the facts of every commit that was read. `cleans` maps the requested time
+    of a clean to its facts. `file_schemas` maps an instant whose commit is
     archived to the schema stored in its files.
     """
 
@@ -66,7 +89,7 @@ class CommitCache:
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, CommitMetadata] = OrderedDict()
         self._facts: dict[str, CommitFacts] = {}
-        self.clean_bounds: dict[str, str] = {}
+        self.cleans: dict[str, CleanFacts] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:

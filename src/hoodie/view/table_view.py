@@ -16,12 +16,12 @@ from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
-from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import Action, Instant, InstantClock, Layout, TableLock, Timeline, layout_for, read_instant
+from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import path_fields, slice_read
@@ -118,7 +118,7 @@ class TableView:
         known = self.state.commits.get(instant.requested_time)
         if known is None:
             content = read_instant(self.store, self.layout, instant)
-            known = CommitMetadata.parse(content, path=self._path_of(instant))
+            known = CommitMetadata.parse(content, path=self.path_of(instant))
             self.state.commits[instant.requested_time] = known
         return known
 
@@ -126,7 +126,7 @@ class TableView:
         """Return the schema and the replaced file ids of a completed write instant; they are read once."""
         return self.state.commits.facts(instant.requested_time) or CommitFacts.of(self.commit_metadata(instant))
 
-    def _path_of(self, instant: Instant) -> str:
+    def path_of(self, instant: Instant) -> str:
         """Return the path of the instant's file, for error messages."""
         name = self.layout.names(instant, instant.state)[0]
         return self.store.uri(f"{self.layout.instant_folder()}/{name}")
@@ -233,24 +233,9 @@ class TableView:
         return gone
 
     def _check_not_cleaned(self, as_of: str) -> None:
-        cleans = (found for found in (*self.timeline, *self.completed_later) if found.action is Action.CLEAN)
-        earliest = max((self._clean_bound(found) for found in cleans if found.is_completed), default="")
+        earliest = oldest_readable_instant(self)
         if as_of < earliest:
             raise UnsupportedError(
                 f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only the files that instants "
                 f"from {earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more"
             )
-
-    def _clean_bound(self, clean: Instant) -> str:
-        """Return the requested time of the oldest snapshot of which the clean deleted no file; it is read once.
-
-        A clean that keeps a number of file versions stores no instant to retain. It may have deleted any file slice
-        that only snapshots before its last completed commit need, so that commit is the bound.
-        """
-        known = self.state.commits.clean_bounds.get(clean.requested_time)
-        if known is None:
-            content = read_instant(self.store, self.layout, clean)
-            done = CleanMetadata.parse(content, path=self._path_of(clean))
-            known = done.earliest_commit_to_retain or done.last_completed_commit_timestamp
-            self.state.commits.clean_bounds[clean.requested_time] = known
-        return known

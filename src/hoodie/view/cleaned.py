@@ -1,0 +1,64 @@
+"""What cleans have deleted: the oldest instant whose snapshot still has all its files (docs/format/table.md §9.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hoodie.errors import InstantNotFoundError
+from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.commit_cache import CleanFacts
+
+if TYPE_CHECKING:
+    from hoodie.view.table_view import TableView
+
+
+def oldest_readable_instant(view: TableView) -> str:
+    """Return the requested time of the oldest instant whose snapshot has all its files; empty if all have them.
+
+    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once.
+
+    Raises: CorruptFileError if a clean does not parse.
+    """
+    cleans = (found for found in (*view.timeline, *view.completed_later) if found.action is Action.CLEAN)
+    return max((_facts(view, found).bound for found in cleans), default="")
+
+
+def _facts(view: TableView, clean: Instant) -> CleanFacts:
+    """Return the facts of a clean: from its metadata if it is completed, else from its plan.
+
+    A clean without a plan deletes nothing: the process that requested it died.
+
+    Raises: CorruptFileError if they do not parse.
+    """
+    known = view.state.commits.cleans.get(clean.requested_time)
+    if known is None:
+        known = _completed_facts(view, clean) if clean.is_completed else None
+        known = known or _planned_facts(view, clean)
+        if known.policy:
+            view.state.commits.cleans[clean.requested_time] = known
+    return known
+
+
+def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
+    """Return the facts of a completed clean; None if its file is empty because its writer died."""
+    content = read_instant(view.store, view.layout, clean)
+    if not content:
+        return None
+    done = CleanMetadata.parse(content, path=view.path_of(clean))
+    policy = next((found.policy for found in done.partition_metadata.values()), "none")
+    earliest, completed = done.earliest_commit_to_retain, done.last_completed_commit_timestamp
+    return CleanFacts(earliest.strip(), completed, policy, done.extra_metadata or {})
+
+
+def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
+    try:
+        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
+    except InstantNotFoundError:
+        content = b""
+    if not content:
+        return CleanFacts("", "", "", {})
+    plan = CleanerPlan.parse(content, path=view.path_of(clean))
+    earliest = plan.earliest_instant_to_retain
+    completed = plan.last_completed_commit_timestamp
+    return CleanFacts("" if earliest is None else earliest.timestamp, completed, plan.policy, plan.extra_metadata or {})
