@@ -361,6 +361,36 @@ LOCK_EXPIRE_MINUTES: Final = Option(
     "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
     "locks of this library, which their holders renew.",
 )
+CONCURRENCY_MODE: Final = Option(
+    "hoodie.write.concurrency.mode",
+    "optimistic_concurrency_control",
+    one_of("single_writer", "optimistic_concurrency_control", "non_blocking_concurrency_control"),
+    "0.8",
+    "Which writes conflict. single_writer and optimistic_concurrency_control mean the same: the table's lock and the "
+    "conflict check are always on. non_blocking_concurrency_control: upserts of several writers append to the log "
+    "files of one file group; it requires a merge-on-read table with a record index.",
+)
+CONFLICT_RETRIES: Final = Option(
+    "hoodie.write.num.retries.on.conflict.failures",
+    10,
+    _count,
+    "0.14",
+    "How often a write whose rows are staged is tried again after a conflict with another writer; 0: never.",
+)
+EARLY_CONFLICTS: Final = Option(
+    "hoodie.write.concurrency.early.conflict.detection.enable",
+    False,
+    flag,
+    "0.13",
+    "Before files are written, list the markers of running writes, and give up if one writes to the same file groups.",
+)
+EARLY_COMMIT_CONFLICTS: Final = Option(
+    "hoodie.write.concurrency.early.conflict.check.commit.conflict",
+    False,
+    flag,
+    "0.13",
+    "With early detection: load the timeline too, and give up if a write that completed changed the same file groups.",
+)
 INDEX_REBUILD_BYTES_MAX: Final = Option(
     "hoodie.python.index.rebuild.bytes.max",
     8 * 1024**3,
@@ -419,6 +449,10 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         LOCK_WAIT_MS,
         LOCK_RETRY_MS,
         LOCK_EXPIRE_MINUTES,
+        CONCURRENCY_MODE,
+        CONFLICT_RETRIES,
+        EARLY_CONFLICTS,
+        EARLY_COMMIT_CONFLICTS,
         INDEX_REBUILD_BYTES_MAX,
         INDEX_TYPE,
         DURABLE,

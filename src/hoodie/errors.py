@@ -84,7 +84,15 @@ class MetadataTableMissingError(CorruptFileError):
 
 
 class CommitConflictError(HoodieError):
-    """Another writer changed, or is changing, the same file groups; nothing is committed."""
+    """Another writer changed, or is changing, the same file groups; nothing is committed.
+
+    `retry_cause` says what the other writer did, if the same rows can be written again to the table as it is now. It is
+    None for every other conflict, also if the outcome of the write is not known.
+    """
+
+    def __init__(self, message: str, *, retry_cause: str | None = None) -> None:
+        super().__init__(message)
+        self.retry_cause = retry_cause
 
 
 class LockTimeoutError(HoodieError):

@@ -28,7 +28,7 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 OURS: Rows = {"b": (2, "sf"), "x": (1, "la")}
@@ -201,7 +201,7 @@ def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
         other.upsert(trips(THEIRS))
 
     with pytest.raises(CommitConflictError), once_at(step, act):
-        first.upsert(trips(OURS))
+        first.upsert(trips(OURS), properties=ONE_TRY)
     check(store, {**START, **THEIRS}, step)
 
 

@@ -1,17 +1,19 @@
 """Check whether a write can still be committed after other writers committed while it ran.
 
-Implements docs/format/table.md §10.4. It is stricter than the JVM, which allows two writers to insert the same new key.
+Implements docs/format/table.md §10.4 and docs/operations/concurrency.md. It is stricter than the JVM, which allows two
+writers to insert the same new key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index.api import IndexUpdate
-from hoodie.timeline import Instant
+from hoodie.timeline import Action, Instant, State
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
 from hoodie.view.stored_columns import visible_schemas
 from hoodie.view.table_view import TableView
@@ -30,32 +32,52 @@ _COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
 """Operations that change no record. Log files appended while they run belong to the file slice that they create."""
 
 
-def refuse_clustered(touched: AbstractSet[FileGroup], clustered: AbstractSet[FileGroup]) -> None:
-    """Raise CommitConflictError if the write touches file groups that are being clustered."""
-    shared = sorted(touched & clustered)
-    if shared:
-        raise CommitConflictError(
-            f"file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]} are being clustered; nothing was "
-            "committed, try again when the clustering is completed"
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWrite:
+    """The changes of the write that is about to commit.
+
+    `is_global`: keys are unique in the whole table. `appends_meet`: two writes that only append rows to the log files
+    of one file group do not conflict.
+    """
+
+    metadata: CommitMetadata
+    index: IndexUpdate
+    is_global: bool = False
+    appends_meet: bool = False
 
 
-def check_conflicts(
-    baseline: TableView,
-    now: TableView,
-    metadata: CommitMetadata,
-    *,
-    is_global: bool,
-    index: IndexUpdate,
-) -> None:
+def conflict(cause: str) -> CommitConflictError:
+    """Return the error of a conflict after which the same rows can be written again to the table as it is now."""
+    return CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
+
+
+def refuse_clustered(touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
+    """Raise CommitConflictError if the write touches file groups that are being clustered.
+
+    A clustering that runs ends, so that a retry may succeed; nobody may ever execute one that is only planned.
+    """
+    shared = sorted(touched & clustered.keys())
+    if not shared:
+        return
+    instants = sorted({str(clustered[group]) for group in shared})
+    cause = f"file groups {_names(shared)} are being clustered ({', '.join(instants)})"
+    runs = all(clustered[group].state is State.INFLIGHT for group in shared)
+    raise CommitConflictError(
+        f"{cause}; nothing was committed, try again when the clustering is completed",
+        retry_cause=cause if runs else None,
+    )
+
+
+def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
     """Refuse to commit if a write that completed after `baseline` conflicts with this write.
 
     `baseline` is the view from which this write was prepared. Two writes conflict:
-    - if they changed the same file group;
+    - if they changed the same file group (with `appends_meet`: unless both only appended rows to it, and none deletes);
     - if both inserted the same new key into one partition (with a global index: into any partition). Neither write
-      finds the key of the other; `index` detects common keys;
+      finds the key of the other; `own.index` detects common keys;
     - if a location that the other write stored in the record index would override a location of this write.
-    A change of the table's schema conflicts with every write that runs at the time.
+    A write also conflicts with a change of the table's schema, with the rollback of a completed write, and with a
+    restore.
 
     Raises: CommitConflictError.
     """
@@ -64,13 +86,66 @@ def check_conflicts(
             f"another writer changed the schema of {now.store.uri('')} while this write ran; nothing was committed, "
             "try again"
         )
-    ours = _touched(metadata)
-    refuse_clustered(ours, groups_being_clustered(now))
-    before = {instant.requested_time for instant in baseline.timeline.completed().instants}
-    for instant in now.completed_writes():
-        if instant.requested_time not in before:
-            theirs = now.commit_metadata(instant)
-            _check_against(_Ours(now, metadata, ours, index, is_global), instant, theirs)
+    touched = _touched(own.metadata)
+    refuse_clustered(touched, groups_being_clustered(now))
+    for instant in completed_since(baseline, now):
+        _check_against(_Pair(now, own, touched, instant, now.commit_metadata(instant)))
+
+
+def refuse_changed(baseline: TableView, now: TableView, planned: Mapping[FileGroup, bool]) -> None:
+    """Refuse a write whose planned file groups another write changed after `baseline`.
+
+    `planned` tells of each file group whether the write only appends to its log files. Raises: CommitConflictError.
+    """
+    for instant in completed_since(baseline, now):
+        theirs = now.commit_metadata(instant)
+        is_compaction = theirs.operation_type in _COMPACTIONS
+        ours = {group for group, appends in planned.items() if not (appends and is_compaction)}
+        shared = sorted(ours & _touched(theirs))
+        if shared:
+            raise conflict(f"{instant} completed while this write ran and changed the file groups {_names(shared)}")
+
+
+def completed_since(baseline: TableView, now: TableView) -> list[Instant]:
+    """Return the writes that completed since `baseline`.
+
+    Raises: CommitConflictError if a write that `baseline` counts was taken back, or if some of the writes that
+        completed since may be archived already.
+    """
+    before = {instant.requested_time for instant in baseline.timeline.writes().completed().instants}
+    writes = now.completed_writes()
+    _refuse_taken_back(baseline, now, before - {instant.requested_time for instant in writes})
+    start = now.timeline.start or ""
+    unknown = [
+        instant.requested_time
+        for instant in baseline.timeline.writes().pending().instants
+        if instant.requested_time < start and now.timeline.get(instant.requested_time) is None
+    ]
+    newest = max(before, default=None)
+    is_passed = now.has_archived_instants() if newest is None and writes else newest is not None and newest < start
+    if unknown or is_passed:
+        raise conflict(
+            f"so many writes of {now.store.uri('')} completed while this write ran that some may be archived, and "
+            "cannot be compared with it"
+        )
+    return [instant for instant in writes if instant.requested_time not in before]
+
+
+def _refuse_taken_back(baseline: TableView, now: TableView, missing: AbstractSet[str]) -> None:
+    """Refuse if a completed write of `baseline` was rolled back, or the table restored.
+
+    `missing` are the completed writes of `baseline` that are not on the active timeline any more. Those before its
+    start are archived, unless a rollback or a restore completed too. Raises: CommitConflictError.
+    """
+    known = {found.requested_time for found in baseline.timeline.completed().instants}
+    since = [found for found in now.timeline.completed() if found.requested_time not in known]
+    restores = [found for found in since if found.action is Action.RESTORE]
+    rollbacks = [found for found in since if found.action is Action.ROLLBACK]
+    start = now.timeline.start
+    gone = sorted(time for time in missing if rollbacks or start is None or time >= start)
+    if restores or gone:
+        what = f"{restores[0]} changed the table back" if restores else f"the write {gone[0]} was rolled back"
+        raise conflict(f"{what} while this write ran")
 
 
 def known_schema(view: TableView) -> tuple[str | None, int]:
@@ -87,39 +162,44 @@ def known_schema(view: TableView) -> tuple[str | None, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ours:
-    """The changes of the write that is about to commit."""
+class _Pair:
+    """The write that is about to commit, the file groups that it changes, and a write that completed before it."""
 
     now: TableView
-    metadata: CommitMetadata
+    own: OwnWrite
     touched: AbstractSet[FileGroup]
-    index: IndexUpdate
-    is_global: bool
+    instant: Instant
+    theirs: CommitMetadata
+
+    @property
+    def shared(self) -> set[FileGroup]:
+        """Return the file groups in which the two writes conflict."""
+        shared = self.touched & _touched(self.theirs)
+        if shared and self.own.appends_meet:
+            return set(shared - (_plain_appends(self.own.metadata) & _plain_appends(self.theirs)))
+        return set(shared)
 
 
-def _check_against(ours: _Ours, instant: Instant, theirs: CommitMetadata) -> None:
-    if theirs.operation_type in _COMPACTIONS:
-        _check_against_compaction(ours.metadata, instant, theirs)
+def _check_against(pair: _Pair) -> None:
+    if pair.theirs.operation_type in _COMPACTIONS:
+        _check_against_compaction(pair)
         return
-    shared = ours.touched & _touched(theirs)
-    our_inserts, their_inserts = _inserting_partitions(ours.metadata), _inserting_partitions(theirs)
-    partitions = their_inserts if ours.is_global and our_inserts else our_inserts & their_inserts
-    if partitions and not shared and not ours.index.shares_keys_with(ours.now, instant):
+    own, instant, shared = pair.own, pair.instant, pair.shared
+    our_inserts, their_inserts = _inserting_partitions(own.metadata), _inserting_partitions(pair.theirs)
+    partitions = their_inserts if own.is_global and our_inserts else our_inserts & their_inserts
+    if partitions and not shared and not own.index.shares_keys_with(pair.now, instant):
         return
     if shared or partitions:
-        where = sorted(f"{path}/{file_id}" for path, file_id in shared) or sorted(partitions)
-        raise CommitConflictError(
+        where = _names(shared) if shared else sorted(partitions)[:3]
+        raise conflict(
             f"{instant} completed while this write ran and changed the same file groups or inserted into the same "
-            f"partitions: {where[:3]}; nothing was committed, try again"
+            f"partitions: {where}"
         )
-    if ours.index.would_lose_to(ours.now, instant):
-        raise CommitConflictError(
-            f"{instant} completed while this write ran and may have changed records with the same keys; nothing was "
-            "committed, try again"
-        )
+    if own.index.would_lose_to(pair.now, instant):
+        raise conflict(f"{instant} completed while this write ran and may have changed records with the same keys")
 
 
-def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs: CommitMetadata) -> None:
+def _check_against_compaction(pair: _Pair) -> None:
     """Refuse if this write rewrote a compacted file group.
 
     Its new base file was made from the base file before the compaction, and would hide the log records that the
@@ -127,14 +207,13 @@ def _check_against_compaction(metadata: CommitMetadata, instant: Instant, theirs
     """
     rewritten = {
         (stat.partition_path or "", stat.file_id)
-        for stat in metadata.write_stats()
+        for stat in pair.own.metadata.write_stats()
         if not (stat.is_log_append or stat.is_new_file_group)
     }
-    shared = sorted(rewritten & _touched(theirs))
+    shared = rewritten & _touched(pair.theirs)
     if shared:
-        raise CommitConflictError(
-            f"{instant} compacted file groups {[f'{path}/{file_id}' for path, file_id in shared[:3]]}, which this "
-            "write rewrote at the same time; nothing was committed, try again"
+        raise conflict(
+            f"{pair.instant} compacted file groups {_names(shared)}, which this write rewrote at the same time"
         )
 
 
@@ -145,8 +224,31 @@ def _touched(metadata: CommitMetadata) -> set[FileGroup]:
     return written
 
 
+def _plain_appends(metadata: CommitMetadata) -> set[FileGroup]:
+    """Return the file groups to which the write only appended rows.
+
+    An appended delete conflicts with rows of another write: the index would lack a key whose row wins in the log.
+    """
+    other = {
+        (stat.partition_path or "", stat.file_id)
+        for stat in metadata.write_stats()
+        if not stat.is_log_append or stat.num_deletes
+    }
+    replaced = {
+        (path, file_id)
+        for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items()
+        for file_id in file_ids
+    }
+    return _touched(metadata) - other - replaced
+
+
 def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
     """Return the partitions into which the write inserted new keys and in which keys must be unique."""
     if metadata.operation_type not in _KEYS_STAY_UNIQUE:
         return set()
     return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
+
+
+def _names(groups: AbstractSet[FileGroup] | list[FileGroup]) -> list[str]:
+    """Return the names of a few file groups, for messages."""
+    return [f"{path}/{file_id}" if path else file_id for path, file_id in sorted(groups)[:3]]

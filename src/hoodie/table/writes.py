@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
+    from hoodie.view.table_view import TableView
     from hoodie.write.result import WriteResult
 
 
@@ -197,12 +198,17 @@ class TableWrites:
         1
         """
         from hoodie.records.condition import Condition
-        from hoodie.write.conditional import plan_matching_keys
+        from hoodie.write.conditional import again_from_the_read, plan_matching_keys
         from hoodie.write.indexed import delete
 
-        plan = plan_matching_keys(self._context.view(), Condition.parse(where))
-        call, dataset = self._context.write_call(self._context.result(plan), extra_metadata, properties)
-        return delete(dataclasses.replace(call, baseline=plan.view), dataset)
+        condition = Condition.parse(where)
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_matching_keys(view, condition)
+            call, dataset = self._context.write_call(self._context.result(plan), extra_metadata, properties)
+            return delete(dataclasses.replace(call, baseline=plan.view), dataset)
+
+        return again_from_the_read(self._context.view, properties or {}, attempt)
 
     def delete_partitions(
         self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
@@ -354,12 +360,17 @@ class TableWrites:
         """
         from hoodie.engine.selection import spark_room
         from hoodie.records.condition import Condition
-        from hoodie.write.conditional import assigned, plan_update
+        from hoodie.write.conditional import again_from_the_read, assigned, plan_update
         from hoodie.write.indexed import update, upsert
 
-        plan = plan_update(self._context.view(), assignments, Condition.parse_optional(where), properties or {})
-        session = self._context.session()
-        changed = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
-        call, dataset = self._context.write_call(changed, extra_metadata, properties)
-        call = dataclasses.replace(call, baseline=plan.scan.view)
-        return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
+        condition = Condition.parse_optional(where)
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_update(view, assignments, condition, properties or {})
+            session = self._context.session()
+            rows = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
+            call, dataset = self._context.write_call(rows, extra_metadata, properties)
+            call = dataclasses.replace(call, baseline=plan.scan.view)
+            return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
+
+        return again_from_the_read(self._context.view, properties or {}, attempt)

@@ -5,6 +5,8 @@ docs/format/table.md §9.2, §9.3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import CompactionPlan, RequestedReplaceMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
@@ -14,17 +16,20 @@ FileGroup = tuple[str, str]
 """Partition path and file id."""
 
 
-def groups_being_clustered(view: TableView) -> frozenset[FileGroup]:
-    """Return the file groups that a pending clustering will replace: an update of such a file group would be lost."""
-    groups: set[FileGroup] = set()
+def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
+    """Return the file groups that a pending clustering will replace, each with its clustering.
+
+    An update of such a file group would be lost.
+    """
+    groups: dict[FileGroup, Instant] = {}
     for instant in view.timeline.pending().instants:
         if instant.action is not Action.CLUSTERING:
             continue
         content = read_instant(view.store, view.layout, instant, State.REQUESTED)
         plan = RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan
         for group in plan.input_groups if plan else ():
-            groups |= {(piece.partition_path, piece.file_id) for piece in group.slices}
-    return frozenset(groups)
+            groups |= {(piece.partition_path, piece.file_id): instant for piece in group.slices}
+    return groups
 
 
 def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:

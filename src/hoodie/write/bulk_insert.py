@@ -19,6 +19,7 @@ from hoodie.write.files.written import Written
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
+from hoodie.write.retry import not_repeated
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
@@ -36,7 +37,12 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     setup = _setup(call, data)
     watch = PhaseTimes(*WRITE_PHASES)
     exchange = _exchange(setup, sort)
-    with stage_folder(setup.view.store) as folder, setup.begin(setup.write_action, WriteOperation.BULK_INSERT) as write:
+    operation = WriteOperation.BULK_INSERT
+    with (
+        not_repeated("bulk_insert"),
+        stage_folder(setup.view.store) as folder,
+        setup.begin(setup.write_action, operation) as write,
+    ):
         written = _write(setup, write, folder, exchange, watch)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
@@ -56,7 +62,11 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     watch = PhaseTimes(*WRITE_PHASES)
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     plan = RequestedReplaceMetadata().to_bytes()
-    with stage_folder(setup.view.store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
+    with (
+        not_repeated(operation.value.lower()),
+        stage_folder(setup.view.store) as folder,
+        setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
+    ):
         written = _write(setup, write, folder, None, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):

@@ -6,8 +6,8 @@ updates all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.records.condition import Condition
 from hoodie.records.expression import columns_of, evaluate, to_projection
 from hoodie.view.table_view import TableView
+from hoodie.write.result import WriteResult
+from hoodie.write.retry import Retries
 
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
@@ -107,3 +109,17 @@ def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
     }
     columns = [changed.get(name, rows[name]) for name in plan.columns]
     return ArrowDataset(pa.Table.from_arrays(columns, schema=pa.schema([rows.schema.field(n) for n in plan.columns])))
+
+
+def again_from_the_read(
+    load: Callable[[], TableView], properties: Mapping[str, str], attempt: Callable[[TableView], WriteResult]
+) -> WriteResult:
+    """Read the rows and write them; after a conflict that a retry can solve, read them again.
+
+    The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. `load`
+    returns the newest view. `properties` are the options of the call. Raises: CommitConflictError of the last attempt.
+    """
+    first = load()
+    retries = Retries.of(properties, first.config.raw)
+    result = retries.run(lambda number: attempt(load() if number else first))
+    return replace(result, notes=(*retries.notes, *result.notes))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import stage_folder
@@ -15,6 +16,7 @@ from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.write_instant import WriteInstant
 
 
 def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteResult:
@@ -32,6 +34,18 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
             f"no partitions {sorted(wanted - known)} in {setup.view.store.uri('')}; it has {sorted(known)[:10]}"
         )
     watch = PhaseTimes(*WRITE_PHASES)
+    retries = setup.retries()
+    write, count = retries.run(lambda _number: _attempt(setup, wanted, watch))
+    after = services_after(setup, watch)
+    after = replace(after, notes=(*retries.notes, *after.notes))
+    return result_of(setup, write, Written(), watch, replaced=count, after=after)
+
+
+def _attempt(setup: WriteSetup, wanted: Set[str], watch: PhaseTimes) -> tuple[WriteInstant, int | None]:
+    """Replace the file groups that the partitions have now; returns the committed write, and the records removed.
+
+    Raises: CommitConflictError; the attempt is undone then.
+    """
     plan = RequestedReplaceMetadata().to_bytes()
     operation = WriteOperation.DELETE_PARTITION
     store = setup.view.store
@@ -45,8 +59,7 @@ def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteR
             write.commit(
                 (),
                 schema=setup.schema.avro,
-                extra_metadata=call.extra_metadata,
+                extra_metadata=setup.call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    after = services_after(setup, watch)
-    return result_of(setup, write, Written(), watch, replaced=count, after=after)
+    return write, count

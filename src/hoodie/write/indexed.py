@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
@@ -12,6 +12,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Tagged
+from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
@@ -71,46 +72,92 @@ def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> Wr
 
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
+    """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve."""
     watch = PhaseTimes(*WRITE_PHASES)
-    is_indexed = operation is not WriteOperation.INSERT
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
-    setup = for_look_up(setup) if looks_up and not is_indexed else setup
-    is_global = setup.index.is_global and is_indexed
-    known_only = operation is WriteOperation.DELETE or setup.changed is not None
+    setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
+    retries = setup.retries()
     with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, folder, key_stage)
-        with setup.begin(setup.write_action, operation) as write:
-            clustered = groups_being_clustered(write.view)
-            with watch.phase("tag"):
-                tagged = write.index.tag(setup.tag_request(staged, folder)) if looks_up else _untagged(write, staged)
-                known = KnownKeys(hits=tagged.hits)
-                if not is_indexed:
-                    known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
-                    tagged = replace(tagged, hits=())
-            refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
-            tasks = plan_files(
-                staged.runs,
-                tagged.hits,
-                [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
-                placement=write.index.placement(
-                    SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
-                ),
-                known_only=known_only,
-                storage=setup.storage(is_indexed=is_indexed),
-            )
-            tagging = _tagging(setup, staged, tagged, known, known_only=known_only)
-            with watch.phase("write"):
-                rows = TaggedRows(staged.runs, known.hits, is_global or not is_indexed)
-                written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
-            reached(Step.WRITTEN)
-            with watch.phase("index"):
-                index = write.index.note_locations(written.entries)
-            with watch.phase("commit"):
-                extra = setup.call.extra_metadata
-                write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
-    after = services_after(setup, watch, slices=tagged.slices, stats=written.stats)
-    return result_of(setup, write, written, watch, tagging=tagging, index=index, after=after)
+        batch = _Batch(setup, operation, looks_up, staged, watch)
+        done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
+    after = services_after(setup, watch, slices=done.tagged.slices, stats=done.written.stats)
+    after = replace(after, notes=(*retries.notes, *after.notes))
+    return result_of(setup, done.write, done.written, watch, tagging=done.tagging, index=done.index, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The staged rows of one write, which all attempts to commit them share."""
+
+    setup: WriteSetup
+    operation: WriteOperation
+    looks_up: bool
+    staged: Staged
+    watch: PhaseTimes
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether rows with known keys change the stored rows; a plain insert adds them."""
+        return self.operation is not WriteOperation.INSERT
+
+    @property
+    def known_only(self) -> bool:
+        """Whether rows with unknown keys change nothing."""
+        return self.operation is WriteOperation.DELETE or self.setup.changed is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A committed attempt to write a batch."""
+
+    write: WriteInstant
+    tagged: Tagged
+    written: Written
+    index: WrittenEntries
+    tagging: Tagging
+
+
+def _attempt(batch: _Batch, folder: str) -> _Attempt:
+    """Tag, write and commit the staged rows under a new instant; `folder` gets the staged files of this attempt.
+
+    Raises: CommitConflictError; the attempt is undone then, and the staged rows are still there.
+    """
+    setup, staged, watch, is_indexed = batch.setup, batch.staged, batch.watch, batch.is_indexed
+    is_global = setup.index.is_global and is_indexed
+    with setup.begin(setup.write_action, batch.operation) as write:
+        clustered = groups_being_clustered(write.view)
+        with watch.phase("tag"):
+            looks_up = batch.looks_up
+            tagged = write.index.tag(setup.tag_request(staged, folder)) if looks_up else _untagged(write, staged)
+            known = KnownKeys(hits=tagged.hits)
+            if not is_indexed:
+                known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
+                tagged = replace(tagged, hits=())
+        refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
+        tasks = plan_files(
+            staged.runs,
+            tagged.hits,
+            [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
+            placement=write.index.placement(
+                SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+            ),
+            known_only=batch.known_only,
+            storage=setup.storage(is_indexed=is_indexed),
+        )
+        write.refuse_early({(task.partition_path, task.file_id): task.appends for task in tasks})
+        tagging = _tagging(setup, staged, tagged, known, known_only=batch.known_only)
+        with watch.phase("write"):
+            rows = TaggedRows(staged.runs, known.hits, is_global or not is_indexed)
+            written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
+        reached(Step.WRITTEN)
+        with watch.phase("index"):
+            index = write.index.note_locations(written.entries)
+        with watch.phase("commit"):
+            extra = setup.call.extra_metadata
+            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
+    return _Attempt(write, tagged, written, index, tagging)
 
 
 def _tagging(setup: WriteSetup, staged: Staged, tagged: Tagged, known: KnownKeys, *, known_only: bool) -> Tagging:

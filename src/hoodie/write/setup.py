@@ -47,6 +47,7 @@ from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.context import FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
+from hoodie.write.retry import Retries
 from hoodie.write.staging import Staged
 from hoodie.write.write_instant import WriteInstant, write_instant
 
@@ -109,6 +110,7 @@ class WriteSetup:
         merger = table_merger(view.config)
         index = index_of(view, effective)
         check_moves_merge(index_kind(index.name), effective, merger)
+        check_concurrency(view, index, effective)
         if isinstance(data, UntypedDataset):
             data = data.typed(view.schema().arrow)
         schema = view.schema() if data is None else evolved_schema(view, data, effective)
@@ -286,10 +288,15 @@ class WriteSetup:
                     f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
                     "nothing was committed, try again"
                 )
+            write.options = self.options
             write.notes += self.notes
             yield write
         if REBUILT_NOTE in write.notes[len(self.notes) :]:
             write.notes += self.build_lost_index()
+
+    def retries(self) -> Retries:
+        """Return how often this write is tried again after a conflict; never here if its rows were read before."""
+        return Retries(0) if self.call.baseline is not None else Retries.of(self.options)
 
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine: threads of this process for small work, the caller's engine for large work."""
@@ -350,6 +357,27 @@ def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: R
         raise UnsupportedError(
             f"index={index.name!r} moves records between partitions, which is not supported with a Python merger; use "
             f"index='simple', or create the table with {index.moves_option.key}=false"
+        )
+
+
+def check_concurrency(view: TableView, index: Index, properties: Mapping[str, str]) -> None:
+    """Refuse non-blocking writes where several appends to one file group would conflict, and options that contradict.
+
+    Raises: UnsupportedError, InvalidConfigError.
+    """
+    mode = options.CONCURRENCY_MODE
+    if mode.get(properties) != "non_blocking_concurrency_control":
+        return
+    if options.EARLY_CONFLICTS.get(properties):
+        raise InvalidConfigError(
+            f"{options.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
+            "writes to one file group do not conflict; omit one of them"
+        )
+    if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
+        raise UnsupportedError(
+            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL requires a merge-on-read table with a record index, so that "
+            f"all changes are appended to log files; {view.store.uri('')} is {view.config.table_type.value} with "
+            f"index {index.name!r}: use OPTIMISTIC_CONCURRENCY_CONTROL, which retries"
         )
 
 

@@ -6,22 +6,28 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hoodie import config as options
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
-from hoodie.commit.conflicts import check_conflicts
+from hoodie.commit.conflicts import OwnWrite, check_conflicts, conflict, refuse_changed
 from hoodie.commit.data_commit import DataCommit
+from hoodie.commit.early_conflicts import refuse_marked
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
-from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
+from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index import Index
 from hoodie.index.session import IndexSession
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import Action, Instant
+from hoodie.view.busy_groups import FileGroup
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+_DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""Actions that delete data files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +44,8 @@ class WriteInstant:
     index: IndexSession
     engine_for: EngineFor
     rolled_back: tuple[RolledBack, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The effective options of the write: those of the call, and those that the table stores."""
     notes: list[str] = field(default_factory=list)
     """What else happened, for the result of the write."""
 
@@ -77,8 +85,10 @@ class WriteInstant:
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
+        own = OwnWrite(metadata=metadata, index=self.index.update, is_global=is_global, appends_meet=self._appends_meet)
+
         def check(now: TableView) -> None:
-            check_conflicts(self.baseline, now, metadata, is_global=is_global, index=self.index.update)
+            check_conflicts(self.baseline, now, own)
 
         steps = DataCommit(
             instant_time=self.instant_time,
@@ -91,6 +101,27 @@ class WriteInstant:
         self.notes += steps.notes
         self.view.state.commits[self.instant_time] = metadata
         return completed
+
+    def refuse_early(self, planned: Mapping[FileGroup, bool]) -> None:
+        """Refuse to write files if other writers change, or changed, the same file groups, and the options ask for it.
+
+        `planned` are the file groups that the write is about to change, and whether it only appends to their log files.
+        Raises: CommitConflictError.
+        """
+        if not planned or not options.EARLY_CONFLICTS.get(self.options):
+            return
+        refuse_marked(self.view, self.instant_time, planned.keys())
+        if options.EARLY_COMMIT_CONFLICTS.get(self.options):
+            refuse_changed(self.baseline, self.view.refreshed(), planned)
+
+    @property
+    def _appends_meet(self) -> bool:
+        """Whether appends of this write and of others to one file group do not conflict.
+
+        Rows that were computed from rows of an older read would override the rows of the other write.
+        """
+        is_non_blocking = options.CONCURRENCY_MODE.get(self.options) == "non_blocking_concurrency_control"
+        return is_non_blocking and self.baseline is self.view
 
     def undo(self) -> None:
         """Undo the write unless the metadata table may have it. Never raises an error.
@@ -145,6 +176,7 @@ def write_instant(
     except BaseException as error:
         write.undo()
         _raise_if_index_is_gone(write, error)
+        _raise_if_files_were_cleaned(write, error)
         raise
     finally:
         pending.end()
@@ -165,4 +197,24 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         raise CommitConflictError(
             f"the record index of {write.view.store.uri('')} was rebuilt or dropped while this write ran; nothing was "
             f"committed, try again ({error})"
+        ) from error
+
+
+def _raise_if_files_were_cleaned(write: WriteInstant, error: BaseException) -> None:
+    """Raise a conflict if a file that the write reads is missing, and other writes completed since the write began.
+
+    A clean deletes the file slices that newer ones replaced, so the other writes changed the same file groups.
+
+    Raises: CommitConflictError instead of `error`.
+    """
+    if write.pending.is_in_metadata_table or not isinstance(error, MissingFileError):
+        return
+    since: list[Instant] = []
+    with contextlib.suppress(Exception):
+        known = {found.requested_time for found in write.view.timeline.completed()}
+        since = [found for found in write.view.refreshed().timeline.completed() if found.requested_time not in known]
+    if any(found.action in _DELETING for found in since):
+        raise conflict(
+            f"{', '.join(map(str, since[:3]))} completed while this write ran, and a file that it reads was deleted "
+            f"({error})"
         ) from error

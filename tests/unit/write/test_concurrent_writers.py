@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.table_state import TableState
 from hoodie.write.write_instant import write_instant
 from tests.crash.tables import check_tidy
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 from tests.unit.write.tables import SCHEMA, new_table, trips
 
 MINUTE_MS = 60_000
@@ -44,10 +44,16 @@ def test_a_live_pending_write_is_left_alone(tmp_path: Path) -> None:
     assert keys(table) == ["a", "b", "x"]
 
 
-def write_meanwhile(table: Table, operation: str, rows: pa.Table, act: Callable[[], object]) -> None:
-    """Run one of our writes, and `act` between its beginning and its commit."""
+def write_meanwhile(
+    table: Table,
+    operation: str,
+    rows: pa.Table,
+    act: Callable[[], object],
+    properties: Mapping[str, str] = ONE_TRY,
+) -> None:
+    """Run one of our writes, once, and `act` between its beginning and its commit."""
     with once_at(Step.BEGUN, act):
-        getattr(table, operation)(rows)
+        getattr(table, operation)(rows, properties=properties)
 
 
 @pytest.mark.parametrize("ours", ["upsert", "insert", "delete", "insert_overwrite"])

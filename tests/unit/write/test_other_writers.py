@@ -19,7 +19,7 @@ from hoodie.format.instants.service_metadata import (
 )
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, create_inflight, create_requested
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 
@@ -53,14 +53,28 @@ def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(tabl
 
 def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table) -> None:
     with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
-        table.update({"v": "v + 1"}, where="id = 'a'")
+        table.update({"v": "v + 1"}, where="id = 'a'", properties=ONE_TRY)
     assert values(table)["a"] == 100
+
+
+def test_an_update_is_computed_again_from_what_came_after_its_read(table: Table) -> None:
+    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))):
+        result = table.update({"v": "v + 1"}, where="id = 'a'")
+    assert values(table)["a"] == 101
+    assert result.notes[0].startswith("retried once: ")
 
 
 def test_delete_where_does_not_delete_what_no_longer_matches(table: Table) -> None:
     with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
-        table.delete_where("v = 1")
+        table.delete_where("v = 1", properties=ONE_TRY)
     assert values(table)["a"] == 100
+
+
+def test_delete_where_reads_again_what_matches_now(table: Table) -> None:
+    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))):
+        result = table.delete_where("v = 1")
+    assert (result.deleted, values(table)["a"]) == (0, 100)
+    assert result.notes[0].startswith("retried once: ")
 
 
 @pytest.mark.parametrize("write", ["upsert", "delete_partitions"])

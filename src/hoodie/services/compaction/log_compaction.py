@@ -72,7 +72,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         finish_update(state.store)
         view = TableView.load(state, lock)
         check_no_exclusive_service(view)
-        busy = groups_being_compacted(view) | groups_being_clustered(view)
+        busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         newest = {(found.partition_path, found.file_id): found for found in view.slices()}
         operations = []
         for found in chosen:

@@ -59,7 +59,7 @@ def schedule_compaction(
         check_no_exclusive_service(view)
         if trigger is not None and not trigger.is_due(view):
             return None
-        busy = groups_being_compacted(view) | groups_being_clustered(view)
+        busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         plan = plan_compaction(view.slices(), busy, chosen, limits, extra)
         if not plan.operations:
             return None

@@ -13,7 +13,7 @@ from hoodie.commit.steps import Step
 from hoodie.index.record.building.files import IndexFiles
 from hoodie.table import Table
 from tests.support.index_check import check_index
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 from tests.unit.write.tables import SCHEMA, trips
 
 INDEXES = ["record", "partitioned_record"]
@@ -46,7 +46,10 @@ def test_the_same_new_key_is_a_conflict(tmp_path: Path, index: str) -> None:
     table, other = new_table(tmp_path, index), hoodie.open(tmp_path, spark=False)
     here = ("x", 1, 0.0, "la")
     with pytest.raises(hoodie.CommitConflictError, match="nothing was committed, try again"):
-        meanwhile(lambda: other.upsert(trips(here)), lambda: table.upsert(trips(here, ("y", 1, 0.0, "bln"))))
+        meanwhile(
+            lambda: other.upsert(trips(here)),
+            lambda: table.upsert(trips(here, ("y", 1, 0.0, "bln")), properties=ONE_TRY),
+        )
     assert [key for key, _, _ in rows(table)] == ["a", "b", "x"]
     check_index(table.view())
 
@@ -54,7 +57,10 @@ def test_the_same_new_key_is_a_conflict(tmp_path: Path, index: str) -> None:
 def test_the_same_new_key_in_two_partitions_is_a_conflict_of_the_global_index(tmp_path: Path) -> None:
     table, other = new_table(tmp_path), hoodie.open(tmp_path, spark=False)
     with pytest.raises(hoodie.CommitConflictError):
-        meanwhile(lambda: other.upsert(trips(("x", 1, 0.0, "la"))), lambda: table.upsert(trips(("x", 2, 0.0, "bln"))))
+        meanwhile(
+            lambda: other.upsert(trips(("x", 1, 0.0, "la"))),
+            lambda: table.upsert(trips(("x", 2, 0.0, "bln")), properties=ONE_TRY),
+        )
     assert [key for key, _, _ in rows(table)] == ["a", "b", "x"]
     check_index(table.view())
 
@@ -73,7 +79,10 @@ def test_different_new_keys_both_commit(tmp_path: Path, index: str, city: str) -
 def test_the_same_record_that_moves_is_a_conflict(tmp_path: Path) -> None:
     table, other = new_table(tmp_path), hoodie.open(tmp_path, spark=False)
     with pytest.raises(hoodie.CommitConflictError):
-        meanwhile(lambda: other.upsert(trips(("a", 2, 0.0, "la"))), lambda: table.upsert(trips(("a", 3, 0.0, "bln"))))
+        meanwhile(
+            lambda: other.upsert(trips(("a", 2, 0.0, "la"))),
+            lambda: table.upsert(trips(("a", 3, 0.0, "bln")), properties=ONE_TRY),
+        )
     assert rows(table) == [("a", 2, "la"), ("b", 1, "nyc")]
     check_index(table.view())
 
@@ -116,7 +125,9 @@ def test_a_key_that_came_while_the_index_was_built_is_a_conflict(
 
     monkeypatch.setattr(IndexFiles, "write_base", write_base_and_act)
     with pytest.raises(hoodie.CommitConflictError):
-        meanwhile(lambda: other.index.build("record"), lambda: table.upsert(trips(("x", 2, 0.0, "bln"))))
+        meanwhile(
+            lambda: other.index.build("record"), lambda: table.upsert(trips(("x", 2, 0.0, "bln")), properties=ONE_TRY)
+        )
     assert rows(table) == [("a", 1, "sf"), ("b", 1, "nyc"), ("x", 1, "la")]
     check_index(table.view())
     table.upsert(trips(("x", 2, 0.0, "bln")))
@@ -146,5 +157,5 @@ def test_a_compaction_of_the_buckets_in_between_hides_nothing(tmp_path: Path, in
     meanwhile(act, lambda: table.upsert(trips(("y", 1, 0.0, "la"))))
     assert len(list((tmp_path / ".hoodie/metadata/record_index").glob("record-index-*.hfile"))) > 0
     with pytest.raises(hoodie.CommitConflictError):
-        meanwhile(act, lambda: table.upsert(trips(("other 3", 1, 0.0, "la"), ("z", 1, 0.0, "far"))))
+        meanwhile(act, lambda: table.upsert(trips(("other 3", 1, 0.0, "la"), ("z", 1, 0.0, "far")), properties=ONE_TRY))
     check_index(table.view())

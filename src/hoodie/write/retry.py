@@ -1,0 +1,88 @@
+"""Write the same rows again after a conflict with another writer.
+
+An attempt that meets a conflict is undone, and commits nothing. The next attempt looks up the keys again, in the table
+as it is then, under a new instant. docs/operations/concurrency.md says which conflicts are retried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from hoodie import config as options
+from hoodie.errors import CommitConflictError
+
+T = TypeVar("T")
+
+_WAIT_MS_FIRST: Final = 50
+_WAIT_MS_MAX: Final = 5_000
+
+
+@dataclass(slots=True)
+class Retries:
+    """Attempts of one write: at most `retries_max` after the first one, with a growing random wait between them.
+
+    The wait lets the other writer go on, and parts two writers that meet again and again: 25 to 75 ms before the first
+    retry, twice as long before each further one, up to 5 s.
+    """
+
+    retries_max: int
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    causes: list[str] = field(default_factory=list, init=False)
+    """What other writers did, one text for each attempt that was undone."""
+
+    @classmethod
+    def of(cls, *properties: Mapping[str, str]) -> Retries:
+        """Return the retries that the options ask for; the first mapping takes precedence."""
+        return cls(options.CONFLICT_RETRIES.get(*properties))
+
+    def run(self, attempt: Callable[[int], T]) -> T:
+        """Call `attempt` with its number from 0 until it does not meet a conflict that a retry can solve.
+
+        Raises: CommitConflictError of the last attempt.
+        """
+        while True:
+            try:
+                return attempt(len(self.causes))
+            except CommitConflictError as error:
+                if error.retry_cause is None or len(self.causes) >= self.retries_max:
+                    if not self.causes:
+                        raise
+                    tried = f"this write was tried {len(self.causes) + 1} times; {options.CONFLICT_RETRIES.key}"
+                    raise CommitConflictError(f"{error} ({tried})") from error
+                self.causes.append(error.retry_cause)
+            self.sleep(self._wait_ms() / 1000)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the note of a write that was tried more than once."""
+        if not self.causes:
+            return ()
+        times = "once" if len(self.causes) == 1 else f"{len(self.causes)} times"
+        return (f"retried {times}: {self.causes[-1]}",)
+
+    def _wait_ms(self) -> float:
+        wait_ms = min(_WAIT_MS_FIRST << (len(self.causes) - 1), _WAIT_MS_MAX)
+        return wait_ms * (0.5 + self.random())
+
+
+@contextlib.contextmanager
+def not_repeated(operation: str) -> Iterator[None]:
+    """Say in the error of a conflict that the operation streams its data, so that it cannot repeat the write itself.
+
+    Raises: CommitConflictError.
+    """
+    try:
+        yield
+    except CommitConflictError as error:
+        if error.retry_cause is None:
+            raise
+        raise CommitConflictError(
+            f"{error.retry_cause}; {operation} streams its data and keeps no copy, so it is not retried: nothing was "
+            "committed, call it again with the data"
+        ) from error

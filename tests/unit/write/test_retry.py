@@ -1,0 +1,140 @@
+"""Retries of a write after conflicts: how often, how long in between, and what the result says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step, watching
+from hoodie.errors import CommitConflictError
+from hoodie.storage import LocalStore
+from hoodie.write.retry import Retries, not_repeated
+from tests.crash.tables import check_tidy
+from tests.support.index_check import check_index
+from tests.support.steps import ONE_TRY, once_at
+from tests.unit.write.tables import SCHEMA, trips
+
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+
+
+def failing(times: int) -> tuple[Retries, list[float], list[int]]:
+    """Retries whose waits are noted, after an attempt that met `times` conflicts."""
+    waits: list[float] = []
+    attempts: list[int] = []
+    retries = Retries(3, sleep=waits.append, random=lambda: 0.5)
+
+    def attempt(number: int) -> int:
+        attempts.append(number)
+        if number < times:
+            raise CommitConflictError(f"met {number}; try again", retry_cause=f"met {number}")
+        return number
+
+    try:
+        assert retries.run(attempt) == times
+    finally:
+        assert attempts == list(range(len(attempts)))
+    return retries, waits, attempts
+
+
+def test_waits_double_and_the_note_names_the_last_cause() -> None:
+    retries, waits, _ = failing(3)
+    assert waits == [0.05, 0.1, 0.2]
+    assert retries.notes == ("retried 3 times: met 2",)
+    assert failing(1)[0].notes == ("retried once: met 0",)
+    assert failing(0)[0].notes == ()
+
+
+def test_waits_have_an_upper_bound() -> None:
+    waits: list[float] = []
+    retries = Retries(40, sleep=waits.append, random=lambda: 1.0)
+
+    def attempt(_number: int) -> None:
+        raise CommitConflictError("met", retry_cause="met")
+
+    with pytest.raises(CommitConflictError, match=f"tried 41 times; {RETRIES}"):
+        retries.run(attempt)
+    assert max(waits) == 7.5
+    assert len(waits) == 40
+
+
+def test_the_last_error_says_how_often_it_was_tried() -> None:
+    with pytest.raises(CommitConflictError, match=r"met 3; try again \(this write was tried 4 times") as found:
+        failing(4)
+    assert found.value.retry_cause is None
+
+
+def test_an_error_without_a_cause_is_not_retried() -> None:
+    waits: list[float] = []
+
+    def attempt(_number: int) -> None:
+        raise CommitConflictError("the outcome is not known")
+
+    with pytest.raises(CommitConflictError, match="not known"):
+        Retries(3, sleep=waits.append).run(attempt)
+    with pytest.raises(CommitConflictError, match="^the outcome is not known$"), not_repeated("bulk_insert"):
+        attempt(0)
+    assert waits == []
+
+
+def new_table(path: Path, table_type: str) -> hoodie.Table:
+    options = {"record_key": "id", "partition_by": "city", "ordering": "ts", "type": table_type}
+    table = hoodie.create(path, SCHEMA, spark=False, **options)
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc")))
+    return table
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_staged_rows_are_tagged_again(tmp_path: Path, table_type: str) -> None:
+    """What was an insert at the first attempt is an update at the second; the data are read once."""
+    table, other = new_table(tmp_path, table_type), hoodie.open(tmp_path, spark=False)
+    rows = trips(("a", 3, 3.0, "sf"), ("x", 3, 3.0, "sf"), ("y", 3, 3.0, "la"))
+    with once_at(Step.WRITTEN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf")))):
+        result = table.upsert(rows.to_reader())
+    assert (result.inserted, result.updated) == (1, 2)
+    assert result.notes[0].startswith("retried once: ")
+    assert "completed while this write ran" in result.notes[0]
+    found = table.to_arrow(columns=["id", "ts"]).to_pylist()
+    assert sorted((row["id"], row["ts"]) for row in found) == [("a", 3), ("b", 1), ("x", 3), ("y", 3)]
+    check_tidy(LocalStore(str(tmp_path)))
+    check_index(table.view())
+
+
+def test_a_write_that_always_meets_another_gives_up(tmp_path: Path) -> None:
+    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
+    number = 1
+
+    def act(step: Step) -> None:
+        nonlocal number
+        if step is Step.BEGUN:
+            number += 1
+            with watching(lambda _step: None):
+                other.upsert(trips(("a", number, 2.0, "sf")))
+
+    with pytest.raises(CommitConflictError, match="tried 3 times"), watching(act):
+        table.upsert(trips(("a", 9, 9.0, "sf")), properties={RETRIES: "2"})
+    assert number == 4
+    assert table.to_arrow(where="id = 'a'")["ts"].to_pylist() == [4]
+    check_tidy(LocalStore(str(tmp_path)))
+
+
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite"])
+def test_a_stream_is_not_repeated(tmp_path: Path, operation: str) -> None:
+    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
+    act = once_at(Step.BEGUN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf"))))
+    with pytest.raises(CommitConflictError, match=f"{operation} streams its data") as found, act:
+        getattr(table, operation)(trips(("x", 3, 3.0, "sf")))
+    assert found.value.retry_cause is None
+    assert table.to_arrow(where="id = 'x'")["ts"].to_pylist() == [2]
+
+
+def test_partitions_are_deleted_with_what_came_meanwhile(tmp_path: Path) -> None:
+    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
+    with once_at(Step.BEGUN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf")))):
+        result = table.delete_partitions(["city=sf"])
+    assert result.deleted == 2
+    assert result.notes[0].startswith("retried once: ")
+    assert table.to_arrow(columns=["id"])["id"].to_pylist() == ["b"]
+    with pytest.raises(CommitConflictError), once_at(Step.BEGUN, lambda: other.upsert(trips(("b", 2, 2.0, "nyc")))):
+        table.delete_partitions(["city=nyc"], properties=ONE_TRY)
