@@ -73,14 +73,15 @@ def test_an_error_without_a_cause_is_not_retried() -> None:
 
     with pytest.raises(CommitConflictError, match="not known"):
         Retries(3, sleep=waits.append).run(attempt)
-    with pytest.raises(CommitConflictError, match="^the outcome is not known$"), not_repeated("bulk_insert"):
+    with pytest.raises(CommitConflictError, match=r"^the outcome is not known$"), not_repeated("bulk_insert"):
         attempt(0)
     assert waits == []
 
 
 def new_table(path: Path, table_type: str) -> hoodie.Table:
-    options = {"record_key": "id", "partition_by": "city", "ordering": "ts", "type": table_type}
-    table = hoodie.create(path, SCHEMA, spark=False, **options)
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, spark=False
+    )
     table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc")))
     return table
 
