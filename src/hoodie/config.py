@@ -351,7 +351,102 @@ LOCK_RETRY_MS: Final = Option(
     100,
     _positive,
     "0.8",
-    "Milliseconds between two attempts to get the table's lock.",
+    "Milliseconds between the first two attempts to get the table's lock; each further time is twice as long.",
+)
+LOCK_RETRY_MS_MAX: Final = Option(
+    "hoodie.write.lock.max_wait_time_ms_between_retry",
+    1_000,
+    _positive,
+    "0.8",
+    "Milliseconds between two attempts to get the table's lock at most; never more than 5000.",
+)
+LOCK_ATTEMPTS: Final = Option(
+    "hoodie.write.lock.num_retries",
+    0,
+    _count,
+    "0.8",
+    "Further attempts to get the table's lock after the first one; 0: until the waiting time is over.",
+)
+LOCK_CLIENT_RETRIES: Final = Option(
+    "hoodie.write.lock.client.num_retries",
+    0,
+    _count,
+    "0.8",
+    "How often a write waits for the table's lock again after the waiting time was over.",
+)
+LOCK_CLIENT_RETRY_MS: Final = Option(
+    "hoodie.write.lock.client.wait_time_ms_between_retry",
+    5_000,
+    _count,
+    "0.8",
+    "Milliseconds between two of these waits.",
+)
+LOCK_PROVIDER: Final = Option(
+    "hoodie.write.lock.provider",
+    "",
+    _text,
+    "0.8",
+    "Class name of the table's lock provider, the same for all writers of a table; docs/operations/locks.md. The JVM "
+    "reads it from the table's properties too. Without it: FileSystemBasedLockProvider.",
+)
+LOCK_FILE_SYSTEM_PATH: Final = Option(
+    "hoodie.write.lock.filesystem.path",
+    "",
+    _text,
+    "0.8",
+    "Folder of the lock file; only the default, the table's folder .hoodie, is supported.",
+)
+LOCK_STORAGE_VALIDITY_SECONDS: Final = Option(
+    "hoodie.write.lock.storage.validity.timeout.secs",
+    300,
+    _positive,
+    "1.0.2",
+    "StorageBasedLockProvider: seconds after which the lock of a dead writer ends; at least ten times the renewals.",
+)
+LOCK_STORAGE_RENEW_SECONDS: Final = Option(
+    "hoodie.write.lock.storage.renew.interval.secs",
+    30,
+    _positive,
+    "1.0.2",
+    "StorageBasedLockProvider: seconds between two renewals of a lock that is held.",
+)
+LOCK_ZOOKEEPER_URL: Final = Option(
+    "hoodie.write.lock.zookeeper.url", "", _text, "0.8", "Servers of ZooKeeper, such as `zk1:2181,zk2:2181`."
+)
+LOCK_ZOOKEEPER_PATH: Final = Option(
+    "hoodie.write.lock.zookeeper.base_path",
+    "",
+    _text,
+    "0.8",
+    "ZookeeperBasedLockProvider: the node below which the table's lock node is.",
+)
+LOCK_ZOOKEEPER_KEY: Final = Option(
+    "hoodie.write.lock.zookeeper.lock_key",
+    "",
+    _text,
+    "0.8",
+    "ZookeeperBasedLockProvider: name of the table's lock node; default is the name of the table.",
+)
+LOCK_ZOOKEEPER_SESSION_MS: Final = Option(
+    "hoodie.write.lock.zookeeper.session_timeout_ms",
+    60_000,
+    _positive,
+    "0.8",
+    "Milliseconds after which ZooKeeper ends the lock of a dead writer.",
+)
+LOCK_ZOOKEEPER_CONNECT_MS: Final = Option(
+    "hoodie.write.lock.zookeeper.connection_timeout_ms",
+    15_000,
+    _positive,
+    "0.8",
+    "Milliseconds that a writer waits for a connection to ZooKeeper.",
+)
+LOCK_TABLE_PATH: Final = Option(
+    "hoodie.base.path",
+    "",
+    _text,
+    "0.4",
+    "ZookeeperBasedImplicitBasePathLockProvider: the table's path, letter by letter as the JVM writers give it.",
 )
 LOCK_EXPIRE_MINUTES: Final = Option(
     "hoodie.write.lock.filesystem.expire",
@@ -448,6 +543,20 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         LOCAL_BYTES_MAX,
         LOCK_WAIT_MS,
         LOCK_RETRY_MS,
+        LOCK_RETRY_MS_MAX,
+        LOCK_ATTEMPTS,
+        LOCK_CLIENT_RETRIES,
+        LOCK_CLIENT_RETRY_MS,
+        LOCK_PROVIDER,
+        LOCK_FILE_SYSTEM_PATH,
+        LOCK_STORAGE_VALIDITY_SECONDS,
+        LOCK_STORAGE_RENEW_SECONDS,
+        LOCK_ZOOKEEPER_URL,
+        LOCK_ZOOKEEPER_PATH,
+        LOCK_ZOOKEEPER_KEY,
+        LOCK_ZOOKEEPER_SESSION_MS,
+        LOCK_ZOOKEEPER_CONNECT_MS,
+        LOCK_TABLE_PATH,
         LOCK_EXPIRE_MINUTES,
         CONCURRENCY_MODE,
         CONFLICT_RETRIES,

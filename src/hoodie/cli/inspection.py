@@ -24,6 +24,7 @@ class Part(StrEnum):
     PARTITIONS = "partitions"
     STATISTICS = "statistics"
     INDEX = "index"
+    LOCKS = "locks"
 
 
 _INDEX_ROWS = 20
@@ -67,7 +68,7 @@ def inspect(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print files, file slices, partitions, column statistics, or the first entries of the record index.
+    """Print files, file slices, partitions, column statistics, locks, or the first entries of the record index.
 
     With --json all entries of the record index are printed.
     """
@@ -77,6 +78,7 @@ def inspect(
         Part.SLICES: inspection.slices,
         Part.PARTITIONS: inspection.partitions,
         Part.STATISTICS: inspection.statistics,
+        Part.LOCKS: inspection.locks,
         Part.INDEX: lambda: inspection.index(limit=None if as_json else _INDEX_ROWS),
     }
     _print(tables[part](), as_json)

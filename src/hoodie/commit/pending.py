@@ -28,7 +28,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.heartbeat import Heartbeat
-from hoodie.timeline.lock import OUTCOME_NOT_KNOWN
+from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.table_view import TableView
 
 _CLEAR_WAIT_MS = 5_000

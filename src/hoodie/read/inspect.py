@@ -15,6 +15,8 @@ from hoodie.format.filenames import BaseFileName, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.times import When
+from hoodie.timeline import LockOptions
+from hoodie.timeline.locks.found import found_locks
 from hoodie.view.table_view import TableView
 
 FILES_SCHEMA = pa.schema(
@@ -39,6 +41,16 @@ SLICES_SCHEMA = pa.schema(
         pa.field("base_size_bytes", pa.int64(), nullable=False),
         pa.field("log_files", pa.int64(), nullable=False),
         pa.field("log_size_bytes", pa.int64(), nullable=False),
+    ]
+)
+LOCKS_SCHEMA = pa.schema(
+    [
+        pa.field("provider", pa.string(), nullable=False),
+        pa.field("place", pa.string(), nullable=False),
+        pa.field("is_ours", pa.bool_(), nullable=False),
+        pa.field("holder", pa.string()),
+        pa.field("written", pa.timestamp("ms", "UTC")),
+        pa.field("until", pa.timestamp("ms", "UTC")),
     ]
 )
 PARTITIONS_SCHEMA = pa.schema(
@@ -77,7 +89,9 @@ class Inspection:
     view: TableView
 
     def __repr__(self) -> str:
-        return f"Inspection of {self.view.store.uri('')}: files(), slices(), partitions(), statistics(), index()"
+        return (
+            f"Inspection of {self.view.store.uri('')}: files(), slices(), partitions(), statistics(), index(), locks()"
+        )
 
     def files(self) -> pa.Table:
         """List every committed base file and log file; `is_current` marks the files of the latest slices.
@@ -114,6 +128,29 @@ class Inspection:
             by_partition.setdefault(found.partition_path, []).append(found)
         rows = [_partition_row(path, found, row_counts) for path, found in by_partition.items()]
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
+
+    def locks(self, properties: Mapping[str, str] | None = None) -> pa.Table:
+        """List the table's locks: provider, place, is_ours, holder, written, until.
+
+        `is_ours`: writers of this library use this provider, by these `properties` and those of the table. `holder` is
+        null if the lock is free; `until`: when the lock ends without a renewal, if that is known. A lock of the JVM in
+        another place than the table's folder, or in a ZooKeeper that no option names, cannot be seen.
+
+        Raises: LockTimeoutError if ZooKeeper is used and cannot be reached; InvalidConfigError.
+        """
+        found = found_locks(self.view.store, LockOptions.of(properties or {}, self.view.config.raw))
+        rows = [
+            {
+                "provider": lock.provider.rpartition(".")[2],
+                "place": lock.place,
+                "is_ours": lock.is_ours,
+                "holder": lock.holder,
+                "written": lock.written_ms,
+                "until": lock.until_ms,
+            }
+            for lock in found
+        ]
+        return pa.Table.from_pylist(rows, schema=LOCKS_SCHEMA)
 
     def statistics(self) -> pa.Table:
         """List the statistics of every column of every base file of the latest slices.

@@ -1,6 +1,6 @@
 """All access to file systems: list, ranged read, create-if-absent, replace, delete."""
 
-from hoodie.storage.api import FileInfo, Store, StoreSpec, UnsyncedError
+from hoodie.storage.api import FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk_errors import explained
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
 from hoodie.storage.local import LocalStore
@@ -14,6 +14,7 @@ __all__ = [
     "CrashPoint",
     "FaultStore",
     "FileInfo",
+    "FileVersion",
     "LocalStore",
     "MemoryStore",
     "ObjectStore",

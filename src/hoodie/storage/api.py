@@ -66,6 +66,14 @@ class StoreSpec:
         return (_LOCAL_NAME_BYTES_MAX if is_local else path_bytes_max), path_bytes_max
 
 
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """What identifies one version of an object: its ETag, and its generation where the service has one."""
+
+    e_tag: str | None
+    version: str | None = None
+
+
 class UnsyncedError(StorageError):
     """The call did all that it had to do, but a power failure may undo it: a durable store could not sync a folder."""
 
@@ -125,6 +133,18 @@ class Store(Protocol):
 
         A file of another content is never changed, and a missing file is not created: another process may have deleted
         or replaced the file at any moment before the call.
+        """
+        ...
+
+    def read_version(self, path: str) -> tuple[bytes, FileVersion]:
+        """Return the content of the file and the version that was read. Raises: UnsupportedError on local disks."""
+        ...
+
+    def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+        """Replace the file if it still is `version` (None: if it does not exist); return its new version.
+
+        Returns None if the file is another version: then nothing was changed. But the call may have changed the file
+        before, if its answer was lost and the client repeated it. Raises: UnsupportedError on local disks.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError
-from hoodie.storage.api import FileInfo, Store, StoreSpec
+from hoodie.storage.api import FileInfo, FileVersion, Store, StoreSpec
 from hoodie.storage.memory import BufferedOutput
 
 SCHEME = "fault+"
@@ -134,6 +134,16 @@ class FaultStore:
         if self._crashed:
             raise self._error("refresh", path)
         return self.inner.refresh(path, expected)
+
+    def read_version(self, path: str) -> tuple[bytes, FileVersion]:
+        """Call the inner store."""
+        return self._read("read_version", path, lambda: self.inner.read_version(path))
+
+    def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+        """Call the inner store."""
+        written: list[FileVersion | None] = []
+        self._change("replace_version", path, lambda: written.append(self.inner.replace_version(path, data, version)))
+        return written[0]
 
     def move(self, source: str, target: str) -> None:
         """Call the inner store."""

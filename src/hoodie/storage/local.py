@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
-from hoodie.storage.api import FileInfo, StoreSpec, UnsyncedError
+from hoodie.storage.api import FileInfo, FileVersion, StoreSpec, UnsyncedError
 from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
 from hoodie.storage.disk_errors import explanation
 from hoodie.storage.links import LinkGuard
@@ -175,6 +175,14 @@ class LocalStore:
             return False
         return True
 
+    def read_version(self, path: str) -> tuple[bytes, FileVersion]:
+        """Refuse: files have no versions. Raises: UnsupportedError."""
+        raise self._without_versions(path)
+
+    def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+        """Refuse: no call of the system replaces a file only if nobody changed it. Raises: UnsupportedError."""
+        raise self._without_versions(path)
+
     @_explained
     def move(self, source: str, target: str) -> None:
         """Give the file `source` the name `target`, in one atomic step. Raises: UnsyncedError."""
@@ -254,6 +262,12 @@ class LocalStore:
         finally:
             for name in names:
                 self._unlink(name)
+
+    def _without_versions(self, path: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.uri(path)}: expected an object store, whose files are replaced on the condition that nobody "
+            "changed them; a local file system cannot do that. Use the file-system lock or ZooKeeper"
+        )
 
     def _path(self, path: str) -> str:
         return os.path.join(self._root, path) if path else self._root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 import time
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
 
 SCHEME = "memory://"
@@ -113,6 +114,20 @@ class MemoryStore:
             self.replace(path, expected)
             return True
 
+    def read_version(self, path: str) -> tuple[bytes, FileVersion]:
+        """Return the content of the file, and its MD5 sum as in S3."""
+        data = self.read(path)
+        return data, _version(data)
+
+    def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+        """Replace the file if it still is `version` (None: if it does not exist); return its new version."""
+        with self._content.lock:
+            found = self._content.files.get(checked_path(path))
+            if (None if found is None else _version(found[0])) != version:
+                return None
+            self.replace(path, data)
+            return _version(data)
+
     def move(self, source: str, target: str) -> None:
         """Give the file `source` the name `target`, in one atomic step."""
         with self._content.lock:
@@ -175,6 +190,10 @@ class BufferedOutput:
         if not self.closed:
             self.closed = True
             self._deliver(self._buffer.getvalue())
+
+
+def _version(data: bytes) -> FileVersion:
+    return FileVersion(hashlib.md5(data, usedforsecurity=False).hexdigest())
 
 
 def _prefix(folder: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import obstore
 import pyarrow as pa
@@ -12,7 +12,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError,
 from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
-from hoodie.storage.api import FileInfo, StoreSpec
+from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
 from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
@@ -122,7 +122,8 @@ class ObjectStore:
                 meta = found.meta
                 if meta["size"] != len(expected) or bytes(found.bytes()) != expected:
                     return False
-                self._backend.put(path, expected, mode=_same_version(meta), use_multipart=False)
+                same = _if_unchanged(FileVersion(meta["e_tag"], meta["version"]))
+                self._backend.put(path, expected, mode=same, use_multipart=False)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -130,6 +131,27 @@ class ObjectStore:
                 return False
             raise
         return True
+
+    def read_version(self, path: str) -> tuple[bytes, FileVersion]:
+        """Return the content of the object and the version that was read."""
+        with self._translated(path):
+            found = self._backend.get(checked_path(path))
+            meta = found.meta
+            return bytes(found.bytes()), FileVersion(meta["e_tag"], meta["version"])
+
+    def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+        """Replace the object if it still is `version` (None: if it does not exist); return its new version."""
+        mode: Literal["create"] | UpdateVersion = "create" if version is None else _if_unchanged(version)
+        try:
+            with self._translated(path):
+                put = self._backend.put(checked_path(path), data, mode=mode, use_multipart=False)
+        except (FileExistsError, FileNotFoundError):
+            return None
+        except OSError as error:
+            if isinstance(error.__cause__, PreconditionError):
+                return None
+            raise
+        return FileVersion(put["e_tag"], put["version"])
 
     def move(self, source: str, target: str) -> None:
         """Copy the object inside the service, in one atomic step; then delete `source` if the service permits it."""
@@ -307,13 +329,13 @@ def _cannot_open(uri: str, options: Mapping[str, str], error: BaseException) -> 
     return InvalidConfigError(f"cannot open {uri!r} with the storage options {sorted(options)}: {text}{advice}")
 
 
-def _same_version(meta: ObjectMeta) -> UpdateVersion:
-    """Return the mode of a put that fails if the object was changed or deleted since `meta` was read."""
+def _if_unchanged(found: FileVersion) -> UpdateVersion:
+    """Return the mode of a put that fails if the object is not this version any more."""
     version: UpdateVersion = {}
-    if meta["e_tag"] is not None:
-        version["e_tag"] = meta["e_tag"]
-    if meta["version"] is not None:
-        version["version"] = meta["version"]
+    if found.e_tag is not None:
+        version["e_tag"] = found.e_tag
+    if found.version is not None:
+        version["version"] = found.version
     return version
 
 

@@ -5,7 +5,8 @@ from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
-from hoodie.timeline.lock import LockOptions, TableLock
+from hoodie.timeline.locks.provider import LockOptions
+from hoodie.timeline.locks.table_lock import TableLock
 from hoodie.timeline.owner import forget_all
 from hoodie.timeline.reader import TimelineReader, load_timeline
 from hoodie.timeline.timeline import Timeline, read_instant

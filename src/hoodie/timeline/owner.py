@@ -145,8 +145,7 @@ class Owner:
             return False
         if self.pid != os.getpid():
             return None  # the process runs, but its writer may have ended
-        with _RUNNING_LOCK:
-            return self.token in _RUNNING
+        return runs_here(self.token)
 
 
 def fields_of(data: bytes) -> dict[str, object]:
@@ -173,6 +172,12 @@ def _number(fields: dict[str, object], name: str, maximum: int) -> int:
 
 def _short_machine(machine: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_OID, machine).hex[:16]
+
+
+def runs_here(token: str) -> bool:
+    """Return whether the writer with this token runs in this process."""
+    with _RUNNING_LOCK:
+        return token in _RUNNING
 
 
 def forget(token: str) -> None:

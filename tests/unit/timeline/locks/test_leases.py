@@ -31,7 +31,7 @@ def waiter(
         now[0] += seconds * 1000
         between()
 
-    wanted = LockOptions(wait_ms_max=wait_ms, retry_ms=retry_ms)
+    wanted = LockOptions(wait_ms_max=wait_ms, retry_ms=retry_ms, retry_ms_max=retry_ms)
     return TableLock(store, wanted, monotonic_ms=lambda: now[0], sleep_seconds=sleep)
 
 
@@ -80,7 +80,9 @@ def test_a_waiter_that_was_stopped_itself_does_not_count_that_time() -> None:
     def lock(wait_ms: int) -> TableLock:
         now[0] = 0.0
         slept.clear()
-        return TableLock(store, LockOptions(wait_ms_max=wait_ms), monotonic_ms=lambda: now[0], sleep_seconds=sleep)
+        return TableLock(
+            store, LockOptions(wait_ms_max=wait_ms, retry_ms_max=100), monotonic_ms=lambda: now[0], sleep_seconds=sleep
+        )
 
     with pytest.raises(LockTimeoutError):
         lock(3_600_000 + 20_000).acquire()
@@ -230,7 +232,7 @@ def test_the_next_holder_prevents_what_the_last_one_was_about_to_complete() -> N
             with following:
                 super().move(source, target)
 
-    last._store = Stopped(store.spec.uri.removeprefix("memory://"))
+    last._site = replace(last._site, store=Stopped(store.spec.uri.removeprefix("memory://")))
     with pytest.raises(CommitConflictError, match="not created"):
         last.create_last("completed", b"content")
     assert store.list("", recursive=True) == []

@@ -10,7 +10,9 @@ import pytest
 from hoodie.errors import CommitConflictError, LockTimeoutError, StorageError
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import LockOptions, TableLock, forget_all
-from hoodie.timeline.lock_holder import Holder
+from hoodie.timeline.locks.file_system import FileSystemLock
+from hoodie.timeline.locks.holder import Holder
+from hoodie.timeline.locks.provider import LockSite
 from hoodie.timeline.owner import Owner
 from tests.support.disks import ForgetfulDisk
 from tests.unit.timeline.writers import on_another_machine, other_process
@@ -111,17 +113,28 @@ def leave_a_takeover(store: Store) -> None:
 def test_it_waits_as_long_as_it_was_told() -> None:
     store = MemoryStore()
     store.create(LOCK, b"")
-    clock = itertools.count(0, 50)
     slept: list[float] = []
-    lock = TableLock(
-        store,
-        LockOptions(wait_ms_max=500, retry_ms=100),
-        monotonic_ms=lambda: next(clock),
-        sleep_seconds=lambda s: slept.append(s),
-    )
-    with pytest.raises(LockTimeoutError, match=r"another writer.*waited 500 ms"):
-        lock.acquire()
-    assert slept == [0.1] * 9
+
+    def refused(wanted: LockOptions) -> str:
+        slept.clear()
+        lock = TableLock(
+            store,
+            wanted,
+            monotonic_ms=lambda: 1000 * sum(slept),
+            sleep_seconds=slept.append,
+        )
+        with pytest.raises(LockTimeoutError) as caught:
+            lock.acquire()
+        return str(caught.value)
+
+    assert "another writer" in refused(LockOptions(wait_ms_max=1_000))
+    assert slept == pytest.approx([0.1, 0.2, 0.4, 0.3])
+    assert "waited 6000 ms" in refused(LockOptions(wait_ms_max=6_000, retry_ms=1_000, retry_ms_max=16_000))
+    assert slept == pytest.approx([1, 2, 3])
+    refused(LockOptions(attempts_max=3))
+    assert slept == pytest.approx([0.1, 0.2, 0.4])
+    assert "waited 5300 ms" in refused(LockOptions(wait_ms_max=150, rounds=2, pause_ms=5_000))
+    assert slept == pytest.approx([0.1, 0.05, 5, 0.1, 0.05])
 
 
 def test_it_gets_the_lock_when_it_is_released() -> None:
@@ -244,7 +257,7 @@ def test_contenders_for_a_dead_lock_take_turns() -> None:
 def test_a_slow_contender_does_not_remove_a_new_lock() -> None:
     store = MemoryStore()
     leave_a_dead_lock(store)
-    slow = impatient(store)
+    slow = FileSystemLock(LockSite(store=store))
     seen = Holder.read(store, LOCK)
     assert seen is not None
     with impatient(store) as winner:

@@ -1,0 +1,167 @@
+"""The JVM's `FileSystemBasedLockProvider`: the writer that creates the file `.hoodie/lock` holds the lock.
+
+On-disk format: docs/format/table.md §10.1. hoodie stores the writer in the file and renews the file while it holds the
+lock, so that other writers can take over the lock of a dead writer: docs/decisions/0014-fencing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from hoodie import config as options
+from hoodie.errors import UnsupportedError
+from hoodie.storage import FileInfo
+from hoodie.timeline.locks.holder import Holder, HolderWatch
+from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.owner import Owner
+
+NAME = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+FILE_NAME = "lock"
+
+_RENEWALS_PER_LEASE = 6
+_TAKEOVER_PREFIX = "takeover-"
+_TAKEOVERS_DEEP_MAX = 8
+
+
+class FileSystemLock:
+    """One writer's access to `.hoodie/lock` (see `LockProvider`).
+
+    `take` removes the lock of a writer that is certainly dead at once: its process on this machine ended, this machine
+    was restarted since, or the writer ended in this process without releasing the lock. It removes the lock of any
+    other writer of this library after it has seen no renewal for the lease of that writer. The JVM neither names itself
+    nor renews its lock: the lock ends only if the file is older than `LockOptions.expire_ms`.
+    """
+
+    def __init__(self, site: LockSite) -> None:
+        folder = options.LOCK_FILE_SYSTEM_PATH.get(site.options.settings)
+        if folder and _plain(folder) != _plain(site.store.uri(site.folder)):
+            raise UnsupportedError(
+                f"{options.LOCK_FILE_SYSTEM_PATH.key}={folder}: expected {site.store.uri(site.folder)}, which is the "
+                "default of the JVM; remove the option for all writers, or use another lock provider"
+            )
+        self._site = site
+        self._store = site.store
+        self._path = f"{site.folder}/{FILE_NAME}"
+        self._watch = HolderWatch(site.monotonic_ms)
+        self.renew_seconds = site.options.lease_ms / _RENEWALS_PER_LEASE / 1000
+
+    @property
+    def place(self) -> str:
+        """Return the URI of the lock file."""
+        return self._store.uri(self._path)
+
+    def take(self, owner: Owner) -> Refusal | None:
+        """Make one attempt to create the file."""
+        if self._create(self._path, owner):
+            return None
+        holder = Holder.read(self._store, self._path)
+        if holder is None:
+            return Refusal(
+                ": expected a lock file or nothing, found a folder, a broken link, or a file that other writers create "
+                "and delete all the time",
+                "If it is not a file, delete it",
+                is_free=True,
+            )
+        if holder.identity == owner.token:
+            return None  # an object store's client created the file, lost the answer and tried again
+        if self.may_remove(self._path, holder):
+            self._remove(self._path, holder)
+            return self._refusal(holder, is_free=True)
+        return self._refusal(holder)
+
+    def clear(self, infos: Sequence[FileInfo]) -> None:
+        """Delete takeovers of contenders that are dead."""
+        for info in infos:
+            if info.name.startswith(_TAKEOVER_PREFIX) and self._is_dead_takeover(info.path):
+                self._store.delete(info.path)
+
+    def is_held(self, owner: Owner) -> bool:
+        """Return whether the file names `owner`."""
+        try:
+            found = Owner.read(self._store, self._path)
+        except FileNotFoundError:
+            return False
+        return found is not None and found.token == owner.token
+
+    def renew(self, owner: Owner) -> bool:
+        """Renew the change time of the file if it names `owner`."""
+        return self._store.refresh(self._path, owner.to_bytes())
+
+    def give_back(self, owner: Owner) -> None:
+        """Delete the file if it names `owner`."""
+        holder = Holder.read(self._store, self._path)
+        if holder is not None and holder.identity == owner.token:
+            self._store.delete(self._path)
+
+    def abandon(self) -> None:
+        """Do nothing: the next writer sees that the holder was deleted."""
+
+    def may_remove(self, path: str, holder: Holder) -> bool:
+        """Return whether the writer of a lock or takeover file is dead, or has lost its right to it."""
+        owner, now_ms = holder.owner, self._site.now_ms()
+        running = None if owner is None else owner.is_running()
+        if running is not None:
+            return not running
+        if owner is not None and owner.ended_at_reboot(holder.modified_ms, owner.lease_ms // 2, now_ms):
+            return True
+        if owner is not None and owner.lease_ms:
+            return self._watch.unchanged_ms(path, holder) >= owner.lease_ms
+        return 0 < self._site.options.expire_ms < now_ms - holder.modified_ms
+
+    def _is_dead_takeover(self, path: str) -> bool:
+        with suppress(FileNotFoundError):
+            owner = Owner.read(self._store, path)
+            return owner is not None and owner.is_running() is False
+        return False
+
+    def _create(self, path: str, owner: Owner) -> bool:
+        try:
+            self._store.create(path, owner.to_bytes())
+        except FileExistsError:
+            return False
+        return True
+
+    def _remove(self, path: str, holder: Holder, depth: int = 0) -> None:
+        """Delete the file of a dead holder, but not the file of a contender that took over the lock just before.
+
+        The contender that creates the takeover file named after this holder has the right to delete the holder's file.
+        It creates the takeover file first and then checks that the lock file still is that holder's, so the check
+        stays true. The takeover file of a contender that ended in this method is removed in the same way.
+        """
+        takeover_path = f"{self._site.locks}/{_TAKEOVER_PREFIX}{holder.identity}"
+        takeover = Owner.new(lease_ms=self._site.options.lease_ms)
+        takeover.run()
+        try:
+            if self._create(takeover_path, takeover):
+                try:
+                    current = Holder.read(self._store, path)
+                    if current is not None and current.identity == holder.identity:
+                        self._store.delete(path)
+                finally:
+                    self._store.delete(takeover_path)
+            elif depth < _TAKEOVERS_DEEP_MAX:
+                other = Holder.read(self._store, takeover_path)
+                if other is not None and self.may_remove(takeover_path, other):
+                    self._remove(takeover_path, other, depth + 1)
+        finally:
+            takeover.forget()
+
+    def _refusal(self, holder: Holder, *, is_free: bool = False) -> Refusal:
+        age_seconds = (self._site.now_ms() - holder.modified_ms) // 1000
+        if holder.owner is not None and holder.owner.lease_ms:
+            advice = (
+                f"If that writer is dead, its lock ends after {holder.owner.lease_ms // 1000} s of waiting: set "
+                f"{options.LOCK_WAIT_MS.key} above that"
+            )
+        else:
+            advice = (
+                f"Wait longer ({options.LOCK_WAIT_MS.key}); or, if that writer does not run any more, delete the file, "
+                f"or set {options.LOCK_EXPIRE_MINUTES.key}"
+            )
+        return Refusal(f" is held by {holder}, last written {age_seconds} s ago", advice, is_free)
+
+
+def _plain(folder: str) -> str:
+    """Return a folder without the parts of a URI that do not matter."""
+    return "/" + folder.removeprefix("file:").strip("/")

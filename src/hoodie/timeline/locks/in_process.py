@@ -1,0 +1,59 @@
+"""A lock among the threads of this process: for tables that no other process writes.
+
+The JVM's provider of the same name excludes the threads of one JVM only; the two do not exclude each other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+from hoodie.storage import FileInfo
+from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.owner import Owner, runs_here
+
+NAME = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+
+_HOLDERS: dict[str, tuple[int, str]] = {}
+"""The process id and the token of the holder, by table. A process that was forked inherits holders that it has not."""
+_HOLDERS_LOCK = threading.Lock()
+
+
+class InProcessLock:
+    """The lock of a table in this process (see `LockProvider`). A holder that was deleted counts as dead."""
+
+    renew_seconds = 0.0
+
+    def __init__(self, site: LockSite) -> None:
+        self.place = f"the in-process lock of {site.store.uri('')}"
+        self._key = f"{site.store.spec.uri}/{site.folder}"
+
+    def take(self, owner: Owner) -> Refusal | None:
+        """Make one attempt to take the lock."""
+        with _HOLDERS_LOCK:
+            pid, token = _HOLDERS.get(self._key, (0, ""))
+            if pid == os.getpid() and token != owner.token and runs_here(token):
+                return Refusal(" is held by another thread or table handle of this process", "Wait until it ends")
+            _HOLDERS[self._key] = (os.getpid(), owner.token)
+        return None
+
+    def clear(self, infos: Sequence[FileInfo]) -> None:
+        """Do nothing: the lock has no files."""
+
+    def is_held(self, owner: Owner) -> bool:
+        """Return whether `owner` holds the lock."""
+        return _HOLDERS.get(self._key) == (os.getpid(), owner.token)
+
+    def renew(self, owner: Owner) -> bool:
+        """Return whether `owner` holds the lock, which needs no renewal."""
+        return self.is_held(owner)
+
+    def give_back(self, owner: Owner) -> None:
+        """Release the lock."""
+        with _HOLDERS_LOCK:
+            if self.is_held(owner):
+                del _HOLDERS[self._key]
+
+    def abandon(self) -> None:
+        """Do nothing: the next writer sees that the holder was deleted."""

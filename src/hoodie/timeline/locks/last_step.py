@@ -1,0 +1,77 @@
+"""The last step of an instant: a file is created in one atomic step, only while its writer holds the table's lock.
+
+Why the step cannot be late is in docs/decisions/0014-fencing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hoodie.errors import CommitConflictError
+from hoodie.storage import FileInfo, Store, UnsyncedError
+
+OUTCOME_NOT_KNOWN = "The outcome is not known: read the rows, and run the operation again if they are missing"
+"""End of the message if it cannot be seen whether the last step of an instant was done."""
+
+_PREFIX = "prepared-"
+
+
+@dataclass(frozen=True, slots=True)
+class LastStep:
+    """Last steps of the holder of a lock; `token` is the name of this holding, `locks` the folder of prepared files."""
+
+    store: Store
+    locks: str
+    token: str
+
+    def create(self, path: str, content: bytes, ensure_held: Callable[[], None]) -> None:
+        """Prepare the file, check the lock, move the file to `path`. Errors as `TableLock.create_last`."""
+        prepared = f"{self.locks}/{_PREFIX}{self.token}"
+        try:
+            self.store.replace(prepared, content)
+            ensure_held()
+        except BaseException:
+            with suppress(Exception):
+                self.store.delete(prepared)
+            raise
+        try:
+            self.store.move(prepared, path)
+        except Exception as error:
+            if not self._was_created(prepared, path, content, error):
+                raise
+
+    def forbid_others(self, infos: Sequence[FileInfo]) -> None:
+        """Delete what earlier holders prepared among these files, so that they cannot do their last step."""
+        for info in infos:
+            if info.name.startswith(_PREFIX) and not info.name.endswith(self.token):
+                self.store.delete(info.path)
+
+    def _was_created(self, prepared: str, path: str, content: bytes, error: Exception) -> bool:
+        """Return whether the last step was done although it raised `error`: its answer may be lost.
+
+        Raises: CommitConflictError: another writer took over the lock; or the outcome is not known.
+        """
+        is_over = False
+        with suppress(OSError):
+            self.store.delete(prepared)  # a request that is still on its way then finds nothing to move
+            is_over = True
+        try:
+            has = self.store.read(path) == content
+        except FileNotFoundError:
+            has = False
+        except OSError:
+            has = is_over = False
+        if has and not isinstance(error, UnsyncedError):
+            return True
+        if has or not is_over:
+            raise CommitConflictError(
+                f"the storage failed while {self.store.uri(path)} was created ({error}). {OUTCOME_NOT_KNOWN}"
+            ) from error
+        if isinstance(error, FileNotFoundError):
+            raise CommitConflictError(
+                f"{self.store.uri(path)} was not created: another writer took over the table's lock meanwhile. "
+                "Nothing was committed: run the operation again"
+            ) from error
+        return False

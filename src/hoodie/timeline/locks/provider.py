@@ -1,0 +1,125 @@
+"""What a lock provider is: the mechanism by which writers of one table exclude each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hoodie import config as options
+from hoodie.storage import FileInfo, Store
+from hoodie.timeline.layout import HOODIE_FOLDER
+from hoodie.timeline.owner import Owner
+
+LEASE_MS = 30_000
+"""Time without a renewal after which other writers may take over the lock of a writer that they cannot see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOptions:
+    """How to wait for the lock, and when the lock of another writer ends.
+
+    One attempt follows another after `retry_ms`, then twice as long, up to `retry_ms_max`; until `wait_ms_max` has
+    passed or `attempts_max` were made (0: no limit). That is a round; `rounds` follow each other with pauses of
+    `pause_ms`. `expire_ms`: age of the lock file of a JVM at which the lock ends (0: never), because a JVM does not
+    renew its lock. `lease_ms`: what this writer promises when it holds the file-system lock; it renews the lock six
+    times as often. `provider`: the class name of the provider, empty if neither the call nor the table names one.
+    `settings`: the options of the providers.
+    """
+
+    wait_ms_max: int = 60_000
+    retry_ms: int = 100
+    retry_ms_max: int = 1_000
+    attempts_max: int = 0
+    rounds: int = 1
+    pause_ms: int = 5_000
+    expire_ms: int = 0
+    lease_ms: int = LEASE_MS
+    provider: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *properties: Mapping[str, str]) -> LockOptions:
+        """Return the options `hoodie.write.lock.*`, from the first mapping that contains each of them."""
+        settings: dict[str, str] = {}
+        for found in reversed(properties):
+            settings.update(found)
+        return cls(
+            wait_ms_max=options.LOCK_WAIT_MS.get(settings),
+            retry_ms=options.LOCK_RETRY_MS.get(settings),
+            retry_ms_max=options.LOCK_RETRY_MS_MAX.get(settings),
+            attempts_max=options.LOCK_ATTEMPTS.get(settings),
+            rounds=1 + options.LOCK_CLIENT_RETRIES.get(settings),
+            pause_ms=options.LOCK_CLIENT_RETRY_MS.get(settings),
+            expire_ms=options.LOCK_EXPIRE_MINUTES.get(settings) * 60_000,
+            provider=options.LOCK_PROVIDER.get(settings),
+            settings=settings,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSite:
+    """Where a lock is, and the clocks of its writer. `now_ms` returns epoch milliseconds."""
+
+    store: Store
+    options: LockOptions = field(default_factory=LockOptions)
+    folder: str = HOODIE_FOLDER
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    monotonic_ms: Callable[[], float] = field(default=lambda: time.monotonic() * 1000)
+
+    @property
+    def locks(self) -> str:
+        """The folder of the files of locks."""
+        return f"{self.folder}/.locks"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an attempt to take the lock failed.
+
+    `found` continues a sentence that begins with the place of the lock; `advice` says what the user can do. `is_free`:
+    the lock was just released or removed, so the next attempt should follow at once.
+    """
+
+    found: str
+    advice: str = ""
+    is_free: bool = False
+
+
+class LockProvider(Protocol):
+    """One writer's access to a lock. An `Owner` is one holding; its token is never used again. Thread-safe."""
+
+    @property
+    def place(self) -> str:
+        """Where the lock is, for messages."""
+        ...
+
+    @property
+    def renew_seconds(self) -> float:
+        """Seconds between two calls of `renew`; 0 if the lock needs none."""
+        ...
+
+    def take(self, owner: Owner) -> Refusal | None:
+        """Make one attempt to take the lock without waiting; None if `owner` holds it now."""
+        ...
+
+    def clear(self, infos: Sequence[FileInfo]) -> None:
+        """Delete what earlier holders left among these files of the folder `.locks`. Called by the holder."""
+        ...
+
+    def is_held(self, owner: Owner) -> bool:
+        """Return whether `owner` holds the lock, from the newest state of the lock. Raises: StorageError."""
+        ...
+
+    def renew(self, owner: Owner) -> bool:
+        """Prolong the holding; False if it was lost. A thread calls it."""
+        ...
+
+    def give_back(self, owner: Owner) -> None:
+        """Release the lock, or leave the queue for it; does nothing to the lock of another."""
+        ...
+
+    def abandon(self) -> None:
+        """End what this process keeps for the lock, without a call of the storage: its holder was deleted."""
+        ...

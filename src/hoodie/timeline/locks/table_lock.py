@@ -1,0 +1,199 @@
+"""The table's lock: only one writer at a time plans or completes an instant.
+
+`TableLock` waits, renews, and does the last step of an instant, the same for every lock provider. A writer whose lock
+was taken over cannot complete an instant: docs/decisions/0014-fencing.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+from hoodie.errors import CommitConflictError, LockTimeoutError
+from hoodie.storage import FileInfo, Store
+from hoodie.timeline.layout import HOODIE_FOLDER
+from hoodie.timeline.locks import storage_based
+from hoodie.timeline.locks.holder import LOOK_EVERY_MS_MAX
+from hoodie.timeline.locks.last_step import LastStep
+from hoodie.timeline.locks.other_locks import check_other_locks, is_storage_based
+from hoodie.timeline.locks.provider import LockOptions, LockProvider, LockSite, Refusal
+from hoodie.timeline.locks.registry import DEFAULT, provider_of
+from hoodie.timeline.owner import Owner, forget
+from hoodie.timeline.renewal import Renewal
+
+_TRIES_WITHOUT_SLEEP_MAX = 3
+
+
+class TableLock:
+    """A context manager that holds the table's lock. Not re-entrant; one object serves one thread at a time.
+
+    The provider is the one that the options name. If they name none, it is the file-system lock, or the storage-based
+    lock in a table in which a writer used that before.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        wanted: LockOptions | None = None,
+        *,
+        folder: str = HOODIE_FOLDER,
+        now_ms: Callable[[], int] | None = None,
+        monotonic_ms: Callable[[], float] | None = None,
+        sleep_seconds: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Create an unlocked lock. The clocks are arguments for tests; `now_ms` returns epoch milliseconds.
+
+        Raises: UnsupportedError, InvalidConfigError if the options name a provider that cannot be used.
+        """
+        self._site = LockSite(
+            store=store,
+            options=wanted or LockOptions(),
+            folder=folder,
+            now_ms=now_ms or (lambda: time.time_ns() // 1_000_000),
+            monotonic_ms=monotonic_ms or (lambda: time.monotonic() * 1000),
+        )
+        self._name = self._site.options.provider or DEFAULT
+        self._provider = provider_of(self._site)
+        self._sleep_seconds = sleep_seconds
+        self._owner: Owner | None = None
+        self._renewal: Renewal | None = None
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            LockTimeoutError: another writer held the lock for as long as the options say, or the name of the lock file
+                is taken by something that is not a file.
+            InvalidConfigError: another writer holds the lock of another provider.
+            RuntimeError: this object holds the lock already, or the thread that renews it cannot start.
+        """
+        if self._owner is not None:
+            raise RuntimeError(f"{self._provider.place} is held by this object already: release it first")
+        owner = Owner.new(lease_ms=self._site.options.lease_ms)
+        stopped = owner.run()
+        # A lock object that is deleted without `release` must not be renewed for ever.
+        finalizer = weakref.finalize(self, _abandon, owner.token, self._provider)
+        try:
+            infos = self._take(owner)
+            if not self._site.options.provider and self._name == DEFAULT and is_storage_based(infos):
+                self._provider.give_back(owner)
+                self._name, self._provider = storage_based.NAME, provider_of(self._site, storage_based.NAME)
+                finalizer.detach()
+                weakref.finalize(self, _abandon, owner.token, self._provider)
+                infos = self._take(owner)
+            check_other_locks(self._site, self._name, infos)
+            LastStep(self._site.store, self._site.locks, owner.token).forbid_others(infos)
+            self._provider.clear(infos)
+            self._renewal = Renewal(functools.partial(self._provider.renew, owner))
+            if self._provider.renew_seconds:
+                self._renewal.start(f"lock-{owner.token}", stopped, self._provider.renew_seconds)
+        except BaseException:
+            # The lock may be ours even after an error, if the answer of the storage was lost.
+            with suppress(Exception):
+                self._provider.give_back(owner)
+            owner.forget()
+            raise
+        self._owner = owner
+
+    def release(self) -> None:
+        """Release the lock. If that fails, the lock ends as that of a dead writer."""
+        owner, self._owner = self._owner, None
+        if owner is None:
+            return
+        try:
+            self._provider.give_back(owner)
+        finally:
+            # Not earlier: else another thread could take over the lock, and this writer would release that one's.
+            owner.forget()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object still holds the lock. Reads the lock."""
+        return self._owner is not None and self._provider.is_held(self._owner)
+
+    def ensure_held(self) -> None:
+        """Refuse to continue if another writer may hold the lock now. Reads the lock.
+
+        Raises: CommitConflictError.
+        """
+        if not self.is_held:
+            failed = self._renewal.last_error if self._renewal is not None else None
+            cause = "it was stopped for longer than its lease" if failed is None else "its renewals of the lock failed"
+            found = "" if failed is None else f". The error of the last renewal: {failed!r}"
+            raise CommitConflictError(
+                f"{self._provider.place} does not name this writer any more: {cause} and another writer took "
+                f"the lock over, or the lock was deleted. Nothing was committed: run the operation again{found}"
+            ) from failed
+
+    def create_last(self, path: str, content: bytes) -> None:
+        """Create a file in one atomic step that fails if this writer lost the lock at any time before the step.
+
+        The content is first written to a file that belongs to this holding of the lock; then the lock is checked; then
+        the file is moved to `path`. The next holder deletes that file before it does anything else. So either this
+        writer finds the lock lost, or the move fails, or the next holder finds the file `path`. No other process may
+        use the name `path`.
+
+        Raises:
+            CommitConflictError: the lock was lost; the file was not created. Or the storage failed so that nobody knows
+                whether the file exists; then the message says that the outcome is not known.
+        """
+        owner = self._owner
+        if owner is None:
+            raise RuntimeError(f"{self._provider.place} is not held by this object: acquire it first")
+        LastStep(self._site.store, self._site.locks, owner.token).create(path, content, self.ensure_held)
+
+    def __enter__(self) -> TableLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.release()
+        except Exception:
+            # The user must see the first error. A lock that was not released ends as that of a dead writer.
+            if error is None:
+                raise
+
+    def _take(self, owner: Owner) -> Sequence[FileInfo]:
+        """Wait for the lock; return the files of the folder `.locks` as they are once it is held."""
+        wanted, began_ms = self._site.options, self._site.monotonic_ms()
+        for number in range(wanted.rounds):
+            if number:
+                self._sleep_seconds(wanted.pause_ms / 1000)
+            refusal = self._round(owner)
+            if refusal is None:
+                return self._site.store.list(self._site.locks)
+        waited_ms = round(self._site.monotonic_ms() - began_ms) if wanted.rounds > 1 else wanted.wait_ms_max
+        assert refusal is not None
+        raise LockTimeoutError(f"{self._provider.place}{refusal.found}; waited {waited_ms} ms. {refusal.advice}")
+
+    def _round(self, owner: Owner) -> Refusal | None:
+        """Try to take the lock until the waiting time is over; return the last refusal, or None."""
+        wanted = self._site.options
+        deadline_ms = self._site.monotonic_ms() + wanted.wait_ms_max
+        sleep_ms, attempts, without_sleep = wanted.retry_ms, 0, 0
+        while True:
+            refusal = self._provider.take(owner)
+            attempts += 1
+            if refusal is None:
+                return None
+            if refusal.is_free and without_sleep < _TRIES_WITHOUT_SLEEP_MAX:
+                without_sleep += 1  # the lock was just released or removed
+                continue
+            left_ms = deadline_ms - self._site.monotonic_ms()
+            if left_ms <= 0 or attempts > wanted.attempts_max > 0:
+                return refusal
+            self._sleep_seconds(min(sleep_ms, LOOK_EVERY_MS_MAX, left_ms) / 1000)
+            sleep_ms = max(wanted.retry_ms, min(2 * sleep_ms, wanted.retry_ms_max))
+            without_sleep = 0
+
+
+def _abandon(token: str, provider: LockProvider) -> None:
+    forget(token)
+    provider.abandon()

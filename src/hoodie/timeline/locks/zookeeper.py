@@ -1,0 +1,232 @@
+"""The JVM's ZooKeeper providers: the lock of Curator's `InterProcessMutex`, docs/format/table.md §10.3.
+
+Each contender creates an ephemeral sequential node below `<base path>/<lock key>`; the lowest number holds the lock.
+ZooKeeper deletes the node when the session of its writer ends, so a dead writer's lock ends with its session timeout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hoodie import config as options
+from hoodie.errors import InvalidConfigError, LockTimeoutError, StorageError
+from hoodie.format.hashes.xxhash import HASH_ID_SEED, xxh64
+from hoodie.storage import FileInfo
+from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.owner import Owner
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+_PACKAGE = "org.apache.hudi.client.transaction.lock"
+NAME = f"{_PACKAGE}.ZookeeperBasedLockProvider"
+IMPLICIT_NAME = f"{_PACKAGE}.ZookeeperBasedImplicitBasePathLockProvider"
+
+_PREFIX = "_c_"
+_MARK = "-lock-"
+_DATA_BYTES_SHOWN_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LockNode:
+    """The servers and the node of a table's lock. `hosts` is `host:port`, or several of them with commas."""
+
+    hosts: str
+    path: str
+
+    @classmethod
+    def of(cls, site: LockSite) -> LockNode:
+        """Return the node that the options name. Raises: InvalidConfigError if an option is missing."""
+        settings = site.options.settings
+        hosts = options.LOCK_ZOOKEEPER_URL.get(settings)
+        if not hosts:
+            raise InvalidConfigError(f"the lock in ZooKeeper needs {options.LOCK_ZOOKEEPER_URL.key}=host:port")
+        if site.options.provider == IMPLICIT_NAME:
+            return cls(hosts, implicit_path(options.LOCK_TABLE_PATH.get(settings) or _table_path(site)))
+        folder = options.LOCK_ZOOKEEPER_PATH.get(settings)
+        key = options.LOCK_ZOOKEEPER_KEY.get(settings) or settings.get("hoodie.table.name", "")
+        if not folder or not key:
+            raise InvalidConfigError(
+                f"the lock in ZooKeeper needs {options.LOCK_ZOOKEEPER_PATH.key} and {options.LOCK_ZOOKEEPER_KEY.key}, "
+                f"the same for all writers of the table; or the provider {IMPLICIT_NAME}"
+            )
+        return cls(hosts, "/" + "/".join(part for part in f"{folder}/{key}".split("/") if part))
+
+
+class ZooKeeperLock:
+    """One writer's place in the queue of a lock node, with a session of its own (see `LockProvider`).
+
+    Raises: InvalidConfigError if an option or the client library is missing.
+    """
+
+    renew_seconds = 0.0
+
+    def __init__(self, site: LockSite) -> None:
+        try:
+            import kazoo.client  # noqa: F401
+        except ImportError as error:
+            raise InvalidConfigError("ZooKeeper requires a client library: pip install 'hoodie[zookeeper]'") from error
+        self._node = LockNode.of(site)
+        self._session_seconds = options.LOCK_ZOOKEEPER_SESSION_MS.get(site.options.settings) / 1000
+        self._connect_seconds_max = options.LOCK_ZOOKEEPER_CONNECT_MS.get(site.options.settings) / 1000
+        self._client: KazooClient | None = None
+        self._mine = ""
+
+    @property
+    def place(self) -> str:
+        """Return the URI of the lock node."""
+        return f"zookeeper://{self._node.hosts}{self._node.path}"
+
+    def take(self, owner: Owner) -> Refusal | None:
+        """Join the queue at the first call, and look who is first in it."""
+        with self._translated():
+            client = self._connected()
+            nodes = self._queue(client)
+            if self._mine not in nodes:
+                self._mine = self._join(client, owner, nodes)
+                nodes = self._queue(client)
+            if nodes and nodes[0] == self._mine:
+                return None
+            return self._refusal(client, nodes)
+
+    def clear(self, infos: Sequence[FileInfo]) -> None:
+        """Do nothing: ZooKeeper deletes the nodes of dead writers."""
+
+    def is_held(self, owner: Owner) -> bool:
+        """Return whether the node of this writer still exists, by the newest state of the leader."""
+        from kazoo.exceptions import NoNodeError
+
+        client = self._client
+        if client is None or not self._mine:
+            return False
+        with self._translated(), contextlib.suppress(NoNodeError):
+            # Without it a server that lost the others would show a node whose session has ended.
+            client.sync(self._node.path)
+            found, session = client.exists(f"{self._node.path}/{self._mine}"), client.client_id
+            return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
+        return False
+
+    def renew(self, owner: Owner) -> bool:
+        """Return whether the lock is held; the client keeps its session alive by itself."""
+        return self.is_held(owner)
+
+    def give_back(self, owner: Owner) -> None:
+        """Delete the node and end the session, with which the node ends in any case."""
+        client, mine = self._client, self._mine
+        self._client, self._mine = None, ""
+        if client is None:
+            return
+        with contextlib.suppress(Exception):
+            if mine:
+                client.delete(f"{self._node.path}/{mine}")
+        _end(client)
+
+    def abandon(self) -> None:
+        """End the session."""
+        client, self._client = self._client, None
+        if client is not None:
+            _end(client)
+
+    def holder(self) -> str | None:
+        """Return the text that names the holder, None if the lock is free. For inspection: joins no queue."""
+        with self._translated():
+            client = self._connected()
+            try:
+                nodes = self._queue(client)
+                return _named(client, self._node.path, nodes[0]) if nodes else None
+            finally:
+                self.abandon()
+
+    def _connected(self) -> KazooClient:
+        from kazoo.client import KazooClient
+
+        if self._client is None:
+            client = KazooClient(self._node.hosts, timeout=self._session_seconds)
+            try:
+                client.start(timeout=self._connect_seconds_max)
+                client.ensure_path(self._node.path)
+            except BaseException:
+                _end(client)
+                raise
+            self._client = client
+        return self._client
+
+    def _queue(self, client: KazooClient) -> list[str]:
+        """Return the contenders, the holder first."""
+        return in_order(client.get_children(self._node.path))
+
+    def _join(self, client: KazooClient, owner: Owner, nodes: Sequence[str]) -> str:
+        """Create a node. A node that names this holding is ours: the answer to an earlier request was lost."""
+        name = f"{_PREFIX}{_uuid(owner)}{_MARK}"
+        for found in nodes:
+            if found.startswith(name):
+                return found
+        data = f"application_id=hoodie {owner}".encode()
+        made = client.create(f"{self._node.path}/{name}", data, ephemeral=True, sequence=True)
+        return str(made).rpartition("/")[2]
+
+    def _refusal(self, client: KazooClient, nodes: Sequence[str]) -> Refusal:
+        first = nodes[0] if nodes else ""
+        return Refusal(
+            f" is held by {_named(client, self._node.path, first)}",
+            f"If that writer is dead, its lock ends with its ZooKeeper session: wait longer "
+            f"({options.LOCK_WAIT_MS.key}); or, if you are certain that it does not run, delete the node {first}",
+        )
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise errors of this package instead of those of the client library."""
+        from kazoo.exceptions import KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        try:
+            yield
+        except KazooTimeoutError as error:
+            raise LockTimeoutError(
+                f"ZooKeeper at {self._node.hosts} could not be reached within {self._connect_seconds_max:.0f} s"
+            ) from error
+        except KazooException as error:
+            raise StorageError(f"{self.place}: ZooKeeper failed: {error!r}") from error
+
+
+def implicit_path(table_path: str) -> str:
+    """Return the lock node that the implicit provider derives from the table's path, in which s3a counts as s3."""
+    if table_path.lower().startswith("s3a:"):
+        table_path = "s3:" + table_path[4:]
+    return f"/tmp/{xxh64(table_path.encode(), HASH_ID_SEED):016X}/lock_key"
+
+
+def in_order(nodes: Sequence[str]) -> list[str]:
+    """Sort contenders as Curator does: by the text after the last `lock-`; a name without it is compared as a whole."""
+    return sorted(nodes, key=lambda name: name.rpartition("lock-")[2])
+
+
+def _named(client: KazooClient, path: str, node: str) -> str:
+    """Return what the holder wrote into its node: the JVM writes the id of its Spark application."""
+    from kazoo.exceptions import NoNodeError
+
+    try:
+        data, _ = client.get(f"{path}/{node}")
+    except NoNodeError:
+        return "a writer that has just ended"
+    text = bytes(data or b"")[:_DATA_BYTES_SHOWN_MAX].decode(errors="replace")
+    return f"the writer with {text if text.isprintable() and text else 'an empty node'} (node {node})"
+
+
+def _table_path(site: LockSite) -> str:
+    return site.store.spec.uri.rstrip("/")
+
+
+def _uuid(owner: Owner) -> str:
+    return str(uuid.UUID(owner.token))
+
+
+def _end(client: KazooClient) -> None:
+    with contextlib.suppress(Exception):
+        client.stop()
+    with contextlib.suppress(Exception):
+        client.close()

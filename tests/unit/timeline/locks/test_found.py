@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import LockOptions, TableLock
+from hoodie.timeline.locks import file_system, storage_based
+from hoodie.timeline.owner import Owner
+from hoodie.write.create import CreateOptions, create_table
+from tests.crash.tables import SCHEMA, trips
+
+
+def new_table(properties: dict[str, str] | None = None) -> Table:
+    store = MemoryStore()
+    create_table(store, SCHEMA, CreateOptions(record_key="id", properties=properties or {}))
+    return Table(store)
+
+
+def locks(table: Table) -> list[tuple[str, bool, bool]]:
+    """Provider, whether it is ours, whether it is held."""
+    rows = table.inspect.locks().to_pylist()
+    return [(row["provider"], row["is_ours"], row["holder"] is not None) for row in rows]
+
+
+def test_the_default_and_a_lock_that_is_held() -> None:
+    table = new_table()
+    store = table.view().store
+    assert locks(table) == [("FileSystemBasedLockProvider", True, False)]
+    with TableLock(store):
+        (row,) = table.inspect.locks().to_pylist()
+        assert row["holder"].startswith("process ")
+        assert (row["until"] - row["written"]).seconds == 30
+    store.create(".hoodie/lock", Owner.new().to_bytes())
+    assert "ended without releasing" in table.inspect.locks().to_pylist()[0]["holder"]
+    store.replace(".hoodie/lock", b"")
+    (row,) = table.inspect.locks().to_pylist()
+    assert (row["holder"], row["until"]) == ("another writer", None)
+
+
+def test_a_table_whose_writers_use_another_provider() -> None:
+    table = new_table()
+    with TableLock(table.view().store, LockOptions(provider=storage_based.NAME)):
+        assert locks(table) == [("StorageBasedLockProvider", True, True)]
+        (row,) = table.inspect.locks().to_pylist()
+        assert row["until"] > row["written"]
+        ours = table.inspect.locks({"hoodie.write.lock.provider": file_system.NAME}).to_pylist()
+        assert [(row["provider"], row["is_ours"]) for row in ours] == [
+            ("StorageBasedLockProvider", False),
+            ("FileSystemBasedLockProvider", True),
+        ]
+    assert locks(table) == [("StorageBasedLockProvider", True, False)]
+
+
+def test_the_provider_is_a_property_of_the_table() -> None:
+    table = new_table({"hoodie.write.lock.provider": storage_based.NAME})
+    assert locks(table) == [("StorageBasedLockProvider", True, False)]
+    table.upsert(trips({"a": (1, "sf")}))
+    assert table.view().store.head(".hoodie/.locks/table_lock.json") is not None
