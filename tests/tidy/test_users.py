@@ -22,7 +22,6 @@ ALLOWED = {
     "hoodie.format.hashes.bloom.BloomFilter.may_contain": "tests read by it the filters that base files carry",
     "hoodie.format.instants.service_metadata.RestoreMetadata": _INSTANTS,
     "hoodie.format.instants.service_metadata.RestorePlan": _INSTANTS,
-    "hoodie.format.instants.service_metadata.SavepointMetadata": _INSTANTS,
     "hoodie.storage.faults.FaultStore": _DOUBLES,
     "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
     "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,

@@ -36,6 +36,9 @@ _WORDS: Final = MappingProxyType(
         "t.pending_compactions()": "`hoodie compact TABLE --pending`",
         "t.compact()": "`hoodie compact TABLE`",
         "t.rollback(": "`hoodie rollback TABLE` (",
+        "t.restore(": "`hoodie restore TABLE` (",
+        "t.savepoints()": "`hoodie savepoint list TABLE`",
+        "t.delete_savepoint(": "`hoodie savepoint delete TABLE` (",
         't.index.build("record")': "`hoodie index build TABLE`",
         "t.index.build('record')": "`hoodie index build TABLE`",
         "t.index.drop('record')": "`hoodie index drop TABLE`",
@@ -68,7 +71,7 @@ MODULE_OF: Final = MappingProxyType(
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""
-GROUPS: Final = ("index", "services")
+GROUPS: Final = ("index", "savepoint", "services")
 """Modules with an `app` of several commands."""
 
 

@@ -145,7 +145,8 @@ class PendingInstant:
         Raises: CommitConflictError.
         """
         self._ensure_fresh()
-        found = now.timeline.get(self.instant_time)
+        # By action too: a savepoint has the time of its commit.
+        found = now.timeline.get(self.instant_time, self.instant.action)
         if found is None or found.is_completed or not self._owns(now, found):
             raise self._lost(now)
 

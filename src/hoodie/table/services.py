@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.pending import PendingCompactions
     from hoodie.services.result import ServiceResult
+    from hoodie.view.savepoints import Savepoint
 
 
 class TableServices:
@@ -55,6 +56,27 @@ class TableServices:
         from hoodie.services.recovery.pending_rollback import roll_back_pending
 
         return roll_back_pending(self._context.state, instant)
+
+    def savepoint(self, instant: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
+        """Keep the files of a completed commit, the newest by default; see `services.recovery.savepoint`.
+
+        Cleans keep the files until `t.delete_savepoint`; `t.restore` takes the table back to the commit.
+        """
+        from hoodie.services.recovery.savepoint import create_savepoint
+
+        return create_savepoint(self._context.state, instant, user=user, comment=comment)
+
+    def savepoints(self) -> tuple[Savepoint, ...]:
+        """Return the savepoints in the order of their commits, with their users, comments and files."""
+        from hoodie.view.savepoints import savepoints
+
+        return savepoints(self._context.view())
+
+    def delete_savepoint(self, instant: str) -> ServiceResult:
+        """Delete a savepoint; its files stay until a clean finds them obsolete."""
+        from hoodie.services.recovery.savepoint import delete_savepoint
+
+        return delete_savepoint(self._context.state, instant)
 
     def compactor(
         self,

@@ -1,0 +1,156 @@
+"""Create and delete savepoints (docs/format/table.md §9.5).
+
+A savepoint names the files of the table as of a commit. Cleans and archiving leave them alone, so that a restore to the
+commit stays possible.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.pending import PendingInstant
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.progress import PhaseTimes
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import Action, Instant, State, delete_instant_files
+from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.savepoints import savepointed_instants
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+OPERATION = "savepoint"
+
+
+def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str = "") -> SavepointMetadata:
+    """Return the content of a savepoint: the files of the newest file slices as of `commit`, by partition path."""
+    names: dict[str, list[str]] = {}
+    for found in view.slices(as_of=commit):
+        names.setdefault(found.partition_path, []).extend(_names(found))
+    return SavepointMetadata(
+        savepointed_by=user,
+        savepointed_at=time.time_ns() // 1_000_000,
+        comments=comment,
+        partition_metadata={
+            path: SavepointPartitionMetadata(partition_path=path, savepoint_data_file=tuple(files))
+            for path, files in names.items()
+        },
+    )
+
+
+def create_savepoint(
+    state: TableState, instant: str | None = None, *, user: str = "", comment: str = ""
+) -> ServiceResult:
+    """Create a savepoint of a completed commit; default: the newest. A savepoint that exists is kept as it is.
+
+    A savepoint whose process died before the last step is completed.
+
+    Raises:
+        InstantNotFoundError: the active timeline has no such completed commit.
+        UnsupportedError: a clean deleted files that the commit needs; a restore is pending; the table version.
+    """
+    times = PhaseTimes()
+    with times.phase(OPERATION), state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        check_version(view, "creates savepoints")
+        check_no_exclusive_service(view)
+        commit = _commit(view, instant).requested_time
+        if commit in savepointed_instants(view):
+            notes = (f"the savepoint {commit} exists already and was kept",)
+            return ServiceResult(operation=OPERATION, instant=commit, seconds=times.seconds(), notes=notes)
+        _check_not_cleaned(view, commit)
+        saved = plan_savepoint(view, commit, user=user, comment=comment)
+        found = view.timeline.get(commit, Action.SAVEPOINT)
+        begun = Instant(
+            requested_time=commit,
+            action=Action.SAVEPOINT,
+            state=State.REQUESTED if found is None else State.INFLIGHT,
+        )
+        PendingInstant.resume(view, begun).complete(view.refreshed(), _Created(saved))
+    parts = saved.partition_metadata.values()
+    counts = {"partitions": len(parts), "files": sum(len(part.savepoint_data_file) for part in parts)}
+    return ServiceResult(operation=OPERATION, instant=commit, counts=counts, seconds=times.seconds())
+
+
+def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
+    """Delete a savepoint, also one that is half done; its files stay until a clean finds them obsolete.
+
+    Raises:
+        InstantNotFoundError: there is no such savepoint.
+        UnsupportedError: a restore is pending; the table version.
+    """
+    times = PhaseTimes()
+    with times.phase("delete savepoint"), state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        check_version(view, "deletes savepoints")
+        check_no_exclusive_service(view)
+        if not any(found.action is Action.SAVEPOINT and found.requested_time == instant for found in view.timeline):
+            raise InstantNotFoundError(
+                f"{view.store.uri('')} has no savepoint {instant}; t.savepoints() returns the savepoints: "
+                f"{', '.join(savepointed_instants(view)) or 'none'}"
+            )
+        lock.ensure_held()
+        states = (State.COMPLETED, State.INFLIGHT)
+        delete_instant_files(view.store, view.layout, instant, Action.SAVEPOINT, *states)
+    return ServiceResult(
+        operation="delete savepoint", instant=instant, counts={"savepoints": 1}, seconds=times.seconds()
+    )
+
+
+def check_version(view: TableView, does: str) -> None:
+    """Refuse a table of a version that recovery does not change; `does` says what was asked for.
+
+    Raises: UnsupportedError.
+    """
+    if not view.config.version.can_be_rolled_back:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has table version {view.config.version.value}: hoodie {does} on versions 8 and 9; "
+            "use the engine that writes the table"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Created:
+    """The completion of a savepoint; see `Completion`."""
+
+    saved: SavepointMetadata
+
+    def check(self, now: TableView) -> None:
+        """Refuse if an exclusive service is pending."""
+        check_no_exclusive_service(now)
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Change nothing: the metadata table has no rows of savepoints."""
+
+    def content(self, now: TableView) -> bytes:
+        """Return the savepoint metadata."""
+        return self.saved.to_bytes()
+
+
+def _commit(view: TableView, instant: str | None) -> Instant:
+    """Return the commit to keep."""
+    completed = view.timeline.writes().completed()
+    found = completed.latest() if instant is None else completed.get(instant)
+    if found is None:
+        what = "no completed commit" if instant is None else f"no completed commit {instant} on its active timeline"
+        raise InstantNotFoundError(
+            f"{view.store.uri('')} has {what}: a savepoint keeps the files of a completed commit; "
+            "t.timeline.completed() returns the commits"
+        )
+    return found
+
+
+def _check_not_cleaned(view: TableView, commit: str) -> None:
+    oldest = oldest_readable_instant(view)
+    if commit < oldest:
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot keep {commit}: a clean deleted files that it needs, and kept what instants "
+            f"from {oldest} on need; create a savepoint of one of these"
+        )
+
+
+def _names(found: FileSlice) -> list[str]:
+    return [path.rpartition("/")[2] for path in found.paths]

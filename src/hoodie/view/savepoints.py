@@ -1,0 +1,64 @@
+"""The savepoints of a table: commits whose files no service deletes (docs/format/table.md §9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.instants.service_metadata import SavepointMetadata
+from hoodie.timeline import Action, Instant, read_instant
+from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A completed savepoint. `instant` is the requested time of the commit that it keeps.
+
+    `files` are the names of base and log files by partition path; `created_at_ms` is milliseconds since the epoch.
+    """
+
+    instant: str
+    user: str
+    comment: str
+    created_at_ms: int
+    files: Mapping[str, tuple[str, ...]] = field(repr=False, hash=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, for JSON; `files` is the number of files."""
+        files = sum(map(len, self.files.values()))
+        named = {"instant": self.instant, "user": self.user, "comment": self.comment}
+        return {**named, "created_at_ms": self.created_at_ms, "partitions": len(self.files), "files": files}
+
+
+def savepointed_instants(view: TableView) -> tuple[str, ...]:
+    """Return the requested times of the commits that have a completed savepoint, in ascending order."""
+    return tuple(found.requested_time for found in view.timeline.completed() if found.action is Action.SAVEPOINT)
+
+
+def savepoints(view: TableView) -> tuple[Savepoint, ...]:
+    """Return the completed savepoints in the order of their commits; one read for each.
+
+    Raises: CorruptFileError if a savepoint does not parse.
+    """
+    found = (view.timeline.get(time, Action.SAVEPOINT) for time in savepointed_instants(view))
+    return tuple(_read(view, instant) for instant in found if instant is not None)
+
+
+def _read(view: TableView, instant: Instant) -> Savepoint:
+    content = read_instant(view.store, view.layout, instant)
+    path = view.path_of(instant)
+    if not content:
+        raise CorruptFileError(
+            f"expected the files of the savepoint, found 0 bytes: its writer died. Delete it with "
+            f"t.delete_savepoint('{instant.requested_time}'), and create it again",
+            path=path,
+        )
+    saved = SavepointMetadata.parse(content, path=path)
+    return Savepoint(
+        instant=instant.requested_time,
+        user=saved.savepointed_by,
+        comment=saved.comments,
+        created_at_ms=saved.savepointed_at,
+        files={name: part.savepoint_data_file for name, part in saved.partition_metadata.items()},
+    )

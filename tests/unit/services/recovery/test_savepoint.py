@@ -1,0 +1,70 @@
+"""Savepoints: what they name, when they are refused, and what a dead process leaves of one."""
+
+from __future__ import annotations
+
+import pytest
+
+import hoodie
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action
+from tests.crash.tables import deaths, new_table, trips
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A table with two commits."""
+    store = MemoryStore()
+    new_table(store)
+    Table(store).upsert(trips({"a": (1, "sf"), "b": (1, "la")}))
+    Table(store).upsert(trips({"a": (2, "sf")}))
+    return store
+
+
+def test_a_savepoint_names_the_files_as_of_its_commit(store: MemoryStore) -> None:
+    table = Table(store)
+    first, _ = table.timeline.completed().instants
+    done = table.savepoint(first.requested_time, user="ann", comment="before the upgrade")
+    assert done.instant == first.requested_time
+    assert done.counts == {"partitions": 2, "files": 2}
+    (saved,) = table.savepoints()
+    assert (saved.user, saved.comment, saved.instant) == ("ann", "before the upgrade", first.requested_time)
+    assert all(first.requested_time in name for names in saved.files.values() for name in names)
+    again = table.savepoint(first.requested_time)
+    assert "exists already" in again.notes[0]
+
+
+def test_the_newest_commit_is_the_default(store: MemoryStore) -> None:
+    table = Table(store)
+    latest = table.timeline.latest()
+    assert latest is not None
+    assert table.savepoint().instant == latest.requested_time
+    table.delete_savepoint(latest.requested_time)
+    assert table.savepoints() == ()
+    assert Table(store).timeline.get(latest.requested_time, Action.SAVEPOINT) is None
+    table.upsert(trips({"c": (1, "sf")}))
+
+
+def test_what_cannot_be_kept_is_refused(store: MemoryStore) -> None:
+    table = Table(store)
+    before = [info.path for info in store.list("", recursive=True)]
+    with pytest.raises(hoodie.InstantNotFoundError, match="no completed commit 123"):
+        table.savepoint("123")
+    with pytest.raises(hoodie.InstantNotFoundError, match="no savepoint 123"):
+        table.delete_savepoint("123")
+    assert [info.path for info in store.list("", recursive=True)] == before
+
+
+def test_a_dead_savepoint_is_completed_or_deleted(store: MemoryStore) -> None:
+    for death in deaths(store, lambda table: table.savepoint()):
+        table = Table(death.store)
+        assert table.upsert(trips({"z": (1, "sf")})).inserted == 1, str(death)
+        instant = table.timeline.completed().writes().instants[1].requested_time
+        table.savepoint(instant)
+        assert [found.instant for found in table.savepoints()] == [instant]
+    for death in deaths(store, lambda table: table.savepoint(), since=".savepoint.inflight"):
+        table = Table(death.store)
+        instant = table.timeline.completed().writes().instants[1].requested_time
+        if table.timeline.get(instant, Action.SAVEPOINT) is not None:
+            table.delete_savepoint(instant)
+        assert [found for found in table.timeline if found.action is Action.SAVEPOINT] == []
