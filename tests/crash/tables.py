@@ -30,6 +30,9 @@ SCHEMA = pa.schema(
 SECONDS_MAX = 20.0
 """Far below any wait for a lock (60 s) or a heartbeat (120 s), far above what a write takes on a busy machine."""
 
+DEATHS_KEPT = 14
+"""Calls at which an operation dies in a normal run, if its test asks for no other number."""
+
 FEW_BUCKETS = {"hoodie.metadata.record.index.min.filegroup.count": "2"}
 """Each bucket is a few storage calls of every write, at each of which it dies once."""
 
@@ -119,7 +122,7 @@ def deaths(
     every_point: bool = False,
     since: str = "",
     until: str | None = None,
-    keep: int | None = None,
+    keep: int = DEATHS_KEPT,
 ) -> Iterator[Death]:
     """Copies of the table on which the write died at its first, second, … call, up to the last one.
 

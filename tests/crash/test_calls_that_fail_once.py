@@ -6,7 +6,18 @@ import pytest
 
 from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import Rows, Write, check_tidy, copy_of, new_table, rows_of, run_until, trips
+from tests.crash.tables import (
+    DEATHS_KEPT,
+    Rows,
+    Write,
+    check_tidy,
+    copy_of,
+    new_table,
+    rows_of,
+    run_until,
+    trips,
+)
+from tests.support.samples import sample_numbers
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "x": (1, "la")}
@@ -40,7 +51,7 @@ def table() -> MemoryStore:
 def test_a_call_that_fails(table: MemoryStore, name: str, point: CrashPoint) -> None:
     write, new = WRITES[name]
     count = len(run_until(copy_of(table), write, None).calls)
-    for number in range(1, count + 1):
+    for number in sample_numbers(range(1, count + 1), DEATHS_KEPT):
         store = copy_of(table)
         failing = FailingOnce(store, number, crash_point=point)
         failing.register()

@@ -28,12 +28,15 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
+from tests.support.samples import sample_numbers
 from tests.support.steps import ONE_TRY, once_at
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 OURS: Rows = {"b": (2, "sf"), "x": (1, "la")}
 THEIRS: Rows = {"a": (5, "sf"), "y": (1, "nyc")}
 Act = Callable[[Table], object]
+_STOPS = 16
+"""Calls of an operation at which it is stopped in a normal run."""
 
 
 class StoppedStore(FaultStore):
@@ -58,12 +61,12 @@ def usurp(store: Store) -> None:
 
 
 def stops(start: Store, first: Act, then: Callable[[Store], object]) -> Iterator[tuple[int, Store, Exception | None]]:
-    """Run `first` on copies of the table; `then` runs at its first, second, … changing call."""
+    """Run `first` on copies of the table; `then` runs at a sample of its changing calls, the first and the last too."""
     counted = StoppedStore(copy_of(start), None, lambda: None)
     counted.register()
     first(Table(counted))
     counted.unregister()
-    for number in range(1, len(counted.calls) + 1):
+    for number in sample_numbers(range(1, len(counted.calls) + 1), _STOPS):
         copied = copy_of(start)
         stopped = StoppedStore(copied, number, lambda copied=copied: then(copied))  # type: ignore[misc]
         stopped.register()
@@ -100,7 +103,7 @@ def test_an_upsert_that_is_stopped_anywhere(table_type: str) -> None:
         ours = OURS if error is None else {}
         check(store, {**START, **THEIRS, **ours}, f"stopped at call {number}: {error}")
         outcomes.append(error is None)
-    assert outcomes.count(False) > 10
+    assert outcomes.count(False) > _STOPS // 2
 
 
 def test_a_rollback_that_is_stopped_anywhere() -> None:
@@ -148,7 +151,7 @@ def test_an_index_build_that_is_stopped_anywhere() -> None:
     for number, store, error in stops(start, lambda table: table.index.build(buckets=2), build_too):
         check(store, {**START, **THEIRS}, f"stopped at call {number}: {error}")
         failed += error is not None
-    assert failed > 10
+    assert failed > _STOPS // 2
 
 
 def test_a_build_that_was_taken_over_cancels_nothing() -> None:
