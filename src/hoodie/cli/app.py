@@ -68,6 +68,8 @@ MODULE_OF: Final = MappingProxyType(
         "schema": "inspection",
         "compact": "compact",
         "rollback": "services",
+        "verify": "check",
+        "repair": "check",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

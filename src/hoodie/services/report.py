@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from hoodie.display import html_facts
@@ -12,14 +13,28 @@ EXAMPLES_MAX = 10
 """Number of examples of one kind of problem that a report contains."""
 
 
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    """Rows are wrong or missing, or a reader or writer of the table fails, now or after a further service."""
+    WARNING = "warning"
+    """All rows are right; something is left over, or a service is overdue."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem: its kind, its record key (or path), the expected value and the value found."""
+    """One finding: its kind, its record key, path or instant, the expected value and the value found.
+
+    `remedy` is the command that mends it.
+    """
 
     kind: str
     key: str
     expected: str | None = None
     found: str | None = None
+    severity: Severity = Severity.ERROR
+    remedy: str = ""
 
     def __str__(self) -> str:
         facts = (("expected", self.expected), ("found", self.found))
@@ -29,28 +44,39 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
-    """The outcome of one check. `problems` counts all problems by kind; `findings` has at most ten of each kind."""
+    """The outcome of one check.
+
+    `problems` and `warnings` count all findings of the two severities by kind; `findings` has at most ten of each kind.
+    `notes` say what was not checked, and why.
+    """
 
     subject: str
     checked: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Return whether there are no problems."""
+        """Return whether there are no problems; warnings do not count."""
         return not any(self.problems.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
+        """Return plain values, for JSON: the keys are stable."""
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
         checked = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.checked.items())
-        wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)
-        lines = [f"{self.subject}: {'OK' if self.ok else wrong}", f"  {checked} in {self.seconds:.2f} s"]
-        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+        lines = [f"{self.subject}: {self._verdict()}", f"  {checked} in {self.seconds:.2f} s"]
+        for severity in Severity:
+            for kind, findings in self._by_kind(severity).items():
+                remedy = f" -> {findings[0].remedy}" if findings[0].remedy else ""
+                counted = self.problems if severity is Severity.ERROR else self.warnings
+                lines.append(f"  {severity} {kind}: {counted.get(kind, len(findings)):,}{remedy}" if remedy else "")
+                lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
+        return "\n".join([line for line in lines if line] + [f"  note: {note}" for note in self.notes])
 
     __repr__ = __str__
 
@@ -61,10 +87,26 @@ class Report:
             "result": "OK" if self.ok else "problems found",
             **{name.replace("_", " "): count for name, count in self.checked.items()},
             **{f"problem: {kind}": count for kind, count in self.problems.items() if count},
+            **{f"warning: {kind}": count for kind, count in self.warnings.items() if count},
             "examples": "\n".join(map(str, self.findings)),
+            "mended by": "\n".join(dict.fromkeys(f"{one.kind}: {one.remedy}" for one in self.findings if one.remedy)),
+            "notes": "\n".join(self.notes),
             "took": f"{self.seconds:.2f} s",
         }
         return html_facts(facts)
+
+    def _verdict(self) -> str:
+        wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)
+        warned = sum(self.warnings.values())
+        told = f" ({warned:,} warning{'s' if warned > 1 else ''})" if warned else ""
+        return f"{wrong or 'OK'}{told}"
+
+    def _by_kind(self, severity: Severity) -> dict[str, list[Finding]]:
+        found: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            if finding.severity is severity:
+                found.setdefault(finding.kind, []).append(finding)
+        return found
 
 
 def few_of_each_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:

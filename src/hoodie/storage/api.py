@@ -108,6 +108,13 @@ class Store(Protocol):
         """
         ...
 
+    def temporary_files(self) -> tuple[FileInfo, ...]:
+        """Return the half-written temporary files of the whole folder, which `list` skips; sorted by path.
+
+        Processes that died left them, or processes that run are writing them. Costs a listing of all folders.
+        """
+        ...
+
     def head(self, path: str) -> FileInfo | None:
         """Return size and change time of one file, or None if it does not exist."""
         ...

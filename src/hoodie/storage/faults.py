@@ -109,6 +109,10 @@ class FaultStore:
         """Call the inner store."""
         return self._read("list", folder, lambda: self.inner.list(folder, recursive=recursive))
 
+    def temporary_files(self) -> tuple[FileInfo, ...]:
+        """Call the inner store."""
+        return self._read("temporary_files", "", self.inner.temporary_files)
+
     def head(self, path: str) -> FileInfo | None:
         """Call the inner store."""
         return self._read("head", path, lambda: self.inner.head(path))

@@ -30,6 +30,7 @@ from hoodie.storage.paths import (
     checked_path,
     is_listed,
     is_never_empty,
+    is_temporary,
     is_volatile,
     join,
     sidecar_name,
@@ -101,7 +102,14 @@ class LocalStore:
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
-        found: list[FileInfo] = []
+        return [*self._found(folder, is_listed, recursive=recursive)]
+
+    def temporary_files(self) -> tuple[FileInfo, ...]:
+        """Return the half-written files of the whole folder: those that have no name yet in the place of a file."""
+        return self._found("", is_temporary, recursive=True)
+
+    def _found(self, folder: str, is_wanted: Callable[[str], bool], *, recursive: bool) -> tuple[FileInfo, ...]:
+        found = []
         linked: set[str] = set()
         pending = [folder]
         while pending:
@@ -112,12 +120,11 @@ class LocalStore:
                     if recursive:
                         self._check_once(path, entry, linked)
                         pending.append(path)
-                elif is_listed(entry.name):
+                elif is_wanted(entry.name):
                     info = _file_info(path, entry.stat)
                     if info is not None:
                         found.append(info)
-        found.sort(key=lambda info: info.path)
-        return found
+        return tuple(sorted(found, key=lambda info: info.path))
 
     @_explained
     def head(self, path: str) -> FileInfo | None:

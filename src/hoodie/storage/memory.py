@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
-from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
+from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, is_temporary
 
 SCHEME = "memory://"
 
@@ -76,6 +76,12 @@ class MemoryStore:
                 if path.startswith(prefix) and (recursive or "/" not in path[len(prefix) :])
             ]
         return sorted((info for info in found if is_listed(info.name)), key=lambda info: info.path)
+
+    def temporary_files(self) -> tuple[FileInfo, ...]:
+        """Return the files with a name of a half-written file; this store itself writes none."""
+        with self._content.lock:
+            found = [FileInfo(path, len(data), at) for path, (data, at) in self._content.files.items()]
+        return tuple(sorted((info for info in found if is_temporary(info.name)), key=lambda info: info.path))
 
     def head(self, path: str) -> FileInfo | None:
         """Return size and change time of one file, or None if it does not exist."""

@@ -71,6 +71,10 @@ class ObjectStore:
         infos = (_file_info(meta["path"], meta) for meta in metas if meta["path"] != prefix)
         return sorted((info for info in infos if is_listed(info.name)), key=lambda info: info.path)
 
+    def temporary_files(self) -> tuple[FileInfo, ...]:
+        """Return nothing: an object appears with all its bytes, so that this store writes no temporary objects."""
+        return ()
+
     def head(self, path: str) -> FileInfo | None:
         """Return size and change time of one object, or None if it does not exist."""
         try:

@@ -52,8 +52,8 @@ def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping
     refused = sorted(merged) if is_memory else sorted(merged.keys() - {DURABLE})
     if refused:
         raise InvalidConfigError(
-            f"{spec.uri!r} accepts no storage options{'' if is_memory else f' but {DURABLE!r}'}, got {refused}: remove "
-            "them"
+            f"{_without_secrets(spec.uri)!r} accepts no storage options{'' if is_memory else f' but {DURABLE!r}'}, "
+            f"got {refused}: remove them"
         )
     if is_memory:
         return memory.MemoryStore(rest.rstrip("/"))
@@ -90,9 +90,16 @@ def _local_path(uri: str) -> str:
     if found:
         scheme = found[1]
         known = ", ".join(f"{name}://" for name in sorted({"file", "memory", *objects.SCHEMES}))
-        advice = _INSTEAD.get(scheme.lower(), f"write ./{uri} if this is a local folder")
-        raise InvalidConfigError(f"{uri!r}: no store for {scheme!r}; expected a path or one of {known}; {advice}")
+        advice = _INSTEAD.get(scheme.lower(), f"write ./{_without_secrets(uri)} if this is a local folder")
+        raise InvalidConfigError(
+            f"{_without_secrets(uri)!r}: no store for {scheme!r}; expected a path or one of {known}; {advice}"
+        )
     return _with_home(uri)
+
+
+def _without_secrets(uri: str) -> str:
+    """Return a URI for a message: without the user and password, and without the query, which may be a signature."""
+    return re.sub(r"(?<=://)[^/@]*@", "***@", re.sub(r"(?s)\?.*", "?***", uri) if "://" in uri else uri)
 
 
 def _with_home(path: str) -> str:

@@ -57,6 +57,11 @@ def is_listed(name: str) -> bool:
     return not name.startswith(".") or not (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
 
 
+def is_temporary(name: str) -> bool:
+    """Return whether the file is half-written: a process that runs finishes it, one that died does not."""
+    return name.startswith(TEMPORARY_PREFIX)
+
+
 def sidecar_name(name: str) -> str:
     """Return the name of the checksum file that Hadoop's local file system stores in the same folder as `name`."""
     return f".{name}.crc"

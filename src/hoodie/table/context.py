@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hoodie.engine import Engine
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
+    from hoodie.services.call import ServiceCall
     from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.run import CompactionCall
     from hoodie.storage import Store
@@ -118,6 +119,14 @@ class TableContext:
         engine, dataset = engine_and_dataset(data)
         call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {})
         return call, dataset
+
+    def service(self, properties: Text | None = None) -> ServiceCall:
+        """Return the call of a table service."""
+        from hoodie.services.call import ServiceCall
+        from hoodie.services.engine_choice import engine_by_size
+
+        engine_for = engine_by_size(self.state, self.engine, properties)
+        return ServiceCall(state=self.state, engine_for=engine_for, properties=properties or {})
 
     def compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
         """Return the call of a compaction."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hoodie.services.compaction.compactor import Compactor
     from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.pending import PendingCompactions
+    from hoodie.services.report import Report
     from hoodie.services.result import ServiceResult
     from hoodie.view.savepoints import Savepoint
 
@@ -77,6 +78,34 @@ class TableServices:
         from hoodie.services.recovery.savepoint import delete_savepoint
 
         return delete_savepoint(self._context.state, instant)
+
+    def verify(self, full: bool = False) -> Report:
+        """Check the table; print the report, or look at its `problems` and `findings`. Writers can run meanwhile.
+
+        Quick: timeline, listing, names and lengths of files, leftovers, overdue services. With `full` also every file,
+        every key and the record index. See `hoodie.services.check.verify`, and docs/operations/verify-and-repair.md.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-verify", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.verify(full=True).ok
+        True
+        """
+        from hoodie.services.check.verify import verify
+
+        return verify(self._context.service(), full=full)
+
+    def repair(self, dry_run: bool = True, *, full: bool = False, min_age_seconds: float = 3600.0) -> ServiceResult:
+        """Mend what `verify` found and names `repair` for; by default only say what would be done.
+
+        Files that a completed instant names are never deleted. `full`: check rows and the record index too.
+        `min_age_seconds`: younger orphaned files are kept, as a running process may write them. See
+        `hoodie.services.check.repair`.
+        """
+        from hoodie.services.check.repair import repair
+
+        return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)
 
     def compactor(
         self,

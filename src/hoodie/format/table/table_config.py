@@ -172,8 +172,8 @@ class TableConfig:
             timeline_path=values.folder(keys.TIMELINE_PATH, "timeline"),
             history_path=values.folder(keys.HISTORY_PATH, "history"),
             archive_folder=values.folder(keys.ARCHIVE_FOLDER, "archived"),
-            metadata_partitions=values.items(keys.METADATA_PARTITIONS),
-            metadata_partitions_inflight=values.items(keys.METADATA_PARTITIONS_INFLIGHT),
+            metadata_partitions=values.folder_names(keys.METADATA_PARTITIONS),
+            metadata_partitions_inflight=values.folder_names(keys.METADATA_PARTITIONS_INFLIGHT),
             index_definitions_path=raw.get(keys.INDEX_DEFINITIONS_PATH) or None,
             is_cdc_enabled=values.flag(keys.CDC_ENABLED, default=False),
             cdc_logging_mode=(raw.get(keys.CDC_LOGGING_MODE) or "DATA_BEFORE_AFTER").upper(),
@@ -274,6 +274,15 @@ class _Values:
 
     def items(self, key: str) -> tuple[str, ...]:
         return tuple(item.strip() for item in self.raw.get(key, "").split(",") if item.strip())
+
+    def folder_names(self, key: str) -> tuple[str, ...]:
+        """Return names of folders: they are deleted with all their content when a metadata partition is dropped."""
+        names = self.items(key)
+        wrong = [name for name in names if "/" in name or "\0" in name or name.startswith(".")]
+        if wrong:
+            expected = "names of metadata partitions such as files expected"
+            raise InvalidConfigError(f"{self.path}: {key}: {expected}, found {wrong[0][:100]!r}; correct the property")
+        return names
 
     def choice(self, key: str, choices: type[_E], default: _E) -> _E:
         text = self.raw.get(key, "").strip().upper()

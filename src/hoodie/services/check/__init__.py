@@ -1,0 +1,1 @@
+"""Verify a table, and repair what is derived, orphaned or left over (docs/operations/verify-and-repair.md)."""

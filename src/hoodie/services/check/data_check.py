@@ -1,0 +1,210 @@
+"""Read every file of the newest file slices, and compare keys and the record index. Runs on the engine of the table.
+
+Workers run plain functions over Arrow batches. Memory of a task that reads files: one row group, or for a slice with
+log files that of `read_file_slice`; of a task that compares keys: the keys of one of `_parts` parts of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.errors import HoodieError, UnsupportedError
+from hoodie.files.base_file import open_base_file, stored_rows
+from hoodie.files.chunks import chunks
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.index import RECORD, index_of_view
+from hoodie.index.record.building.check import IndexProblem
+from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.differences import changes_between, stage_changes
+from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
+from hoodie.services.call import ServiceCall
+from hoodie.services.check import kinds
+from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.indexing.verify import verify_record_index
+from hoodie.services.report import EXAMPLES_MAX
+from hoodie.storage import Store, StoreSpec, open_store
+
+_TASK_BYTES = 256 * 1024 * 1024
+_KEYS_OF_A_PART = 1_000_000
+_BYTES_OF_A_KEY = 64
+"""Estimated bytes of a row of a data file, at least: they bound the keys of a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """The problems of the data, the number of rows that were read, and what was not checked."""
+
+    problems: tuple[Problem, ...]
+    rows: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def check_data(
+    call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], *, reads_index: bool = True
+) -> DataCheck:
+    """Read the files of `slices` that exist; then compare keys and index, unless a file is damaged or missing.
+
+    `reads_index`: the metadata table is whole, so that the record index can be read.
+    """
+    whole = [found for found in slices if all(path in survey.data_files for path in found.paths)]
+    try:
+        read = survey.view.slice_read()
+    except HoodieError as error:
+        return DataCheck((), notes=(f"no file was read: {error}",))
+    tasks = [
+        _Task(survey.view.store.spec, group, _rows_of(survey, group), read) for group in chunks(whole, _TASK_BYTES)
+    ]
+    engine = call.engine_for(sum(found.size_bytes for found in whole))
+    results = engine.run(_read_slices, tasks)
+    problems = tuple(problem for found in results for problem in found.problems)
+    notes = tuple(dict.fromkeys(note for found in results for note in found.notes))
+    rows = sum(found.rows for found in results)
+    if problems or len(whole) < len(slices) or not reads_index:
+        return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
+    keys = _check_keys(call, survey, whole, read)
+    return DataCheck(keys.problems, rows, (*notes, *keys.notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Slices to read, and the rows that their commits recorded for base files, by path."""
+
+    store: StoreSpec
+    slices: tuple[FileSlice, ...]
+    recorded: Mapping[str, int]
+    read: SliceRead
+
+
+def _rows_of(survey: Survey, slices: Sequence[FileSlice]) -> dict[str, int]:
+    if survey.view.config.bootstrap_base_path:
+        return {}  # a skeleton file has other rows than its commit recorded
+    paths = {found.base_file.path for found in slices if found.base_file is not None}
+    return {
+        stat.path: stat.num_writes
+        for commit in survey.commits.values()
+        for stat in commit.write_stats()
+        if stat.path in paths and stat.path is not None
+    }
+
+
+def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
+    store = open_store(task.store)
+    problems: list[Problem] = []
+    notes: list[str] = []
+    rows = 0
+    for found in task.slices:
+        path = found.paths[0]
+        try:
+            if found.base_file is not None:
+                rows += _read_base(store, found.base_file, task.recorded.get(found.base_file.path))
+            if found.log_files:
+                path = found.log_files[-1].path
+                rows += sum(piece.num_rows for piece in read_file_slice(store, found, task.read))
+        except UnsupportedError as error:
+            notes.append(f"not read: {error}")
+        except (HoodieError, FileNotFoundError) as error:
+            problems.append(Problem(kinds.FILE_DAMAGED, path, found=str(error)))
+        except _OtherRows as error:
+            problems.append(Problem(kinds.FILE_DAMAGED, path, f"{error.recorded} rows", f"{error.found} rows"))
+    return DataCheck(tuple(problems), rows, tuple(notes))
+
+
+class _OtherRows(Exception):
+    def __init__(self, recorded: int, found: int) -> None:
+        self.recorded, self.found = recorded, found
+        super().__init__(recorded, found)
+
+
+def _read_base(store: Store, file: BaseFile, recorded: int | None) -> int:
+    """Read all pages of a base file, which have checksums; return its rows."""
+    if not file.name.endswith(".parquet"):
+        raise UnsupportedError(f"{store.uri(file.path)}: this release reads base files in Parquet only")
+    with open_base_file(store, file) as (parquet, _):
+        found: int = sum(
+            piece.num_rows for piece in stored_rows(parquet, parquet.schema_arrow, where=store.uri(file.path))
+        )
+        if found != parquet.metadata.num_rows or (recorded is not None and found != recorded):
+            raise _OtherRows(parquet.metadata.num_rows if recorded is None else recorded, found)
+    return found
+
+
+def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:
+    """Compare the record index with the data if the table has one for the whole table; otherwise only the keys."""
+    config = survey.view.config
+    if not config.populates_meta_fields or not config.record_key_fields:
+        return DataCheck((), notes=("keys were not compared, as the files store none",))
+    kind = index_of_view(survey.view)
+    if kind is RECORD and RECORD.needs_one_of(config.metadata_partitions):
+        return _check_index(call)
+    parts = max(1, sum(found.size_bytes for found in slices) // (_KEYS_OF_A_PART * _BYTES_OF_A_KEY))
+    with stage_folder(survey.view.store) as folder:
+        stage = EntryStage(folder, KeyGroups(parts))
+        staged = stage_changes(call.engine_for, survey.view.store.spec, changes_between([], slices), stage, read)
+        by_part = StagedFileGroups.of(staged, parts)
+        engine = call.engine_for(sum(entries.rows for entries in staged) * ENTRY_BYTES)
+        # Keys are unique in the whole table, or in each partition.
+        groups = _numbers_of([path for path, _ in by_part.locations], is_global=kind.is_global)
+        task = partial(_doubled_keys, store=survey.view.store.spec, groups=groups)
+        found = engine.run(task, by_part.file_groups)
+    count = sum(number for number, _ in found)
+    notes = (f"{count:,} keys have several rows",) if count else ()
+    return DataCheck(tuple(_doubled(found, by_part.locations)), notes=notes)
+
+
+def _check_index(call: ServiceCall) -> DataCheck:
+    try:
+        report = verify_record_index(call.state, call.engine_for)
+    except HoodieError as error:
+        return DataCheck((Problem(kinds.INDEX_DIFFERS, "record_index", found=str(error)),))
+    problems = [
+        Problem(
+            kinds.KEY_DOUBLED if found.kind == IndexProblem.DOUBLED else kinds.INDEX_DIFFERS,
+            found.key,
+            found.expected,
+            f"{found.kind}: {found.found}" if found.found else found.kind,
+        )
+        for found in report.findings
+    ]
+    return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
+
+
+def _numbers_of(partitions: Sequence[str], *, is_global: bool) -> tuple[int, ...]:
+    """Return a number for each location: the same for locations among which a key is unique."""
+    numbers: dict[str, int] = {}
+    return tuple(0 if is_global else numbers.setdefault(path, len(numbers)) for path in partitions)
+
+
+_Doubled = tuple[int, tuple[tuple[str, int], ...]]
+"""The number of keys of several rows, and a few of them with the code of one of their locations."""
+
+
+def _doubled_keys(
+    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, groups: Sequence[int]
+) -> _Doubled:
+    keys, codes = part.read(open_store(store))
+    if not len(keys):
+        return 0, ()
+    encoded = keys.dictionary_encode()
+    places = np.asarray(encoded.indices).astype(np.int64) * (max(groups) + 1) + np.asarray(groups)[codes]
+    _, first, counts = np.unique(places, return_index=True, return_counts=True)
+    doubled = first[counts > 1]
+    examples = doubled[:EXAMPLES_MAX]
+    return len(doubled), tuple(
+        zip(pc.take(keys, pa.array(examples)).to_pylist(), codes[examples].tolist(), strict=True)
+    )
+
+
+def _doubled(found: Sequence[_Doubled], locations: Sequence[tuple[str, str]]) -> Iterator[Problem]:
+    for _, examples in found:
+        for key, code in examples:
+            yield Problem(kinds.KEY_DOUBLED, key, "one row", f"several rows, one in {'/'.join(locations[code])}")

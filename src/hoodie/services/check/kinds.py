@@ -1,0 +1,148 @@
+"""Every kind of finding of `t.verify()`: its severity, what it means, and the command that mends it.
+
+The names are stable: scripts compare them. `docs/operations/verify-and-repair.md` has the same table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from hoodie.services.report import Severity
+
+REPAIR: Final = "hoodie repair TABLE --execute"
+_COPY: Final = "restore the file from a copy, or roll back or restore the table to an instant before it"
+_BY_HAND: Final = "no command: see the page"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """One kind of finding. `remedy` is a command of the shell, or a sentence if no command mends it."""
+
+    name: str
+    severity: Severity
+    meaning: str
+    remedy: str
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether `repair` mends it."""
+        return self.remedy == REPAIR
+
+
+def _error(name: str, meaning: str, remedy: str) -> FindingKind:
+    return FindingKind(name, Severity.ERROR, meaning, remedy)
+
+
+def _warning(name: str, meaning: str, remedy: str) -> FindingKind:
+    return FindingKind(name, Severity.WARNING, meaning, remedy)
+
+
+PROPERTIES_DAMAGED: Final = _error(
+    "properties-damaged", "hoodie.properties is missing or damaged; its backup is whole", REPAIR
+)
+PROPERTIES_BACKUP: Final = _warning(
+    "properties-backup", "a change of hoodie.properties was not finished: its backup is left", REPAIR
+)
+
+INSTANT_EMPTY: Final = _error(
+    "instant-empty",
+    "the newest completed file of the timeline has 0 bytes: its writer died before it told success",
+    REPAIR,
+)
+INSTANT_DAMAGED: Final = _error("instant-damaged", "a completed file does not parse", _COPY)
+INSTANT_DOUBLED: Final = _error(
+    "instant-doubled", "two actions, or two completed files, have the same requested time", _BY_HAND
+)
+INSTANT_LOST: Final = _error(
+    "instant-lost", "the metadata table has a commit that the timeline and its archive have not", _COPY
+)
+INSTANT_NOT_REQUESTED: Final = _warning(
+    "instant-not-requested", "a completed instant has no requested file", "none needed; the archive drops it"
+)
+INSTANT_BEFORE_REQUEST: Final = _warning(
+    "instant-before-request",
+    "an instant completed before it was requested: clocks differ",
+    "set the clocks of the writers",
+)
+PLAN_EMPTY: Final = _error(
+    "plan-empty", "the plan of a pending service has 0 bytes: its scheduler died; nothing was executed", REPAIR
+)
+PLAN_DAMAGED: Final = _error("plan-damaged", "the plan of a pending service does not parse", _COPY)
+ROLLBACK_PENDING: Final = _warning("rollback-pending", "a rollback was not finished", REPAIR)
+CLEAN_PENDING: Final = _warning(
+    "clean-pending", "a clean was not finished; the next clean finishes it", "hoodie clean TABLE"
+)
+WRITE_DEAD: Final = _warning(
+    "write-dead", "a write is pending and its writer has no heartbeat; the next write rolls it back too", REPAIR
+)
+ARCHIVE_DAMAGED: Final = _error(
+    "archive-damaged", "the archived timeline, or a file of it, is damaged or missing", _COPY
+)
+
+FILE_MISSING: Final = _error("file-missing", "a file that the newest rows need does not exist", _COPY)
+FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _COPY)
+FILE_ORPHANED: Final = _error(
+    "file-orphaned", "no completed instant names the data file; readers that list folders may count its rows", REPAIR
+)
+FILE_UNKNOWN: Final = _warning(
+    "file-unknown", "the instant of a data file is older than the timeline and not in its archive; it is kept", _BY_HAND
+)
+PARTITION_FILE_MISSING: Final = _error(
+    "partition-file-missing", "a folder with data has no .hoodie_partition_metadata; listings skip it", REPAIR
+)
+
+METADATA_MISSING: Final = _error(
+    "metadata-missing", "the metadata table that the properties name does not exist", REPAIR
+)
+METADATA_DAMAGED: Final = _error("metadata-damaged", "a file of the metadata table is damaged or missing", REPAIR)
+METADATA_BEHIND: Final = _error("metadata-behind", "a completed commit is not in the metadata table", REPAIR)
+LISTING_STALE: Final = _error(
+    "listing-stale", "the metadata table lists a file that does not exist and is not needed", REPAIR
+)
+LISTING_LACKS: Final = _error(
+    "listing-lacks", "the metadata table does not list a committed file: its rows are not read", REPAIR
+)
+LISTING_LENGTH: Final = _error(
+    "listing-length", "the metadata table lists another length than the file and its commit have", REPAIR
+)
+INDEX_MISSING: Final = _warning(
+    "index-missing", "the properties ask for a record index and there is none; keys are looked up in the data", REPAIR
+)
+INDEX_DIFFERS: Final = _error("index-differs", "the record index differs from the data", REPAIR)
+INDEX_BUILD_ABANDONED: Final = _warning(
+    "index-build-abandoned", "files of an index build that does not run are left", REPAIR
+)
+
+FILE_DAMAGED: Final = _error(
+    "file-damaged", "a base or log file cannot be read, or has not the rows that its commit recorded", _COPY
+)
+KEY_DOUBLED: Final = _error(
+    "key-doubled", "several rows have a key that the index says is unique", "delete and upsert the keys, see the page"
+)
+
+LEFTOVER_MARKERS: Final = _warning("leftover-markers", "markers of an instant that is not pending", REPAIR)
+LEFTOVER_STAGE: Final = _warning("leftover-stage", "staged rows of a write that does not run", REPAIR)
+LEFTOVER_HEARTBEAT: Final = _warning("leftover-heartbeat", "a heartbeat of an instant that is not pending", REPAIR)
+LEFTOVER_LOCK: Final = _warning("leftover-lock", "a lock file of a writer that does not run", REPAIR)
+LEFTOVER_TEMPORARY: Final = _warning("leftover-temporary", "a half-written temporary file", REPAIR)
+
+COMPACTION_OVERDUE: Final = _warning(
+    "compaction-overdue", "file slices have many log files: reads get slower", "hoodie compact TABLE"
+)
+PLAN_WAITING: Final = _warning("plan-waiting", "a planned service waits for a day or longer", "hoodie compact TABLE")
+CLEANING_OVERDUE: Final = _warning(
+    "cleaning-overdue", "file groups keep many more versions than are retained", "hoodie clean TABLE"
+)
+ARCHIVING_OVERDUE: Final = _warning(
+    "archiving-overdue", "the active timeline is long: every read and write lists it", "hoodie archive TABLE"
+)
+SMALL_FILES: Final = _warning("small-files", "most file groups of a partition are small", "hoodie cluster TABLE")
+SKEW: Final = _warning("skew", "one file group is many times larger than the others", "hoodie cluster TABLE")
+INDEX_SKEW: Final = _warning(
+    "index-skew", "the file groups of the record index are too large", "hoodie index build TABLE --buckets N"
+)
+
+KINDS: Final = MappingProxyType({kind.name: kind for kind in list(globals().values()) if isinstance(kind, FindingKind)})
+"""All kinds by name, in the order of the page."""

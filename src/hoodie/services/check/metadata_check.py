@@ -1,0 +1,110 @@
+"""Check the metadata table against the data table's timeline; its listing is compared in `files_check`.
+
+docs/format/metadata.md §3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hoodie.errors import CorruptFileError, HoodieError, MetadataTableMissingError
+from hoodie.files.slices import latest_slices
+from hoodie.index import lost_record_index
+from hoodie.index.record.building.plan import pending_indexing
+from hoodie.metadata.build_instants import fills_a_partition
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.recorded_logs import check_recorded_logs
+from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.services.check import kinds
+from hoodie.services.check.survey import Problem, Survey
+from hoodie.timeline import HOODIE_FOLDER, Action, State, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataState:
+    """The metadata table: its problems, its listing (None if there is none that can be read), and its commits."""
+
+    problems: tuple[Problem, ...] = ()
+    listing: Mapping[str, Mapping[str, int]] | None = field(default=None, repr=False)
+    commits: frozenset[str] = frozenset()
+
+
+def check_metadata_table(survey: Survey) -> MetadataState:
+    """Read the listing, check the instant files and the recorded log files of every partition, and look for gaps."""
+    config = survey.view.config
+    lost = lost_record_index(survey.view)
+    problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
+    problems += _abandoned_builds(survey)
+    if not (config.version.has_known_metadata_table and config.has_metadata_table):
+        return MetadataState(tuple(problems))
+    folder = MetadataFolder(survey.view.store, config)
+    try:
+        timeline = folder.existing_timeline()
+    except MetadataTableMissingError as error:
+        return MetadataState((*problems, Problem(kinds.METADATA_MISSING, METADATA_FOLDER, found=str(error))))
+    problems += _empty_instants(survey, folder)
+    problems += _behind(survey, timeline)
+    listing = None
+    try:
+        listing = MetadataTable(survey.view.store, config).listing(survey.timeline)
+        _check_logs(survey, folder, timeline)
+    except (CorruptFileError, FileNotFoundError) as error:
+        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error)))
+    except HoodieError as error:
+        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=f"{type(error).__name__}: {error}"))
+    commits = frozenset(instant.requested_time for instant in timeline.completed())
+    return MetadataState(tuple(problems), listing, commits)
+
+
+def _empty_instants(survey: Survey, folder: MetadataFolder) -> Iterator[Problem]:
+    for info in survey.directly_in(folder.layout.instant_folder(METADATA_HOODIE_FOLDER)):
+        instant = folder.layout.parse(info)
+        if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
+            yield Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes")
+
+
+def _behind(survey: Survey, timeline: Timeline) -> Iterator[Problem]:
+    """Find completed writes that completed after the metadata table was filled and that it has not.
+
+    The times before the first delta commit of the metadata table that is not archived are not checked.
+    """
+    filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
+    first = min((i.requested_time for i in timeline if not _fills(i.requested_time)), default=None)
+    since = max(filled, default=first or "")
+    if not since:
+        return
+    for instant in survey.commits:
+        begun = instant.requested_time
+        if (instant.completion_time or "") <= since or begun <= since:
+            continue
+        found = timeline.get(begun, Action.DELTA_COMMIT)
+        if found is None or found.state is not State.COMPLETED:
+            told = "none" if found is None else str(found)
+            yield Problem(kinds.METADATA_BEHIND, begun, "a completed delta commit in the metadata table", told)
+
+
+def _fills(instant_time: str) -> bool:
+    return fills_a_partition(instant_time)
+
+
+def _check_logs(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> None:
+    """Check that each recorded log file of each partition in use exists. Raises: CorruptFileError."""
+    visible = visible_instants(timeline, survey.timeline)
+    slices = {}
+    for name in survey.view.config.metadata_partitions:
+        listed = {info.name: info.size_bytes for info in survey.directly_in(partition_folder(name))}
+        path = partition_folder(name)
+        slices[name] = latest_slices({path: listed}, visible, {}, version=survey.view.config.version)
+        if not listed:
+            raise CorruptFileError("expected the files of a metadata partition, found none", path=path)
+    check_recorded_logs(folder.store, slices, visible)
+
+
+def _abandoned_builds(survey: Survey) -> Iterator[Problem]:
+    """Find partitions that the properties name as being built, while no build is pending."""
+    building = survey.view.config.metadata_partitions_inflight
+    if building and not pending_indexing(survey.view):
+        yield Problem(kinds.INDEX_BUILD_ABANDONED, f"{HOODIE_FOLDER}/hoodie.properties", found=", ".join(building))

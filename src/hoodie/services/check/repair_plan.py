@@ -1,0 +1,99 @@
+"""Plan a repair: which steps mend the problems that a check found, in the order in which they are safe.
+
+Only problems whose remedy is a repair become steps. Young files and the files of running writers are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.services.check import kinds
+from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.check.verify import Checked
+from hoodie.timeline import is_live
+
+
+class Step(StrEnum):
+    """The steps of a repair. They run in this order; each can be repeated."""
+
+    PROPERTIES = "finish the change of hoodie.properties"
+    REOPEN = "make an instant pending again by deleting its empty completed file"
+    DROP_PLANS = "delete pending services whose plan is empty"
+    ORPHANS = "delete data files that no completed instant names"
+    PARTITION_FILES = "write missing .hoodie_partition_metadata files"
+    REBUILD = "build the metadata table anew"
+    BUILD_INDEX = "build the record index"
+    TIDY = "roll back dead writes, finish rollbacks, delete markers, stages, heartbeats and locks"
+    TEMPORARY = "delete half-written temporary files"
+
+
+_STEP_OF = {
+    Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
+    Step.REOPEN: (kinds.INSTANT_EMPTY,),
+    Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
+    Step.ORPHANS: (kinds.FILE_ORPHANED,),
+    Step.PARTITION_FILES: (kinds.PARTITION_FILE_MISSING,),
+    Step.REBUILD: (
+        kinds.METADATA_MISSING,
+        kinds.METADATA_DAMAGED,
+        kinds.METADATA_BEHIND,
+        kinds.LISTING_STALE,
+        kinds.LISTING_LACKS,
+        kinds.LISTING_LENGTH,
+        kinds.INDEX_DIFFERS,
+    ),
+    Step.BUILD_INDEX: (kinds.INDEX_MISSING,),
+    Step.TIDY: (
+        kinds.WRITE_DEAD,
+        kinds.ROLLBACK_PENDING,
+        kinds.INDEX_BUILD_ABANDONED,
+        kinds.LEFTOVER_MARKERS,
+        kinds.LEFTOVER_STAGE,
+        kinds.LEFTOVER_HEARTBEAT,
+        kinds.LEFTOVER_LOCK,
+    ),
+    Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
+}
+"""The step that mends each kind."""
+_AGED = frozenset({Step.ORPHANS, Step.TEMPORARY})
+"""Steps that delete files of which only the age tells that no process writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """The keys of the problems that each step mends; `kept` are files that are too young, or whose writer may run."""
+
+    steps: dict[Step, tuple[str, ...]]
+    kept: tuple[str, ...] = ()
+
+
+def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan:
+    """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
+    kept: list[str] = []
+    steps: dict[Step, tuple[str, ...]] = {}
+    for step, mended in _STEP_OF.items():
+        keys = list(_keys(checked.problems, mended))
+        if step in _AGED:
+            young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
+            kept += sorted(young)
+            keys = [key for key in keys if key not in young]
+        if keys:
+            steps[step] = tuple(keys)
+    if Step.REOPEN in steps:
+        steps[Step.TIDY] = (*steps.get(Step.TIDY, ()), *steps[Step.REOPEN])
+    return RepairPlan({step: steps[step] for step in Step if step in steps}, tuple(kept))
+
+
+def _keys(problems: Iterable[Problem], mended: tuple[kinds.FindingKind, ...]) -> Iterator[str]:
+    yield from dict.fromkeys(problem.key for problem in problems if problem.kind in mended)
+
+
+def _may_be_in_use(survey: Survey, path: str, oldest_ms: int) -> bool:
+    """Return whether the file changed lately, or its instant has a live heartbeat."""
+    info = survey.files.get(path) or survey.view.store.head(path)
+    if info is None:
+        return False
+    found = survey.data_files.get(path)
+    return info.modified_ms > oldest_ms or (found is not None and is_live(survey.view.store, found[2].instant_time))

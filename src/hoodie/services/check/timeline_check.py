@@ -1,0 +1,195 @@
+"""Check the timeline of a table: its states, order, gaps, doubled instants, empty and damaged files, and its archive.
+
+docs/format/table.md §2.1, §2.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.format.instants.service_metadata import (
+    CleanerPlan,
+    CleanMetadata,
+    CompactionPlan,
+    IndexPlan,
+    RequestedReplaceMetadata,
+    RollbackMetadata,
+    RollbackPlan,
+    SavepointMetadata,
+)
+from hoodie.services.check import kinds
+from hoodie.services.check.survey import Problem, Survey
+from hoodie.storage import FileInfo
+from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live, read_instant
+
+_PLANS: Mapping[Action, Callable[[bytes], object]] = {
+    Action.COMPACTION: CompactionPlan.parse,
+    Action.LOG_COMPACTION: CompactionPlan.parse,
+    Action.CLUSTERING: RequestedReplaceMetadata.parse,
+    Action.CLEAN: CleanerPlan.parse,
+    Action.ROLLBACK: RollbackPlan.parse,
+    Action.INDEXING: IndexPlan.parse,
+}
+"""Actions whose requested file is their plan: without it nothing can execute them."""
+_CONTENTS: Mapping[Action, Callable[[bytes], object]] = {
+    Action.CLEAN: CleanMetadata.parse,
+    Action.ROLLBACK: RollbackMetadata.parse,
+    Action.SAVEPOINT: SavepointMetadata.parse,
+}
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+_Files = Mapping[State, list[tuple[Instant, FileInfo]]]
+
+
+def timeline_problems(survey: Survey) -> Iterator[Problem]:
+    """Check the active timeline, then the archived timeline."""
+    instants = _files_by_instant(survey)
+    for (requested_time, _), files in instants.items():
+        yield from _problems_of_states(survey, requested_time, files)
+        yield from _problems_of_contents(survey, files)
+    yield from _doubled(instants)
+    yield from (
+        Problem(kinds.INSTANT_DAMAGED, instant.requested_time, f"the content of a {instant.action}", text)
+        for instant, text in survey.damaged.items()
+        if not _is_empty(instants[_key(instant)])
+    )
+    yield from _pending(survey)
+    yield from _archive_problems(survey)
+
+
+def empty_completed(survey: Survey) -> list[Instant]:
+    """Return the completed instants whose file has 0 bytes, and that can be made pending again.
+
+    A write can if no later write completed: its writer died before it told success, and nobody built on its files.
+    Rollbacks and cleans can: their plan is executed again.
+    """
+    found = [files[State.COMPLETED][0][0] for files in _files_by_instant(survey).values() if _is_empty(files)]
+    newest = max((survey.view.order_time(instant) for instant in survey.view.completed_writes()), default="")
+    return [instant for instant in found if _can_be_pending(survey, instant, newest)]
+
+
+def empty_plans(survey: Survey) -> list[Instant]:
+    """Return the pending services whose plan has 0 bytes, so that nothing of them was executed."""
+    found = []
+    for files in _files_by_instant(survey).values():
+        for instant, info in files.get(State.REQUESTED, []):
+            if State.COMPLETED not in files and instant.action in _PLANS and not info.size_bytes:
+                found.append(instant)
+    return found
+
+
+def _can_be_pending(survey: Survey, instant: Instant, newest: str) -> bool:
+    if instant.action.writes_data:
+        return survey.view.order_time(instant) >= newest
+    return instant.action in (Action.ROLLBACK, Action.CLEAN)
+
+
+def _key(instant: Instant) -> tuple[str, Action]:
+    return instant.requested_time, instant.action.completed_as
+
+
+def _files_by_instant(survey: Survey) -> dict[tuple[str, Action], _Files]:
+    """Return the instant files by instant and state."""
+    found: dict[tuple[str, Action], dict[State, list[tuple[Instant, FileInfo]]]] = {}
+    layout = survey.view.layout
+    for info in survey.directly_in(layout.instant_folder()):
+        instant = layout.parse(info)
+        if instant is not None:
+            found.setdefault(_key(instant), {}).setdefault(instant.state, []).append((instant, info))
+    return dict(sorted(found.items()))
+
+
+def _is_empty(files: _Files) -> bool:
+    completed = files.get(State.COMPLETED, [])
+    return bool(completed) and not any(info.size_bytes for _, info in completed)
+
+
+def _problems_of_states(survey: Survey, requested_time: str, files: _Files) -> Iterator[Problem]:
+    completed = files.get(State.COMPLETED, [])
+    if len(completed) > 1:
+        names = ", ".join(info.name for _, info in completed)
+        yield Problem(kinds.INSTANT_DOUBLED, requested_time, "one completed file", names)
+    for instant, _ in completed:
+        if instant.action is not Action.SAVEPOINT and State.REQUESTED not in files:
+            yield Problem(kinds.INSTANT_NOT_REQUESTED, requested_time, f"a requested file of the {instant.action}")
+        named = instant.completion_time if survey.view.layout.names_completion_time else None
+        if named is not None and named < requested_time:
+            yield Problem(kinds.INSTANT_BEFORE_REQUEST, requested_time, "a later completion", named)
+
+
+def _problems_of_contents(survey: Survey, files: _Files) -> Iterator[Problem]:
+    if _is_empty(files):
+        instant, info = files[State.COMPLETED][0]
+        is_mended = instant in empty_completed(survey)
+        kind = kinds.INSTANT_EMPTY if is_mended else kinds.INSTANT_DAMAGED
+        yield Problem(kind, instant.requested_time, f"the content of a {instant.action}", f"{info.name} with 0 bytes")
+    elif State.COMPLETED in files:
+        instant, _ = files[State.COMPLETED][0]
+        yield from _parsed(survey, instant, State.COMPLETED, _CONTENTS, kinds.INSTANT_DAMAGED)
+    if State.COMPLETED not in files and State.REQUESTED in files:
+        instant, info = files[State.REQUESTED][0]
+        if instant.action in _PLANS and not info.size_bytes:
+            yield Problem(kinds.PLAN_EMPTY, instant.requested_time, f"the plan of a {instant.action}", "0 bytes")
+        else:
+            yield from _parsed(survey, instant, State.REQUESTED, _PLANS, kinds.PLAN_DAMAGED)
+
+
+def _parsed(
+    survey: Survey,
+    instant: Instant,
+    state: State,
+    parsers: Mapping[Action, Callable[[bytes], object]],
+    kind: kinds.FindingKind,
+) -> Iterator[Problem]:
+    parse = parsers.get(instant.action)
+    if parse is None:
+        return
+    try:
+        content = read_instant(survey.view.store, survey.view.layout, instant, state)
+        if content:
+            parse(content)
+    except CorruptFileError as error:
+        yield Problem(kind, instant.requested_time, f"the {state.name.lower()} file of a {instant.action}", str(error))
+    except HoodieError:
+        return  # archived or rolled back meanwhile
+
+
+def _doubled(instants: Mapping[tuple[str, Action], _Files]) -> Iterator[Problem]:
+    actions: dict[str, list[Action]] = {}
+    for requested_time, action in instants:
+        if action is not Action.SAVEPOINT:
+            actions.setdefault(requested_time, []).append(action)
+    for requested_time, found in actions.items():
+        if len(found) > 1:
+            yield Problem(kinds.INSTANT_DOUBLED, requested_time, "one action", " and ".join(found))
+
+
+def _pending(survey: Survey) -> Iterator[Problem]:
+    for instant in survey.timeline.pending():
+        if is_live(survey.view.store, instant.requested_time):
+            continue
+        if instant.action is Action.ROLLBACK:
+            yield Problem(kinds.ROLLBACK_PENDING, instant.requested_time, found=str(instant))
+        elif instant.action is Action.CLEAN:
+            yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
+        elif instant.action.writes_data and instant.action not in _SERVICES:
+            yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
+
+
+def _archive_problems(survey: Survey) -> Iterator[Problem]:
+    """Check the manifest of the archived timeline, and that the files that it lists have their lengths."""
+    view = survey.view
+    if not view.config.version.has_completion_time_in_name:
+        return
+    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
+    try:
+        files = archive.snapshot().manifest.files
+        names = [(f"{archive.folder}/{file.parsed_name.name}", file.size_bytes) for file in files]
+    except CorruptFileError as error:
+        yield Problem(kinds.ARCHIVE_DAMAGED, archive.folder, "a manifest and its files", str(error))
+        return
+    for path, size_bytes in names:
+        info = survey.files.get(path) or view.store.head(path)
+        found = "no file" if info is None else f"{info.size_bytes} bytes"
+        if info is None or (size_bytes and info.size_bytes != size_bytes):
+            yield Problem(kinds.ARCHIVE_DAMAGED, path, f"{size_bytes} bytes", found)

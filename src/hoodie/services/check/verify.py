@@ -1,0 +1,111 @@
+"""Verify a table: quick from names, lengths and metadata, or full with every row. Nothing is changed.
+
+`t.verify()` and `hoodie verify`. Other writers may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hoodie.errors import CorruptFileError
+from hoodie.services.call import ServiceCall
+from hoodie.services.check import kinds
+from hoodie.services.check.data_check import check_data
+from hoodie.services.check.files_check import KnownFiles, file_problems
+from hoodie.services.check.kinds import KINDS
+from hoodie.services.check.leftovers import leftover_problems, property_problems
+from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
+from hoodie.services.check.overdue import overdue_problems
+from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.check.timeline_check import timeline_problems
+from hoodie.services.report import Finding, Report, Severity, few_of_each_kind
+
+_UNREADABLE = (kinds.METADATA_MISSING, kinds.METADATA_DAMAGED)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All problems of a table, and what was looked at. `notes`: what was not checked, and why."""
+
+    survey: Survey
+    metadata: MetadataState
+    problems: tuple[Problem, ...] = field(repr=False)
+    counts: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def verify(call: ServiceCall, *, full: bool = False) -> Report:
+    """Check a table and report what is wrong, left over or overdue; each finding names the command that mends it.
+
+    Quick: the properties, the timeline and its archive, the listing, names and lengths of all files, and the backlog of
+    services. It reads each commit of the active timeline, and no data. Full: also every base file, log file and key,
+    and the record index, on the engine of the table. Memory of a task: see `data_check`.
+
+    Raises: TableNotFoundError, UnsupportedError; CorruptFileError if neither the properties nor their backup are whole.
+    """
+    started = time.perf_counter()
+    checked = check(call, full=full)
+    counts: dict[Severity, Counter[str]] = {severity: Counter() for severity in Severity}
+    for problem in checked.problems:
+        counts[problem.kind.severity][problem.kind.name] += 1
+    return Report(
+        subject=call.state.store.uri(""),
+        checked=checked.counts,
+        problems=_in_order(counts[Severity.ERROR]),
+        warnings=_in_order(counts[Severity.WARNING]),
+        findings=few_of_each_kind(map(_finding, _sorted(checked.problems))),
+        notes=checked.notes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def check(call: ServiceCall, *, full: bool = False, now_ms: int | None = None) -> Checked:
+    """Find all problems. Raises: as `verify`."""
+    notes: list[str] = []
+    problems = list(property_problems(call.state.store))
+    survey = Survey.of(call.state)
+    counts = {"instants": len(survey.timeline), "files": len(survey.data_files)}
+    problems += timeline_problems(survey)
+    metadata = check_metadata_table(survey)
+    problems += metadata.problems
+    try:
+        known = KnownFiles.of(survey, metadata.listing, metadata.commits)
+    except CorruptFileError as error:
+        notes.append(f"files were not compared with commits, as the archived timeline is damaged: {error}")
+    else:
+        problems += file_problems(survey, known)
+        problems += overdue_problems(survey, known.slices)
+        if full:
+            is_whole = not any(problem.kind in _UNREADABLE for problem in metadata.problems)
+            data = check_data(call, survey, known.slices, reads_index=is_whole)
+            problems += data.problems
+            counts["rows"] = data.rows
+            notes += data.notes
+    problems += leftover_problems(survey, now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+    return Checked(survey, metadata, tuple(problems), counts, tuple(notes))
+
+
+def _finding(problem: Problem) -> Finding:
+    kind = problem.kind
+    return Finding(
+        kind=kind.name,
+        key=problem.key,
+        expected=problem.expected,
+        found=problem.found,
+        severity=kind.severity,
+        remedy=kind.remedy,
+    )
+
+
+def _sorted(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield errors before warnings, each in the order of the kinds."""
+    places = {name: place for place, name in enumerate(KINDS)}
+    severities = list(Severity)
+    yield from sorted(problems, key=lambda one: (severities.index(one.kind.severity), places[one.kind.name]))
+
+
+def _in_order(counts: Counter[str]) -> dict[str, int]:
+    return {name: counts[name] for name in KINDS if counts[name]}

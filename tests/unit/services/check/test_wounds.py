@@ -1,0 +1,67 @@
+"""Each wound gives its findings; the repair mends it, or says that it does not; a second repair has nothing to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.services.check.kinds import KINDS
+from hoodie.table import Table
+from tests.crash.tables import Rows, check_tidy, rows_of, trips
+from tests.unit.services.check.wounds import WOUNDS, Wound, orphan_of_no_instant, sound
+
+INCIDENTAL = {"leftover-stage", "leftover-lock", "leftover-markers", "leftover-heartbeat"}
+"""What a dead writer leaves beside the wound that a case is about."""
+each_wound = pytest.mark.parametrize("wound", WOUNDS, ids=lambda wound: wound.name)
+
+
+def found(table: Table, wound: Wound) -> set[str]:
+    report = table.verify(wound.full)
+    return {*report.problems, *report.warnings}
+
+
+@each_wound
+def test_a_wound_is_found_and_mended(wound: Wound) -> None:
+    store = wound.make()
+    before = {info.path: store.read(info.path) for info in store.list("", recursive=True)}
+    table = Table(store)
+    names = {kind.name for kind in wound.findings}
+    assert names <= found(table, wound) <= names | INCIDENTAL
+    if wound.rows_before is not None:
+        assert rows_of(store) == wound.rows_before
+    told = table.repair(full=wound.full)
+    assert told.dry_run
+    assert {info.path: store.read(info.path) for info in store.list("", recursive=True)} == before, (
+        "changed in a dry run"
+    )
+    if wound.rows is None:
+        assert not told.counts
+        assert all(KINDS[name].severity == "warning" or any(name in note for note in told.notes) for name in names)
+        return
+    assert told.counts
+    done = table.repair(dry_run=False, full=wound.full)
+    assert done.counts == told.counts
+    assert not [note for note in done.notes if note.startswith("failed")]
+    again = Table(store)
+    assert found(again, wound) == set()
+    assert not again.repair(full=wound.full).counts
+    assert rows_of(store) == wound.rows
+    added: Rows = {"next": (1, "sf"), "other": (1, "oslo")}
+    again.upsert(trips(added))
+    assert rows_of(store) == {**wound.rows, **added}
+    if again.view().config.raw["hoodie.table.type"] == "COPY_ON_WRITE":
+        check_tidy(store)
+    assert again.verify(full=True).ok
+
+
+def test_young_files_and_running_writers_are_kept() -> None:
+
+    store = sound()
+    orphan_of_no_instant(store)
+    table = Table(store)
+    assert table.verify().problems == {"file-orphaned": 1}
+    kept = table.repair(dry_run=False)
+    assert not kept.counts
+    assert any("kept" in note for note in kept.notes)
+    assert table.verify().problems == {"file-orphaned": 1}
+    assert table.repair(dry_run=False, min_age_seconds=0).counts == {"orphans": 1}
+    assert table.verify().ok
