@@ -456,10 +456,11 @@ LOCK_EXPIRE_MINUTES: Final = Option(
     "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
     "locks of this library, which their holders renew.",
 )
+NON_BLOCKING: Final = "non_blocking_concurrency_control"
 CONCURRENCY_MODE: Final = Option(
     "hoodie.write.concurrency.mode",
     "optimistic_concurrency_control",
-    one_of("single_writer", "optimistic_concurrency_control", "non_blocking_concurrency_control"),
+    one_of("single_writer", "optimistic_concurrency_control", NON_BLOCKING),
     "0.8",
     "Which writes conflict. single_writer and optimistic_concurrency_control mean the same: the table's lock and the "
     "conflict check are always on. non_blocking_concurrency_control: upserts of several writers append to the log "

@@ -253,6 +253,12 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
     options.check_sizes(properties)
+    mode = options.CONCURRENCY_MODE
+    if mode.get(properties) == options.NON_BLOCKING:
+        raise InvalidConfigError(
+            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL: a table that stores it cannot be written by JVM Hudi, which "
+            "requires a bucket index for it; pass it to each write instead"
+        )
 
 
 def _default_name(store: Store) -> str:

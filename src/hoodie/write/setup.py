@@ -366,7 +366,7 @@ def check_concurrency(view: TableView, index: Index, properties: Mapping[str, st
     Raises: UnsupportedError, InvalidConfigError.
     """
     mode = options.CONCURRENCY_MODE
-    if mode.get(properties) != "non_blocking_concurrency_control":
+    if mode.get(properties) != options.NON_BLOCKING:
         return
     if options.EARLY_CONFLICTS.get(properties):
         raise InvalidConfigError(

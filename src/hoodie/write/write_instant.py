@@ -120,7 +120,7 @@ class WriteInstant:
 
         Rows that were computed from rows of an older read would override the rows of the other write.
         """
-        is_non_blocking = options.CONCURRENCY_MODE.get(self.options) == "non_blocking_concurrency_control"
+        is_non_blocking = options.CONCURRENCY_MODE.get(self.options) == options.NON_BLOCKING
         return is_non_blocking and self.baseline is self.view
 
     def undo(self) -> None:

@@ -133,6 +133,10 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
             files.catch_up(TableView.load(call.state), folder)
 
 
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+"""Planned table services: a plan may wait for its executor for as long as it likes."""
+
+
 def foreign_write(view: TableView) -> str | None:
     """Return a pending write of another engine, which would commit without updating the new index; None if none.
 
@@ -140,7 +144,7 @@ def foreign_write(view: TableView) -> str | None:
     when it commits.
     """
     for instant in view.timeline.writes().pending():
-        is_planned = instant.action in (Action.COMPACTION, Action.CLUSTERING) and instant.state is State.REQUESTED
+        is_planned = instant.action in _SERVICES and instant.state is State.REQUESTED
         try:
             owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
         except FileNotFoundError:

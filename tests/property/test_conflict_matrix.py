@@ -1,0 +1,82 @@
+"""Every cell of the conflict matrix: what the first of two does, and that the rows are those of one after the other."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError
+from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from hoodie.write.create import CreateOptions, create_table
+from tests.crash.tables import FEW_BUCKETS, check_tidy, copy_of
+from tests.support.conflict_matrix import SCHEMA, Act, Outcome, acts, cells, outcome, trips
+from tests.support.index_check import check_index
+from tests.support.samples import sample_numbers
+from tests.support.steps import once_at
+
+OURS, THEIRS = acts(10), acts(20)
+ALL = list(cells())
+CELLS = [ALL[number] for number in sample_numbers(range(len(ALL)), 40)]
+"""`make test-all` runs every cell; other runs a sample that HOODIE_TEST_SEED chooses."""
+
+
+@cache
+def _first_state(table_type: str, planned: str) -> MemoryStore:
+    """A table with a file group in each of two partitions, and the plan of a (log) compaction if one is named."""
+    store = MemoryStore()
+    options = CreateOptions(
+        record_key="id", partition_by="city", type=table_type, index="record", properties=FEW_BUCKETS
+    )
+    create_table(store, SCHEMA, options)
+    table = Table(store)
+    table.upsert(trips(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "nyc")))
+    for ts in (2, 3) if table_type == "merge_on_read" else ():
+        table.upsert(trips(("a", ts, "sf"), ("b", ts, "sf")))
+    if planned == "compaction":
+        assert table.schedule_compaction() is not None
+    elif planned == "log compaction":
+        assert table.schedule_log_compaction(blocks_min=2) is not None
+    return store
+
+
+def first_state(table_type: str, ours: str, theirs: str) -> MemoryStore:
+    """A copy of the table in which both can run."""
+    planned = next((name for name in (ours, theirs) if name.endswith("compaction")), "")
+    return copy_of(_first_state(table_type, planned))
+
+
+def rows(table: Table) -> list[tuple[str, int]]:
+    found = table.to_arrow(columns=["id", "ts"]).to_pylist()
+    return sorted((row["id"], row["ts"]) for row in found)
+
+
+def one_after_the_other(store: Store, *both: Act) -> list[tuple[str, int]]:
+    table = Table(copy_of(store))
+    for act in both:
+        act(table)
+    return rows(table)
+
+
+@pytest.mark.parametrize(("table_type", "ours", "theirs"), CELLS)
+def test_cell(table_type: str, ours: str, theirs: str) -> None:
+    start = first_state(table_type, ours, theirs)
+    store = copy_of(start)
+    table, notes = Table(store), ()
+    with once_at(Step.BEGUN, lambda: THEIRS[theirs](Table(store))):
+        try:
+            notes = getattr(OURS[ours](table), "notes", ())
+            found = Outcome.RETRIES if any("retried" in note for note in notes) else Outcome.GOES_ON
+        except CommitConflictError:
+            found = Outcome.CONFLICTS
+    assert found is outcome(table_type, ours, theirs), notes
+    expected = [one_after_the_other(start, THEIRS[theirs])]
+    if found is not Outcome.CONFLICTS:
+        expected = [one_after_the_other(start, THEIRS[theirs], OURS[ours])]
+    if found is Outcome.GOES_ON:
+        expected.append(one_after_the_other(start, OURS[ours], THEIRS[theirs]))
+    assert rows(Table(store)) in expected
+    check_index(Table(store).view())
+    check_tidy(store)
