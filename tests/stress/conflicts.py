@@ -22,7 +22,7 @@ from hoodie import config as options
 from tests.support.steps import ONE_TRY
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("operation", pa.string())])
-WRITERS, WRITES, KEYS, ROWS, CITIES = 8, 25, 400, 6, 4
+WRITERS, WRITES, KEYS, ROWS, CITIES = 8, 12, 400, 6, 4
 
 EARLY = {options.EARLY_CONFLICTS.key: "true", options.EARLY_COMMIT_CONFLICTS.key: "true"}
 NON_BLOCKING = {options.CONCURRENCY_MODE.key: "NON_BLOCKING_CONCURRENCY_CONTROL"}

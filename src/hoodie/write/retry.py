@@ -18,21 +18,24 @@ from hoodie.errors import CommitConflictError
 
 T = TypeVar("T")
 
-_WAIT_MS_FIRST: Final = 50
-_WAIT_MS_MAX: Final = 5_000
+_FIRST_WAIT_MS_MIN: Final = 50
+_FIRST_WAIT_MS_MAX: Final = 1_000
+_WAIT_MS_MAX: Final = 10_000
 
 
 @dataclass(slots=True)
 class Retries:
     """Attempts of one write: at most `retries_max` after the first one, with a growing random wait between them.
 
-    The wait lets the other writer go on, and parts two writers that meet again and again: 25 to 75 ms before the first
-    retry, twice as long before each further one, up to 5 s.
+    The wait lets other writers go on, and parts writers that meet again and again. Before the first retry it is about
+    as long as the first attempt was, from 50 ms to 1 s; before each further retry twice as long, up to 10 s; times a
+    random factor from 0.5 to 1.5.
     """
 
     retries_max: int
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
+    clock: Callable[[], float] = time.monotonic
     causes: list[str] = field(default_factory=list, init=False)
     """What other writers did, one text for each attempt that was undone."""
 
@@ -46,6 +49,7 @@ class Retries:
 
         Raises: CommitConflictError of the last attempt.
         """
+        started, first_ms = self.clock(), 0.0
         while True:
             try:
                 return attempt(len(self.causes))
@@ -56,7 +60,9 @@ class Retries:
                     tried = f"this write was tried {len(self.causes) + 1} times; {options.CONFLICT_RETRIES.key}"
                     raise CommitConflictError(f"{error} ({tried})") from error
                 self.causes.append(error.retry_cause)
-            self.sleep(self._wait_ms() / 1000)
+            first_ms = first_ms or min(max((self.clock() - started) * 1000, _FIRST_WAIT_MS_MIN), _FIRST_WAIT_MS_MAX)
+            wait_ms = min(first_ms * 2 ** (len(self.causes) - 1), _WAIT_MS_MAX)
+            self.sleep(wait_ms * (0.5 + self.random()) / 1000)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -65,10 +71,6 @@ class Retries:
             return ()
         times = "once" if len(self.causes) == 1 else f"{len(self.causes)} times"
         return (f"retried {times}: {self.causes[-1]}",)
-
-    def _wait_ms(self) -> float:
-        wait_ms = min(_WAIT_MS_FIRST << (len(self.causes) - 1), _WAIT_MS_MAX)
-        return wait_ms * (0.5 + self.random())
 
 
 @contextlib.contextmanager

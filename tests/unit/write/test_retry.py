@@ -19,11 +19,12 @@ from tests.unit.write.tables import SCHEMA, trips
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 
 
-def failing(times: int) -> tuple[Retries, list[float], list[int]]:
-    """Retries whose waits are noted, after an attempt that met `times` conflicts."""
+def failing(times: int, took: float = 0.001) -> tuple[Retries, list[float], list[int]]:
+    """Retries whose waits are noted, after `times` attempts that met a conflict; the first one `took` some seconds."""
     waits: list[float] = []
     attempts: list[int] = []
-    retries = Retries(3, sleep=waits.append, random=lambda: 0.5)
+    moments = iter([0.0, took])
+    retries = Retries(3, sleep=waits.append, random=lambda: 0.5, clock=lambda: next(moments))
 
     def attempt(number: int) -> int:
         attempts.append(number)
@@ -42,6 +43,8 @@ def test_waits_double_and_the_note_names_the_last_cause() -> None:
     retries, waits, _ = failing(3)
     assert waits == [0.05, 0.1, 0.2]
     assert retries.notes == ("retried 3 times: met 2",)
+    assert failing(3, took=0.3)[1] == [0.3, 0.6, 1.2]
+    assert failing(3, took=60.0)[1] == [1.0, 2.0, 4.0]
     assert failing(1)[0].notes == ("retried once: met 0",)
     assert failing(0)[0].notes == ()
 
@@ -55,7 +58,7 @@ def test_waits_have_an_upper_bound() -> None:
 
     with pytest.raises(CommitConflictError, match=f"tried 41 times; {RETRIES}"):
         retries.run(attempt)
-    assert max(waits) == 7.5
+    assert max(waits) == 15.0
     assert len(waits) == 40
 
 
