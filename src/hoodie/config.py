@@ -18,6 +18,8 @@ from hoodie.errors import InvalidConfigError
 T = TypeVar("T")
 
 INDEX_TYPE_KEY: Final = "hoodie.index.type"
+COLUMN_STATS_BY_DEFAULT: Final = False
+"""Whether new tables have column statistics if the options do not say so."""
 DURABLE_KEY: Final = "hoodie.python.durable"
 PYTHON_MERGER_KEY: Final = "hoodie.python.merger"
 
@@ -83,6 +85,10 @@ def one_of(*names: str) -> Callable[[str], str]:
         return text.strip().lower()
 
     return parse
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _text(text: str) -> str:
@@ -178,6 +184,49 @@ RECORD_INDEX_LOOK_UP: Final = Option(
     "hoodie",
     "How index file groups are searched: block by block (seek), as a whole (scan), or chosen by the share of keys "
     "that is looked up (auto).",
+)
+_NO_NAMES: Final[tuple[str, ...]] = ()
+COLUMN_STATS_ENABLE: Final = Option(
+    "hoodie.metadata.index.column.stats.enable",
+    COLUMN_STATS_BY_DEFAULT,
+    flag,
+    "0.11",
+    "New tables: store the range of each column in each file, so that reads with a condition skip files.",
+)
+PARTITION_STATS_ENABLE: Final = Option(
+    "hoodie.metadata.index.partition.stats.enable",
+    True,
+    flag,
+    "1.0",
+    "New tables with partitions and column statistics: also store the range of each column in each partition.",
+)
+COLUMN_STATS_COLUMNS: Final = Option(
+    "hoodie.metadata.index.column.stats.column.list",
+    _NO_NAMES,
+    _names,
+    "0.11",
+    "Columns that have statistics, separated by commas; fields of structs with dots. By default the first columns.",
+)
+COLUMN_STATS_COLUMNS_MAX: Final = Option(
+    "hoodie.metadata.index.column.stats.max.columns.to.index",
+    32,
+    _positive,
+    "1.0",
+    "Number of columns that have statistics if they are not listed: the first columns whose type has statistics.",
+)
+COLUMN_STATS_FILE_GROUPS: Final = Option(
+    "hoodie.metadata.index.column.stats.file.group.count",
+    2,
+    _positive,
+    "0.11",
+    "File groups of a new metadata partition column_stats.",
+)
+PARTITION_STATS_FILE_GROUPS: Final = Option(
+    "hoodie.metadata.index.partition.stats.file.group.count",
+    1,
+    _positive,
+    "1.0",
+    "File groups of a new metadata partition partition_stats.",
 )
 METADATA_COMPACT_DELTA_COMMITS: Final = Option(
     "hoodie.metadata.compact.max.delta.commits",
@@ -521,6 +570,12 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         RECORD_INDEX_BUCKETS_MAX,
         RECORD_INDEX_GROWTH_FACTOR,
         RECORD_INDEX_LOOK_UP,
+        COLUMN_STATS_ENABLE,
+        PARTITION_STATS_ENABLE,
+        COLUMN_STATS_COLUMNS,
+        COLUMN_STATS_COLUMNS_MAX,
+        COLUMN_STATS_FILE_GROUPS,
+        PARTITION_STATS_FILE_GROUPS,
         METADATA_COMPACT_DELTA_COMMITS,
         COMBINE_BEFORE_INSERT,
         INSERT_DUP_POLICY,

@@ -43,7 +43,7 @@ def begin_write(
     pending: PendingInstant | None = None
     try:
         with state.table_lock(properties) as lock:
-            view, rolled_back = put_in_order(state, lock)
+            view, rolled_back = put_in_order(state, lock, properties)
             pending = PendingInstant.start(view, action, plan, inflight(view), properties=properties)
         reached(Step.BEGUN)
     except BaseException:
@@ -53,11 +53,13 @@ def begin_write(
     return StartedWrite(pending, rolled_back)
 
 
-def put_in_order(state: TableState, lock: TableLock) -> tuple[TableView, tuple[RolledBack, ...]]:
+def put_in_order(
+    state: TableState, lock: TableLock, properties: Mapping[str, str] | None = None
+) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.
 
-    Dead writes are rolled back and abandoned files are removed. Returns the view after these changes, and the writes
-    that were rolled back.
+    Dead writes are rolled back and abandoned files are removed. `properties` are the options of the call. Returns the
+    view after these changes, and the writes that were rolled back.
     """
     abandoned = AbandonedFiles.find(state.store)
     view = TableView.load(state, lock)
@@ -65,4 +67,4 @@ def put_in_order(state: TableState, lock: TableLock) -> tuple[TableView, tuple[R
     rolled_back = tuple(roll_back_dead_writes(view))
     view = view.refreshed() if rolled_back else view
     abandoned.remove(state.store, view.timeline)
-    return ensure_metadata_partitions(view), rolled_back
+    return ensure_metadata_partitions(view, properties), rolled_back

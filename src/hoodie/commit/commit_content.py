@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hoodie.commit.statistics import commit_ranges, replaced_partitions
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
@@ -47,7 +48,12 @@ def commit_to_metadata_table(
 
     Raises: as `MetadataTable.commit`.
     """
-    changes = MetadataChanges(files_added=_sizes(metadata), written_logs=tuple(written_logs))
+    changes = MetadataChanges(
+        files_added=_sizes(metadata),
+        written_logs=tuple(written_logs),
+        ranges=commit_ranges(now, metadata),
+        replaced_partitions=replaced_partitions(now, metadata),
+    )
     with now.state.lock:
         open_metadata_table(now).commit(instant_time, changes, locked_table(now, engine_for))
 

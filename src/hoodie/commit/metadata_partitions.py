@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -18,18 +19,22 @@ from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.table import MetadataTable
 from hoodie.view.listing import list_from_storage
+from hoodie.view.statistics import outdated_statistics, statistics_to_add
 from hoodie.view.table_view import TableView
 
 
-def ensure_metadata_partitions(view: TableView) -> TableView:
+def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | None = None) -> TableView:
     """Add missing metadata partitions and drop unmaintained ones; call it under the table's lock, before a write.
+
+    `properties` are the options of the call, which can ask for column statistics with the first write of a table.
 
     This release drops the metadata partitions of other writers that it does not maintain: readers that used an outdated
     partition would miss rows. The next JVM writer builds them again. Returns the view after these changes.
     """
     config = view.config
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
-    added = {kind.name: kind for kind in partitions_to_add(view)}
+    kept = {name: kind for name, kind in kept.items() if name not in outdated_statistics(view)}
+    added = {kind.name: kind for kind in (*partitions_to_add(view), *statistics_to_add(view, properties or {}))}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
     if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:
         return view

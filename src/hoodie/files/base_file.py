@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, StorageError
+from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
+from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import RECORD_KEY
@@ -40,6 +42,8 @@ class ParquetOptions:
     codec: str = "zstd"
     codec_level: int | None = 1
     row_group_bytes: int = _ROW_GROUP_BYTES
+    range_columns: tuple[str, ...] | None = None
+    """Columns whose ranges the writer returns, for column statistics; None if the table has no column statistics."""
 
 
 class BaseFileWriter:
@@ -59,6 +63,11 @@ class BaseFileWriter:
         self._buffered_bytes = 0
         self._min_key: str | None = None
         self._max_key: str | None = None
+        self.ranges: tuple[ColumnRange, ...] | None = None
+        """After `close`: the ranges of the columns that the options name; None if they name none."""
+        wanted = options.range_columns
+        self._observer = None if wanted is None else RangeObserver(wanted, schema)
+        self._metadata: list[pq.FileMetaData] = []
         self._sink = store.open_output(path)
         self._writer: pq.ParquetWriter | None = None
 
@@ -90,6 +99,8 @@ class BaseFileWriter:
         writer.close()
         self.size_bytes = self._sink.tell()
         self._sink.close()
+        if self._observer is not None:
+            self.ranges = self._observer.ranges(self._metadata[0])
 
     def __enter__(self) -> BaseFileWriter:
         return self
@@ -118,6 +129,8 @@ class BaseFileWriter:
         self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
         self._writer = self._writer or self._start(rows)
+        if self._observer is not None:
+            self._observer.observe(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def _start(self, rows: pa.Table) -> pq.ParquetWriter:
@@ -131,6 +144,7 @@ class BaseFileWriter:
             store_schema=False,
             # Without it, a changed byte in a page may give other values.
             write_page_checksum=True,
+            metadata_collector=self._metadata,
         )
 
     def _footer(self) -> Mapping[str, str]:

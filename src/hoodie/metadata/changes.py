@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.metadata.delta_commit import FileGroupDelta
 
 
@@ -28,6 +29,10 @@ class MetadataChanges:
     """Log files of metadata partitions that tasks have written for this instant (`delta_commit.write_log`)."""
     deltas: tuple[FileGroupDelta, ...] = ()
     """Rows of metadata partitions that the caller has made itself."""
+    ranges: Mapping[str, Mapping[str, tuple[ColumnRange, ...]]] = field(default_factory=dict, hash=False)
+    """Partition path -> file name -> ranges of its columns; for the added files, if the table has column statistics."""
+    replaced_partitions: frozenset[str] = frozenset()
+    """Partition paths whose file groups of earlier instants are all replaced."""
 
     @property
     def metadata_partitions(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.files_listing import FilesListing
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.partition_kind import ListFiles, PartitionKind, TableContent
+from hoodie.metadata.kinds.partition_kind import CommitFacts, ListFiles, PartitionKind, TableContent
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.new_partition import create_metadata_table, drop_partitions, fill_partition
@@ -125,10 +125,11 @@ class MetadataTable:
                 unfinished=frozenset(config.metadata_partitions_inflight),
             )
         )
+        facts = CommitFacts(store=self._folder.store, timeline=visible_instants(timeline, table.timeline))
         write_delta_commit(
             self._folder,
             instant_time,
-            [delta for kind in kinds.values() for delta in kind.rows_of(changes)],
+            [delta for kind in kinds.values() for delta in kind.rows_of(changes, facts)],
             written=changes.written_logs,
             clock=table.clock,
             create_last=table.create_last,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_follows_columns
+from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.read.times import When, instant_as_of
@@ -52,6 +53,8 @@ class ScanPlan:
     instants: frozenset[str] | None = None
     keys: pa.Table | None = None
     stored: StoredColumns = SAME_COLUMNS
+    skipped: Skipped = field(default_factory=Skipped)
+    """How many slices the condition left out, after a look-up in the record index."""
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
@@ -165,8 +168,9 @@ def plan_scan(
     wanted = _checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     slices = _slices(view, holders, kind, instant_time)
+    skipped = Skipped()
     if where is not None:
-        slices = _in_partitions_where(view, slices, where, schema)
+        slices, skipped = _where(view, slices, where, schema, stored, instant_time)
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
     return ScanPlan(
         view=view,
@@ -177,6 +181,7 @@ def plan_scan(
         as_of=instant_time,
         keys=keys,
         stored=stored,
+        skipped=skipped,
     )
 
 
@@ -201,6 +206,28 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
         as_of=as_of,
         keys=keys,
         stored=stored_columns(view, schema, as_of=as_of),
+    )
+
+
+def _where(
+    view: TableView,
+    slices: list[FileSlice],
+    where: Condition,
+    schema: pa.Schema,
+    stored: StoredColumns,
+    as_of: str | None,
+) -> tuple[list[FileSlice], Skipped]:
+    """Return the slices that can match by their partition path and by statistics, and how many were left out."""
+    # Only a read with a condition loads the parser of conditions (decision 0015).
+    from hoodie.read.skipping import SkipRequest, skip_slices
+
+    in_paths = _in_partitions_where(view, slices, where, schema)
+    request = SkipRequest(view=view, where=where, schema=schema, stored=stored, as_of=as_of)
+    kept, by_partition_stats = skip_slices(request, in_paths)
+    return kept, Skipped(
+        by_partition_path=len(slices) - len(in_paths),
+        by_partition_stats=by_partition_stats,
+        by_column_stats=len(in_paths) - by_partition_stats - len(kept),
     )
 
 

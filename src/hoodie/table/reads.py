@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from hoodie.read.explain import ReadExplained
     from hoodie.read.times import When
 
 
@@ -77,6 +78,20 @@ class TableReads:
         from hoodie.read.local import read_table
 
         return read_table(self._context.scan(columns, where, as_of, view))
+
+    def explain(self, where: str | None = None, *, as_of: When | None = None, view: str = "snapshot") -> ReadExplained:
+        """Return how many file slices a read with this condition opens, and what leaves out the others.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "p": ["x", "y"]})
+        >>> t = hoodie.create("memory://doc-explain", rows.schema, record_key="id", partition_by="p")
+        >>> written = t.upsert(rows)
+        >>> t.explain("p = 'x'").to_dict()["file_slices"]
+        1
+        """
+        from hoodie.read.explain import explain
+
+        return explain(self._context.scan(None, where, as_of, view))
 
     def head(
         self,

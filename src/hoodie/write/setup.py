@@ -41,6 +41,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
+from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
@@ -202,7 +203,10 @@ class WriteSetup:
             instant_time=instant_time,
             combine=combine,
             merge_stored=merge_stored,
-            parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
+            parquet=ParquetOptions(
+                codec="none" if codec == "uncompressed" else codec,
+                range_columns=written_columns(self.view, self.schema.arrow, self.call.properties),
+            ),
             sizing=self.sizing,
             entries=entries,
             stored=self._stored,

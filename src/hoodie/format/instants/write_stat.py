@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.filenames import LogFileName
+from hoodie.format.metadata_table.column_stats import ColumnRange
 
 NULL_COMMIT: Final = "null"
 """`prev_commit` of the first file of a file group. On disk: do not change."""
@@ -74,6 +75,8 @@ class WriteStat:
     total_log_blocks_scan_time_ms: int = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """JSON fields that have no attribute here; `to_json` writes them back."""
+    column_ranges: tuple[ColumnRange, ...] | None = field(default=None, compare=False, repr=False)
+    """The ranges of the file's columns, for the column statistics. Not stored; None if the writer did not note them."""
 
     @classmethod
     def of_log(

@@ -9,5 +9,9 @@ from typing import Final
 
 FILES: Final = "files"
 """The files of each partition of the data table. Readers do not use a metadata table without this partition."""
+COLUMN_STATS: Final = "column_stats"
+"""The range of each column in each file."""
+PARTITION_STATS: Final = "partition_stats"
+"""The range of each column in each partition of the data table."""
 RECORD_INDEX: Final = "record_index"
 """The location of each record key."""

@@ -94,6 +94,11 @@ class TableVersion(IntEnum):
         return self is not TableVersion.SIX
 
     @property
+    def has_typed_statistics(self) -> bool:
+        """Whether rows of column statistics have the type of their values: the index version V2."""
+        return self is TableVersion.NINE
+
+    @property
     def has_known_metadata_table(self) -> bool:
         """Whether this release reads and writes the metadata table of this version."""
         return self is not TableVersion.SIX

@@ -7,11 +7,8 @@ of index file groups is not stored: it is the number of file groups that are lis
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,23 +17,16 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.build_instants import fills_a_partition
-from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
+from hoodie.metadata.parsed_files import read_slice
 from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
-from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
-from hoodie.metadata.slice_reader import read_base, read_log
-from hoodie.storage import FileInfo, Store, StoreSpec
+from hoodie.metadata.slice_content import SliceContent
+from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 _GLOBAL_FILE_ID = re.compile(rf"{FILE_ID_PREFIX}\d{{4,}}-0")
-
-WHOLE_BYTES_MAX = 8 * 1024 * 1024
-"""Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
-CACHE_BYTES_MAX = 256 * 1024 * 1024
-"""Maximum bytes of parsed files that a worker keeps between tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,74 +115,9 @@ def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, Fil
 def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
     """Parse a file group's files; files in the cache of this process are not read again.
 
-    Memory: the files. Up to `CACHE_BYTES_MAX` of them stay in the cache for the next task.
+    Memory: as `read_slice`.
 
     Raises:
         CorruptFileError: a file does not parse.
     """
-    files = list(file_group.files)
-    base: HFileReader | None = None
-    if file_group.file_slice.base_file is not None:
-        base = _kept.get(store, files.pop(0), _open_base)
-    logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in files]
-    return assembled(file_group.file_slice, base, logs)
-
-
-def _open_base(store: Store, info: FileInfo) -> HFileReader:
-    """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs."""
-    if info.size_bytes <= WHOLE_BYTES_MAX:
-        return read_base(store, info.path)
-    return HFileReader(_StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
-
-
-def _parse_log(store: Store, info: FileInfo) -> LogContent:
-    return read_log(store, info.path)
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredFile:
-    """A file of a store, read in ranges."""
-
-    store: Store
-    path: str
-    size: int
-
-    def read(self, offset: int, length: int) -> bytes:
-        with expected_metadata_file(self.store, self.path):
-            return self.store.read_range(self.path, offset, length)
-
-
-class _ParsedFiles:
-    """A cache of the parsed files that this process used last. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
-        """Return the parsed file, from the cache or by `parse`."""
-        key = (store.spec, info)
-        with self._lock:
-            if key in self._files:
-                self._files.move_to_end(key)
-                return self._files[key][0]
-        parsed = parse(store, info)
-        with self._lock:
-            if key not in self._files:
-                self._files[key] = parsed, _held_bytes(parsed, info)
-                self._bytes += self._files[key][1]
-            while self._bytes > CACHE_BYTES_MAX and len(self._files) > 1:
-                _, (_, dropped_bytes) = self._files.popitem(last=False)
-                self._bytes -= dropped_bytes
-        return parsed
-
-
-def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
-    """Return the bytes that a file takes in memory: at most 8 MiB of a base file; a log file and its parsed columns."""
-    if isinstance(parsed, HFileReader):
-        return min(info.size_bytes, WHOLE_BYTES_MAX)
-    return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
-
-
-_kept = _ParsedFiles()
+    return read_slice(store, file_group.file_slice, file_group.files)

@@ -41,7 +41,7 @@ class RecordIndex:
 
     Cost: the batch's keys, and from each index file group of the keys either the blocks that may have them (seek) or
     all blocks (scan). Memory of a task: the keys of its group, the decoded part of one index file group, and
-    `file_groups.CACHE_BYTES_MAX` of parsed files.
+    `parsed_files.CACHE_BYTES_MAX` of parsed files.
 
     `initial_buckets`: the number of index file groups that the table will have if it has no record index yet.
     """

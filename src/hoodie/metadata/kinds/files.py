@@ -18,7 +18,7 @@ from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.partition_kind import FilesByPartition, InitialRows, TableContent
+from hoodie.metadata.kinds.partition_kind import CommitFacts, FilesByPartition, InitialRows, TableContent
 from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
 
@@ -46,7 +46,7 @@ class FilesKind:
         keys, values = rows_to_columns(rows_of_listing(content.list_files()))
         return (InitialRows(file_ids[0], keys, values),)
 
-    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
         """Make one row for each data partition whose files change, and one for the list of partitions."""
         keys, values = rows_to_columns(changed_rows(changes))
         deleted = pa.array(deleted_keys_of(changes), pa.string())

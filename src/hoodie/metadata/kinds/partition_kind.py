@@ -17,6 +17,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.slice_content import SliceContent
 from hoodie.storage import Store
+from hoodie.timeline import Timeline
 
 FilesByPartition = Mapping[str, Mapping[str, int]]
 """Partition path of the data table -> file name -> size in bytes."""
@@ -43,6 +44,15 @@ class InitialRows:
     file_id: str
     keys: pa.Array
     values: pa.Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFacts:
+    """The state of the metadata table when it makes the rows of a commit."""
+
+    store: Store
+    timeline: Timeline
+    """The visible instants of the metadata table."""
 
 
 class PartitionKind(Protocol):
@@ -79,8 +89,11 @@ class PartitionKind(Protocol):
         """Make the first rows of a new partition with these file groups. File groups without rows are omitted."""
         ...
 
-    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
-        """Make the rows that one instant adds to the partition, except rows in `changes.written_logs`."""
+    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+        """Make the rows that one instant adds to the partition, except rows in `changes.written_logs`.
+
+        Rows of all kinds are made from `changes`; `facts` are read only where a kind needs them.
+        """
         ...
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie import config as options
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.partition_kind import InitialRows, TableContent
-from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.kinds.newest_rows import compact_newest
+from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
+from hoodie.metadata.slice_content import SliceContent
 from hoodie.storage import Store
 
 FILE_ID_PREFIX: Final = "record-index-"
@@ -60,26 +59,13 @@ class RecordIndexKind:
         """Return no rows: the partition is created with the table. An index build adds it to a table that has rows."""
         return ()
 
-    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
         """Return the rows that the caller made. The tasks of a write write its rows to log files instead."""
         return changes.deltas_of(self.name)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file slice into the keys and values of its next base file, which has no deletions.
-
-        Memory: three times the file slice's keys and values.
-        """
-        keys, values = _newest(content.blocks)
-        live = pc.is_valid(values)
-        if content.base is not None:
-            base_keys, base_values = content.base.entries()
-            kept = pc.invert(pc.is_in(base_keys, value_set=keys))
-            keys = pa.concat_arrays([base_keys.filter(kept), keys.filter(live)])
-            values = pa.concat_arrays([base_values.filter(kept), values.filter(live)])
-        else:
-            keys, values = keys.filter(live), values.filter(live)
-        order = pc.sort_indices(keys)
-        return keys.take(order).cast(pa.string()), values.take(order)
+        """Merge a file slice into its next base file: the newest row of each key, without deletions."""
+        return compact_newest(content)
 
 
 def is_partitioned_record_index(store: Store) -> bool:
@@ -89,17 +75,3 @@ def is_partitioned_record_index(store: Store) -> bool:
     """
     stored = (read_definition(store, RECORD_INDEX) or {}).get("indexOptions")
     return isinstance(stored, dict) and str(stored.get(_IS_PARTITIONED)).lower() == "true"
-
-
-def _newest(blocks: Sequence[RowBlock]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """Return the newest value of each key in the blocks (oldest first); null if the key is deleted."""
-    if not blocks:
-        return pa.array([], pa.binary()), pa.array([], pa.binary())
-    keys = pa.concat_arrays([block.keys.cast(pa.binary()) for block in blocks])
-    values = pa.concat_arrays(
-        [pa.nulls(len(block.keys), pa.binary()) if block.values is None else block.values for block in blocks]
-    )
-    encoded = keys.dictionary_encode()
-    last = np.zeros(len(encoded.dictionary), np.int64)
-    np.maximum.at(last, np.asarray(encoded.indices), np.arange(len(keys)))
-    return encoded.dictionary, values.take(pa.array(last))

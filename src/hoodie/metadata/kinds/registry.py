@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.errors import UnsupportedError
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 
 
@@ -55,5 +57,5 @@ class KindRegistry:
         return found
 
 
-KINDS: Final = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(),))
+KINDS: Final = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(), ColumnStatsKind(), PartitionStatsKind()))
 """The partition kinds of this release."""

@@ -18,6 +18,7 @@ from hoodie import config as options
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
 from hoodie.engine import TaskContext
+from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
@@ -119,6 +120,8 @@ class CompactLogs:
     data_format: DataFormat
     instant_time: str
     number: int
+    range_columns: tuple[str, ...] | None = None
+    """Columns whose ranges are noted for column statistics; None if the table has none."""
 
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
         """Write the log file and return its write statistic. Rows keep their commit time and sequence number.
@@ -152,6 +155,7 @@ class CompactLogs:
         )
         return replace(
             stat,
+            column_ranges=None if self.range_columns is None else rows_ranges(rows, self.range_columns),
             num_writes=rows.num_rows,
             num_update_writes=rows.num_rows,
             num_deletes=deletes.num_rows,

@@ -36,6 +36,7 @@ from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
+from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns, visible_schemas
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
@@ -226,12 +227,15 @@ def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[st
             data_format=log_block_format(view.config, schema.arrow, properties),
             instant_time=claimed.instant_time,
             number=claimed.number,
+            range_columns=written_columns(view, schema.arrow),
         )
     codec = options.CODEC.get(properties)
     return CompactSlice(
         store=view.store.spec,
         read=read,
-        parquet=ParquetOptions(codec="none" if codec == "uncompressed" else codec),
+        parquet=ParquetOptions(
+            codec="none" if codec == "uncompressed" else codec, range_columns=written_columns(view, schema.arrow)
+        ),
         instant_time=claimed.instant_time,
         number=claimed.number,
     )

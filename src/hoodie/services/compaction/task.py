@@ -111,6 +111,7 @@ def _stat(
         total_write_bytes=writer.size_bytes,
         file_size_bytes=writer.size_bytes,
         partition_path=task.partition_path,
+        column_ranges=writer.ranges,
         runtime_stats=RuntimeStats(total_upsert_time_ms=int((time.monotonic() - started) * 1000)),
         total_log_records=logged.rows + deleted,
         total_updated_records_compacted=logged.rows + deleted,

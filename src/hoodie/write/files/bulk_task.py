@@ -147,5 +147,6 @@ class _OpenFile:
             total_write_bytes=self.writer.size_bytes,
             file_size_bytes=self.writer.size_bytes,
             partition_path=self.partition_path,
+            column_ranges=self.writer.ranges,
             runtime_stats=RuntimeStats(total_create_time_ms=int((time.monotonic() - self.started) * 1000)),
         )

@@ -205,4 +205,5 @@ class _FileMerge:
             file_size_bytes=writer.size_bytes,
             partition_path=partition_path,
             runtime_stats=runtime,
+            column_ranges=writer.ranges,
         )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
 from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.markers import write_marker
@@ -28,6 +29,7 @@ from hoodie.format.filenames import IoType, LogFileName, new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
+from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
@@ -89,6 +91,8 @@ class _Append:
     updated: int = 0
     inserted: int = 0
     deleted: int = 0
+    ranges: dict[str, ColumnRange] | None = None
+    """The ranges of the columns of the logged rows; None before the first row."""
     leaves_out: bool = False
     """Whether some of the inserts cannot be appended to this log file."""
     _writer: LogFileWriter | None = None
@@ -165,7 +169,23 @@ class _Append:
             num_deletes=self.deleted,
             num_update_writes=self.updated,
             num_inserts=self.inserted,
+            column_ranges=self._column_ranges(),
         )
+
+    def _column_ranges(self) -> tuple[ColumnRange, ...] | None:
+        """Return the ranges of the log file's columns; None if the table has no column statistics."""
+        columns = self.context.parquet.range_columns
+        if columns is None:
+            return None
+        if self.ranges is None:
+            return empty_ranges(typed_columns(columns, self.options.read.schema))
+        return tuple(self.ranges.values())
+
+    def _note_ranges(self, rows: pa.Table) -> None:
+        columns = self.context.parquet.range_columns
+        if columns is not None:
+            found = table_ranges(rows, typed_columns(columns, rows.schema))
+            self.ranges = found if self.ranges is None else joined_ranges(self.ranges, found)
 
     def __enter__(self) -> _Append:
         return self
@@ -199,6 +219,7 @@ class _Append:
         schema, found = self.context.schema, self.file_slice
         stamper = Stamper(schema, self.context.instant_time, self.numbers, found.partition_path, found.file_id)
         rows = stamper.new_rows(changes.select([*LEADING, *schema.names]))
+        self._note_ranges(rows)
         step = max(int(rows.num_rows * self.options.block_bytes_max / max(rows.nbytes, 1)), 1)
         for start in range(0, rows.num_rows, step):
             block = data_block(

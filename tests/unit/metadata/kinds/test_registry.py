@@ -18,7 +18,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, PartitionKind, TableContent
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.places import file_id_of, partition_folder
@@ -48,7 +48,7 @@ class NameIndexKind:
         names = [name for names in content.list_files().values() for name in names]
         return (InitialRows(file_ids[1], *self._columns(names)),)
 
-    def rows_of(self, changes: MetadataChanges) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
         names = [name for names in changes.files_added.values() for name in names]
         deleted = pa.array(sorted(name for names in changes.files_deleted.values() for name in names), pa.string())
         return (FileGroupDelta(self.name, file_id_of(self.file_id_prefix, 0), *self._columns(names), deleted),)
@@ -96,10 +96,10 @@ def test_the_longest_prefix_counts() -> None:
 
 
 def test_unknown_partitions_are_left_out_or_refused() -> None:
-    names = {"files", "record_index", "column_stats", "name_index_log"}
+    names = {"files", "record_index", "bloom_filters", "name_index_log"}
     assert list(KINDS.maintained(names)) == ["files", "record_index"]
     assert list(REGISTRY.maintained(names)) == ["files", "name_index_log", "record_index"]
-    with pytest.raises(UnsupportedError, match="cannot maintain: column_stats, name_index_log"):
+    with pytest.raises(UnsupportedError, match="cannot maintain: bloom_filters, name_index_log"):
         KINDS.all_of(names)
     assert KINDS.all_of(["record_index", "files"]) == {"files": FilesKind(), "record_index": RecordIndexKind()}
 

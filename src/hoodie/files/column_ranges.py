@@ -1,0 +1,220 @@
+"""The range of values of columns: of a base file from its footer, of other rows from Arrow columns.
+
+docs/format/metadata.md §4.4. A Parquet footer has no bounds of values longer than 4096 bytes, and ignores NaN. A writer
+that knows the rows (`RangeObserver`) adds both, so that ranges are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.format.metadata_table.column_stats import ColumnRange
+from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, raw_values, value_type_of
+
+META_COLUMNS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+"""Meta columns that always have statistics, in the JVM's order."""
+_FOOTER_BYTES_MAX: Final = 4096
+"""Parquet writers leave out the bounds of a column chunk if one of them is longer."""
+
+
+def typed_columns(columns: Iterable[str], schema: pa.Schema) -> dict[str, ValueType]:
+    """Return the columns that the schema has and whose type has statistics, with the types of their values."""
+    found = {name: _leaf_type(name, schema) for name in columns}
+    types = {name: None if leaf is None else value_type_of(leaf) for name, leaf in found.items()}
+    return {name: value_type for name, value_type in types.items() if value_type is not None}
+
+
+class RangeObserver:
+    """Notes what the footer of a base file will not have, while its row groups are written. Memory: two values each."""
+
+    def __init__(self, columns: Sequence[str], schema: pa.Schema) -> None:
+        self.types = typed_columns(columns, schema)
+        self._groups: list[dict[str, ColumnRange]] = []
+        self._watched = [
+            (name, found)
+            for name, found in self.types.items()
+            if (found.is_floating or found.is_text) and path_of_structs(name, schema) is not None
+        ]
+        self._schema = schema
+
+    def observe(self, rows: pa.Table) -> None:
+        """Note the rows of the next row group."""
+        noted: dict[str, ColumnRange] = {}
+        for name, found in self._watched:
+            values = column_of(rows, name)
+            if found.is_floating:
+                # NaN is not in the footer.
+                is_needed = pc.any(pc.is_nan(values)).as_py()
+            else:
+                is_needed = rows.nbytes > _FOOTER_BYTES_MAX and _longest(values) > _FOOTER_BYTES_MAX
+            if is_needed:
+                noted[name] = range_of(name, found, values)
+        self._groups.append(noted)
+
+    def ranges(self, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
+        """Return the exact ranges of the file; a column whose bounds are not known is left out."""
+        return footer_ranges(metadata, self.types, self._groups)
+
+
+def footer_ranges(
+    metadata: pq.FileMetaData, types: Mapping[str, ValueType], noted: Sequence[Mapping[str, ColumnRange]] = ()
+) -> tuple[ColumnRange, ...]:
+    """Return the ranges of a file from its footer; `noted` replaces the bounds of row groups.
+
+    A column that a row group lacks, or whose bounds are not known, is left out. NaN is known from `noted` only.
+    """
+    places = {
+        metadata.schema.column(place).path.replace(".array", ".list.element"): place
+        for place in range(metadata.num_columns)
+    }
+    found: list[ColumnRange] = []
+    for name, value_type in types.items():
+        place = places.get(name)
+        if place is None:
+            continue
+        total: ColumnRange | None = ColumnRange(column=name, type=value_type)
+        for number in range(metadata.num_row_groups):
+            known = noted[number].get(name) if number < len(noted) else None
+            part = _chunk_range(name, value_type, metadata.row_group(number).column(place), known)
+            total = None if part is None or total is None else total.joined(part)
+        if total is not None:
+            found.append(total)
+    return tuple(found)
+
+
+def table_ranges(rows: pa.Table, types: Mapping[str, ValueType]) -> dict[str, ColumnRange]:
+    """Return the ranges of columns of a table, without sizes; columns that it lacks are left out."""
+    found = {}
+    for name, value_type in types.items():
+        if path_of_structs(name, rows.schema) is not None:
+            found[name] = range_of(name, value_type, column_of(rows, name))
+    return found
+
+
+def rows_ranges(rows: pa.Table, columns: Iterable[str]) -> tuple[ColumnRange, ...]:
+    """Return the ranges of the rows of a log file; without rows, ranges without values."""
+    types = typed_columns(columns, rows.schema)
+    return tuple(table_ranges(rows, types).values()) if rows.num_rows else empty_ranges(types)
+
+
+def joined_ranges(older: Mapping[str, ColumnRange], newer: Mapping[str, ColumnRange]) -> dict[str, ColumnRange]:
+    """Return the ranges of two sets of rows; a column that one of them lacks is left out."""
+    return {name: found.joined(newer[name]) for name, found in older.items() if name in newer}
+
+
+def empty_ranges(columns: Iterable[str]) -> tuple[ColumnRange, ...]:
+    """Return the ranges of a file without rows, for example a log file that has deletes only."""
+    return tuple(ColumnRange(column=name, type=NULL_TYPE) for name in columns)
+
+
+def range_of(name: str, value_type: ValueType, values: pa.ChunkedArray) -> ColumnRange:
+    """Return the range of a column of rows, without sizes; NaN is above all numbers."""
+    low, high = _bounds(value_type, values)
+    return ColumnRange(column=name, type=value_type, low=low, high=high, values=len(values), nulls=values.null_count)
+
+
+def column_of(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column, or a field of a struct by its dotted name; a field is null where its struct is."""
+    path = path_of_structs(name, rows.schema)
+    assert path is not None
+    values = rows[path[0]]
+    return values if len(path) == 1 else pc.struct_field(values, path[1:])
+
+
+def _bounds(value_type: ValueType, values: pa.ChunkedArray) -> tuple[Any, Any]:
+    has_nan = False
+    if value_type.is_floating:
+        is_nan = pc.is_nan(values)
+        has_nan = bool(pc.any(is_nan).as_py())
+        if has_nan:
+            values = values.filter(pc.invert(pc.fill_null(is_nan, True)))
+    if values.null_count == len(values):
+        return (float("nan"), float("nan")) if has_nan else (None, None)
+    found = pc.min_max(values)
+    low, high = raw_values(pa.array([found["min"], found["max"]], values.type))
+    return low, float("nan") if has_nan else high
+
+
+def _chunk_range(
+    name: str, value_type: ValueType, chunk: pq.ColumnChunkMetaData, noted: ColumnRange | None
+) -> ColumnRange | None:
+    """Return the range of a column chunk; None if its bounds are unknown."""
+    told = chunk.statistics
+    values = chunk.num_values
+    if told is None or not told.has_null_count:
+        return None
+    low, high = (noted.low, noted.high) if noted is not None else (None, None)
+    if noted is None and told.null_count < values:
+        if not told.has_min_max:
+            return None
+        low, high = (_raw(found, value_type) for found in (told.min_raw, told.max_raw))
+    return ColumnRange(
+        column=name,
+        type=value_type,
+        low=low,
+        high=high,
+        values=values,
+        nulls=told.null_count,
+        size_bytes=chunk.total_compressed_size,
+        uncompressed_bytes=chunk.total_uncompressed_size,
+    )
+
+
+def _raw(stored: Any, value_type: ValueType) -> Any:
+    """Return the raw value of a bound in a footer."""
+    if isinstance(stored, bytes):
+        if value_type.kind is ValueKind.DECIMAL:
+            return int.from_bytes(stored, "big", signed=True)
+        return stored.decode("utf-8", "replace") if value_type.kind is ValueKind.STRING else stored
+    return stored
+
+
+def _longest(values: pa.ChunkedArray) -> int:
+    return pc.max(pc.binary_length(values)).as_py() or 0
+
+
+def _leaf_type(name: str, schema: pa.Schema) -> pa.DataType | None:
+    """Return the type of a column by its dotted name, which may go through lists and maps as in a Parquet schema."""
+    if name in schema.names:
+        return schema.field(name).type
+    fields: list[pa.Field] = list(schema)
+    parts = name.split(".")
+    data_type: pa.DataType | None = None
+    while parts:
+        found = next((field for field in fields if field.name == parts[0]), None)
+        if found is None:
+            return None
+        data_type, parts = found.type, parts[1:]
+        while parts and data_type is not None and (pa.types.is_list(data_type) or pa.types.is_map(data_type)):
+            data_type, parts = _item(data_type, parts)
+        if data_type is None:
+            return None
+        fields = list(data_type) if pa.types.is_struct(data_type) else []
+    return data_type
+
+
+def _item(data_type: pa.DataType, parts: list[str]) -> tuple[pa.DataType | None, list[str]]:
+    step = ".".join(parts[:2])
+    if pa.types.is_map(data_type):
+        items = {"key_value.key": data_type.key_type, "key_value.value": data_type.item_type}
+        return items.get(step), parts[2:]
+    return (data_type.value_type, parts[2:]) if step == "list.element" else (None, parts)
+
+
+def path_of_structs(name: str, schema: pa.Schema) -> list[str] | None:
+    """Return the names from the top of a column that is in no list and no map; None for another column."""
+    if name in schema.names:
+        return [name]
+    path = name.split(".")
+    fields: list[pa.Field] = list(schema)
+    for part in path:
+        found = next((field for field in fields if field.name == part), None)
+        if found is None:
+            return None
+        fields = list(found.type) if pa.types.is_struct(found.type) else []
+    return path

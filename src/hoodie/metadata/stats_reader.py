@@ -1,0 +1,122 @@
+"""Read rows of `column_stats` and `partition_stats`: those of given keys, or whose keys begin with given texts.
+
+docs/format/metadata.md §4.4, §4.5. Only the blocks of a base file that hold such keys are parsed; files are kept in the
+cache of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.column_stats import StatsRow
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.parsed_files import read_slice
+from hoodie.metadata.places import REBUILD_ADVICE, partition_folder
+from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.slice_reader import slices_of
+from hoodie.storage import Store
+from hoodie.timeline import Timeline
+
+_Pieces = Iterator[tuple[pa.BinaryArray, pa.BinaryArray | None, str]]
+_AFTER_TEXT = b"\xff"
+"""Greater than every byte of a key."""
+
+
+class StatsReader:
+    """Reads one of the two partitions as of one state of the metadata table. Creating it costs one listing.
+
+    `timeline`: the visible instants of the metadata table. Memory: the rows of a call, and cached files.
+
+    Raises: CorruptFileError if a file does not parse.
+    """
+
+    def __init__(self, store: Store, kind: PartitionKind, timeline: Timeline) -> None:
+        infos = {info.path: info for info in store.list(partition_folder(kind.name))}
+        self._store = store
+        self._infos = infos
+        self._slices = slices_of(store, kind, timeline)
+        if not self._slices:
+            where = store.uri(partition_folder(kind.name))
+            raise CorruptFileError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
+
+    @property
+    def file_ids(self) -> tuple[str, ...]:
+        """File ids of the file groups, ascending; at least one."""
+        return tuple(found.file_id for found in self._slices)
+
+    def rows_at(self, keys: Collection[str]) -> dict[str, StatsRow]:
+        """Return the rows of these keys by key; keys without a row are absent."""
+        wanted = pa.array(sorted(keys), pa.string())
+        numbers = file_group_index(wanted, len(self._slices)) if len(wanted) else np.zeros(0, np.int32)
+        found: dict[str, StatsRow] = {}
+        for number in sorted(set(numbers.tolist())):
+            mine = wanted.filter(pa.array(numbers == number)).cast(pa.binary())
+            content = self._content(number)
+            found |= _merged(_pieces_at(content, mine), content.file_slice.file_id)
+        return found
+
+    def rows_below(self, prefixes: Sequence[str]) -> dict[str, StatsRow]:
+        """Return the rows whose keys begin with one of the texts, by key."""
+        found: dict[str, StatsRow] = {}
+        for number in range(len(self._slices)):
+            content = self._content(number)
+            for prefix in prefixes:
+                found |= _merged(_pieces_below(content, prefix.encode()), content.file_slice.file_id)
+        return found
+
+    def _content(self, number: int) -> SliceContent:
+        file_slice = self._slices[number]
+        return read_slice(self._store, file_slice, [self._infos[path] for path in file_slice.paths])
+
+
+def _pieces_at(content: SliceContent, keys: pa.BinaryArray) -> _Pieces:
+    """Yield keys, values and schema of the base file and of each block, oldest first."""
+    if content.base is not None:
+        values = content.base.get_many(keys)
+        there = pc.is_valid(values)
+        yield keys.filter(there), values.filter(there), content.base_schema_json
+    for block in content.blocks:
+        places, found = block.find(keys, seek=True)
+        yield keys.take(pa.array(places)), found, block.schema_json
+
+
+def _pieces_below(content: SliceContent, prefix: bytes) -> _Pieces:
+    stop = prefix + _AFTER_TEXT
+    if content.base is not None:
+        keys, values = content.base.get_range(prefix, stop)
+        yield keys, values, content.base_schema_json
+    for block in content.blocks:
+        yield *_range_of(block, prefix, stop), block.schema_json
+
+
+def _range_of(block: RowBlock, start: bytes, stop: bytes) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
+    keys = block.keys.cast(pa.binary())
+    inside = pc.and_(pc.greater_equal(keys, start), pc.less(keys, stop))
+    return keys.filter(inside), None if block.values is None else block.values.filter(inside)
+
+
+def _merged(pieces: _Pieces, path: str) -> dict[str, StatsRow]:
+    """Merge rows, oldest first, by the rule of the JVM: a row that is not tight is joined with the older row."""
+    found: dict[str, StatsRow] = {}
+    for keys, values, schema_json in pieces:
+        names = keys.cast(pa.string()).to_pylist()
+        if values is None:
+            for name in names:
+                found.pop(name, None)
+            continue
+        for name, value in zip(names, values.to_pylist(), strict=True):
+            row = StatsRow.parse(value, schema_json=schema_json, path=path)
+            older = found.get(name)
+            found[name] = row if older is None or _is_same_file(row, older) else row.after(older)
+    return {name: row for name, row in found.items() if not row.is_deleted}
+
+
+def _is_same_file(row: StatsRow, older: StatsRow) -> bool:
+    """Return whether both rows describe the same unchanged file: the newer row repeats the older row."""
+    return row.range == older.range

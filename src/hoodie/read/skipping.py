@@ -1,0 +1,238 @@
+"""Leave file slices out of a read by the statistics of the metadata table: `partition_stats`, then `column_stats`.
+
+docs/operations/statistics.md. A slice is left out only if the range that covers its base file and all its log files
+excludes the condition: a merge takes each value from one of these files. What is not known is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, MetadataTableMissingError, SchemaMismatchError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.files.stored_columns import StoredColumns
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.format.metadata_table.stats_keys import column_prefix, column_stats_key, partition_stats_key
+from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, joined
+from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
+from hoodie.timeline import Action, Timeline
+from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
+
+_LOOKED_UP_MAX: Final = 256
+"""Up to this number of rows are looked up by key; otherwise all rows of a column, or of its partitions, are read."""
+_PREFIXES_MAX: Final = 64
+_FOOTER_BYTES_MAX: Final = 4096
+"""The JVM counts values longer than this as nulls, because their bounds are not in Parquet footers."""
+_DAY_SECONDS: Final = 86_400
+_TICKS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipRequest:
+    """What a read asks for. `as_of` is a requested time; `stored` is how files differ from `schema`."""
+
+    view: TableView
+    where: Condition
+    schema: pa.Schema
+    stored: StoredColumns
+    as_of: str | None = None
+
+
+def skip_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> tuple[list[FileSlice], int]:
+    """Return the slices that can hold rows matching the condition, and how many the partitions' ranges left out.
+
+    All slices are returned if the table has no statistics of the condition's columns, or if they are damaged: they are
+    derived data, and a warning says so. Reads the rows of the condition's columns.
+    """
+    kept, config = list(slices), request.view.config
+    if not slices or not config.version.has_known_metadata_table or COLUMN_STATS not in config.metadata_partitions:
+        return kept, 0
+    if request.stored.source is not None:
+        return kept, 0
+    try:
+        types = {name: column.type for name, column in bounded_columns(request.where.tree, request.schema).items()}
+    except (UnsupportedError, SchemaMismatchError):
+        return kept, 0
+    types = {name: data_type for name, data_type in types.items() if value_type_of(data_type) is not None}
+    if not types:
+        return kept, 0
+    try:
+        timeline = MetadataFolder(request.view.store, config).existing_timeline()
+        in_partitions = _in_partitions(request, kept, types, timeline)
+        in_files = _in_files(request, in_partitions, types, timeline)
+    except (MetadataTableMissingError, CorruptFileError) as error:
+        request.view.state.warn(f"no file is skipped by statistics, which makes reads slower: {error}")
+        return kept, 0
+    return in_files, len(kept) - len(in_partitions)
+
+
+def _in_partitions(
+    request: SkipRequest, slices: list[FileSlice], types: Mapping[str, pa.DataType], timeline: Timeline
+) -> list[FileSlice]:
+    """Return the slices of partitions that can match. Statistics of partitions describe the newest state only."""
+    view = request.view
+    is_newest = request.as_of is None and not view.completed_later and not request.stored.names
+    if PARTITION_STATS not in view.config.metadata_partitions or not is_newest or _is_ahead(timeline, view.timeline):
+        return slices
+    paths = sorted({found.partition_path for found in slices})
+    reader = StatsReader(view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()))
+    keys = {partition_stats_key(name, path) for name in types for path in paths}
+    if len(keys) <= _LOOKED_UP_MAX:
+        rows = reader.rows_at(keys)
+    else:
+        rows = reader.rows_below([column_prefix(name) for name in types])
+    by_name = _by_name(rows.values())
+    bounds = {
+        name: _bounds([by_name.get((name, path or NON_PARTITIONED_KEY)) for path in paths], data_type, nulls=True)
+        for name, data_type in types.items()
+    }
+    can = can_match(request.where.tree, request.schema, bounds, len(paths))
+    kept = {path for path, is_kept in zip(paths, can.tolist(), strict=True) if is_kept}
+    return [found for found in slices if found.partition_path in kept]
+
+
+def _is_ahead(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
+    """Return whether a compaction of the metadata table may hold rows of commits that the view does not have."""
+    compactions = metadata_timeline.completed().filter(lambda instant: instant.action is Action.COMMIT)
+    last = compactions.latest()
+    if last is None:
+        return False
+    deltas = metadata_timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    unseen = (found for found in deltas if not data_timeline.contains_or_before_start(found.requested_time))
+    return any((found.completion_time or "") < last.requested_time for found in unseen)
+
+
+def _in_files(
+    request: SkipRequest, slices: list[FileSlice], types: Mapping[str, pa.DataType], timeline: Timeline
+) -> list[FileSlice]:
+    """Return the slices whose files can match together."""
+    if not slices:
+        return slices
+    view = request.view
+    reader = StatsReader(view.store, ColumnStatsKind(), visible_instants(timeline, view.whole_timeline()))
+    by_name = _by_name(_rows_of_files(reader, slices, types).values())
+    merges_freely = view.config.merge_rule.mode is MergeMode.CUSTOM
+    bounds = {}
+    for name, data_type in types.items():
+        found = [
+            _slice_range(name, file_slice, by_name, request.stored, merges_freely=merges_freely)
+            for file_slice in slices
+        ]
+        bounds[name] = _bounds(found, data_type, nulls=False)
+    can = can_match(request.where.tree, request.schema, bounds, len(slices))
+    return [found for found, is_kept in zip(slices, can.tolist(), strict=True) if is_kept]
+
+
+def _rows_of_files(
+    reader: StatsReader, slices: Sequence[FileSlice], types: Mapping[str, pa.DataType]
+) -> Mapping[str, StatsRow]:
+    """Read the rows of the columns: of single files if they are few, of few partitions, or of all files."""
+    files = [(found.partition_path, path.rpartition("/")[2]) for found in slices for path in found.paths]
+    if len(files) * len(types) <= _LOOKED_UP_MAX:
+        return reader.rows_at({column_stats_key(name, path, file) for name in types for path, file in files})
+    paths = {path for path, _ in files}
+    if len(paths) * len(types) <= _PREFIXES_MAX:
+        return reader.rows_below([partition_stats_key(name, path) for name in types for path in sorted(paths)])
+    return reader.rows_below([column_prefix(name) for name in types])
+
+
+def _by_name(rows: Any) -> dict[tuple[str, str], ColumnRange]:
+    return {(row.range.column, row.name): row.range for row in rows}
+
+
+def _slice_range(
+    name: str,
+    found: FileSlice,
+    by_name: Mapping[tuple[str, str], ColumnRange],
+    stored: StoredColumns,
+    *,
+    merges_freely: bool,
+) -> ColumnRange | None:
+    """Return the range of a column in all files of a slice; None if it is not known.
+
+    A merge function can make values that no file has.
+    """
+    if found.log_files and merges_freely:
+        return None
+    times = [log.name.instant_time for log in found.log_files]
+    times += [found.base_file.instant_time] if found.base_file is not None else []
+    if stored.names and any(stored.names_at(time) for time in times):
+        return None
+    ranges = [by_name.get((name, path.rpartition("/")[2])) for path in found.paths]
+    known = [one for one in ranges if one is not None]
+    return reduce(joined, known) if known and len(known) == len(ranges) else None
+
+
+def _bounds(ranges: Sequence[ColumnRange | None], data_type: pa.DataType, *, nulls: bool) -> Bounds:
+    """Return bounds with the column's type; with `nulls`, every place may have nulls.
+
+    A partition may have files that lack the column, which have no ranges: their values are null.
+    """
+    margin = 0
+    if pa.types.is_timestamp(data_type) and data_type.tz is not None:
+        # Spark reads text as a time in the session's time zone, which the plan does not know.
+        margin = _DAY_SECONDS * _TICKS[data_type.unit]
+    trusted = [None if found is None or not _is_trusted(found, data_type) else found for found in ranges]
+    lows = [None if found is None or found.low is None else _moved(found.low, -margin) for found in trusted]
+    highs = [None if found is None or found.high is None else _moved(found.high, margin) for found in trusted]
+    return Bounds(
+        low=arrow_values(lows, data_type),
+        high=arrow_values(highs, data_type),
+        is_known=np.array([found is not None for found in trusted], np.bool_),
+        may_be_null=np.array([nulls or found is None or found.nulls > 0 for found in ranges], np.bool_),
+        may_have_value=np.array([found is None or _may_have_value(found) for found in ranges], np.bool_),
+    )
+
+
+def _moved(raw: Any, margin: int) -> Any:
+    return raw if not margin else min(max(raw + margin, -(2**63)), 2**63 - 1)
+
+
+def _is_trusted(found: ColumnRange, data_type: pa.DataType) -> bool:
+    """Return whether the bounds hold all values of the column, whoever wrote them, and fit the column's type."""
+    if found.low is None or found.high is None:
+        return found.values == found.nulls and not _hides_texts(found)
+    if found.type is None:
+        return _fits_untyped(found.low, data_type) and not _hides_texts(found)
+    if found.type != NULL_TYPE and not holds(found.type, data_type):
+        return False
+    if found.type.is_floating:
+        # The JVM writes 0.0 for row groups whose bounds are not in the footer, because they have NaN.
+        return bool(found.low > 0 or found.high < 0)
+    return not _hides_texts(found)
+
+
+def _hides_texts(found: ColumnRange) -> bool:
+    """Return whether some of the nulls may be long values, which the JVM counts as nulls."""
+    is_text = found.type is None or found.type.is_text
+    return is_text and found.nulls > 0 and found.uncompressed_bytes > _FOOTER_BYTES_MAX
+
+
+def _may_have_value(found: ColumnRange) -> bool:
+    return found.values > found.nulls or _hides_texts(found)
+
+
+def _fits_untyped(raw: Any, data_type: pa.DataType) -> bool:
+    """Return whether a bound without a type (index version V1) is a value of the column; units of times are unknown."""
+    if isinstance(raw, bool):
+        return bool(pa.types.is_boolean(data_type))
+    if isinstance(raw, int):
+        return bool(pa.types.is_integer(data_type) or pa.types.is_date32(data_type))
+    return isinstance(raw, str) and bool(pa.types.is_string(data_type))

@@ -1,0 +1,83 @@
+"""The columns of a table that have statistics (docs/format/metadata.md §3.11, §4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.files.column_ranges import META_COLUMNS, typed_columns
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
+from hoodie.view.table_view import TableView
+
+
+def has_statistics(view: TableView) -> bool:
+    """Return whether the table has column statistics that this release maintains."""
+    return COLUMN_STATS in view.config.metadata_partitions and statistics_columns(view.store) is not None
+
+
+def written_columns(
+    view: TableView, schema: pa.Schema, properties: Mapping[str, str] | None = None
+) -> tuple[str, ...] | None:
+    """Return the columns whose ranges a write stores; None if the table has no statistics.
+
+    `schema` has the columns after the write, without meta columns. The columns are those of the index definition, and
+    columns that the write adds to the table. A column that the table has and the definition lacks is left out: the
+    statistics of its partitions would not cover the earlier files. `properties` are options of the call, for the first
+    write of a table.
+    """
+    if not has_statistics(view):
+        wanted = statistics_to_add(view, properties or {})
+        return wanted[0].columns if wanted and isinstance(wanted[0], ColumnStatsKind) else None
+    stored = statistics_columns(view.store) or ()
+    known = typed_columns(stored, with_meta_fields(schema))
+    found = [name for name in stored if name in known]
+    if options.COLUMN_STATS_COLUMNS.get(view.config.raw):
+        return tuple(found)
+    before = view.schema().arrow.names
+    free = options.COLUMN_STATS_COLUMNS_MAX.get(view.config.raw) + len(META_COLUMNS) - len(found)
+    new = [name for name in typed_columns(schema.names, schema) if name not in before and name not in found]
+    return (*found, *new[: max(free, 0)])
+
+
+def statistics_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
+    """Return the statistics partitions to add with the first commit of a table, `column_stats` first.
+
+    Nothing is added to a table that has instants: a build adds statistics to it.
+    """
+    asked = {**view.config.raw, **properties}
+    is_new = not view.timeline.writes().completed().instants and COLUMN_STATS not in view.config.metadata_partitions
+    if not (is_new and view.config.version.has_typed_statistics and options.COLUMN_STATS_ENABLE.get(asked)):
+        return ()
+    if view.has_archived_instants():
+        return ()
+    return statistics_kinds(view, asked)
+
+
+def statistics_kinds(view: TableView, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
+    """Return the kinds of new statistics of a table: `column_stats`, and `partition_stats` if it has partitions."""
+    columns = chosen_columns(view.schema().arrow, properties)
+    kinds: list[PartitionKind] = [ColumnStatsKind(columns)]
+    if view.config.partition_fields and options.PARTITION_STATS_ENABLE.get(properties):
+        kinds.append(PartitionStatsKind())
+    return tuple(kinds)
+
+
+def chosen_columns(schema: pa.Schema, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the meta columns with statistics, then the listed columns, or the first columns of the schema."""
+    listed = options.COLUMN_STATS_COLUMNS.get(properties)
+    found = list(typed_columns(listed or schema.names, schema))
+    if not listed:
+        found = found[: options.COLUMN_STATS_COLUMNS_MAX.get(properties)]
+    return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
+
+
+def outdated_statistics(view: TableView) -> frozenset[str]:
+    """Return the statistics partitions that writes do not keep up to date, and must drop."""
+    named = {*view.config.metadata_partitions} & {COLUMN_STATS, PARTITION_STATS}
+    return frozenset() if has_statistics(view) else frozenset(named)

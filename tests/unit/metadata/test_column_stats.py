@@ -1,0 +1,127 @@
+"""Column statistics of tables of the JVM: the same keys, bytes of values, and ranges of the same files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.files.slices import BaseFile
+from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
+from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
+from hoodie.format.metadata_table.stats_keys import column_stats_key, partition_stats_key
+from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promoted
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded
+from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.table import Table
+from hoodie.timeline import Timeline
+from tests.unit.metadata.conftest import InMemory
+
+KINDS = {RecordType.COLUMN_STATS: ColumnStatsKind(), RecordType.PARTITION_STATS: PartitionStatsKind()}
+
+
+def visible(table: Table) -> tuple[MetadataFolder, Timeline]:
+    view = table.view()
+    folder = MetadataFolder(view.store, view.config)
+    return folder, visible_instants(folder.existing_timeline(), view.whole_timeline())
+
+
+@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+@pytest.mark.parametrize("record_type", list(KINDS))
+def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
+    in_memory: InMemory, name: str, record_type: RecordType
+) -> None:
+    table = Table(in_memory(name).store)
+    folder, timeline = visible(table)
+    kind: PartitionKind = KINDS[record_type]
+    contents = SliceReader(folder.store).read(kind, timeline)
+    partitions = table.view().listing()
+    count = 0
+    for number, content in enumerate(contents):
+        pieces = [(block.keys, block.values, block.schema_json) for block in content.blocks]
+        pieces += [] if content.base is None else [(*content.base.entries(), content.base_schema_json)]
+        for keys, values, schema_json in pieces:
+            if values is None:
+                continue
+            assert schema_json == metadata_schema()
+            for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
+                row = StatsRow.parse(value, schema_json=schema_json, path="golden")
+                is_compacted = value[4] == 2
+                assert is_compacted or row.to_bytes(record_type) == value
+                column = row.range.column
+                expected = [partition_stats_key(column, row.name)]
+                if record_type is RecordType.COLUMN_STATS:
+                    expected = [column_stats_key(column, path, row.name) for path in partitions]
+                assert key.decode() in expected
+                assert file_group_index(pa.array([key.decode()]), len(contents))[0] == number
+                count += 1
+    assert count > 10
+
+
+@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+def test_ranges_are_those_of_the_jvm(in_memory: InMemory, name: str) -> None:
+    table = Table(in_memory(name).store)
+    view = table.view()
+    columns = statistics_columns(view.store)
+    assert columns is not None
+    folder, timeline = visible(table)
+    reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
+    compared = 0
+    for found in view.slices():
+        files = [*found.log_files, *([found.base_file] if found.base_file is not None else [])]
+        for file in files:
+            if isinstance(file, BaseFile):
+                file_name, ranges = file.name, base_file_ranges(view.store, file, columns)
+            else:
+                file_name, ranges = file.name.name, log_file_ranges(view.store, file, columns, view.slice_read())
+            keys = {column_stats_key(one.column, found.partition_path, file_name): one for one in ranges}
+            rows = reader.rows_at(keys)
+            assert {key: row.range for key, row in rows.items()} == {key: keys[key] for key in rows}
+            assert rows
+            compared += len(rows)
+    assert compared > 20
+
+
+def test_bounds_of_widened_columns_hold_the_converted_values() -> None:
+    integer, double = ValueType(ValueKind.INT), ValueType(ValueKind.DOUBLE)
+    assert promoted(-3, 5, integer, ValueType(ValueKind.LONG)) == (-3, 5)
+    assert promoted(-3, 5, integer, double) == (-3.0, 5.0)
+    # 0.1 as a 32-bit float becomes the double 0.1, as rows of the file do.
+    assert promoted(0.10000000149011612, 1.0, ValueType(ValueKind.FLOAT), double) == (0.1, 1.0)
+    assert promoted(5, 7, integer, ValueType(ValueKind.DECIMAL, "12,2")) == (500, 700)
+    low, high = promoted(5, 70, integer, ValueType(ValueKind.STRING))
+    assert low <= "5" <= "70" <= high
+
+
+def test_ranges_of_a_partition_cover_all_files() -> None:
+    text = ValueType(ValueKind.STRING)
+    one = ColumnRange(column="s", type=text, low="b", high="c", values=3, nulls=1, size_bytes=10, uncompressed_bytes=20)
+    # UTF-16 would order these two the other way round.
+    two = ColumnRange(column="s", type=text, low="\uffff", high="\U0001f600", values=2)
+    (found,) = folded([[one], [two]])
+    assert (found.low, found.high, found.values, found.nulls, found.size_bytes) == ("b", "\U0001f600", 5, 1, 10)
+
+
+def test_a_table_of_the_jvm_keeps_its_statistics(in_memory: InMemory) -> None:
+    store = in_memory("v9_cow").store
+    table = Table(store)
+    before = set(table.view().config.metadata_partitions)
+    rows = table.to_arrow().select(table.view().schema().arrow.names).slice(0, 1)
+    table.upsert(rows)
+    view = table.view()
+    assert {"column_stats", "partition_stats"} <= before & set(view.config.metadata_partitions)
+    folder, timeline = visible(table)
+    reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
+    columns = statistics_columns(view.store)
+    assert columns is not None
+    for found in view.slices():
+        assert found.base_file is not None
+        ranges = {one.column: one for one in base_file_ranges(view.store, found.base_file, columns)}
+        keys = {column_stats_key(name, found.partition_path, found.base_file.name): name for name in ranges}
+        assert {keys[key]: row.range for key, row in reader.rows_at(keys).items()} == ranges
