@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import BaseFile, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
@@ -23,7 +23,10 @@ from hoodie.table import Table
 from hoodie.timeline import Timeline
 from tests.unit.metadata.conftest import InMemory
 
-KINDS = {RecordType.COLUMN_STATS: ColumnStatsKind(), RecordType.PARTITION_STATS: PartitionStatsKind()}
+KINDS: dict[RecordType, PartitionKind] = {
+    RecordType.COLUMN_STATS: ColumnStatsKind(),
+    RecordType.PARTITION_STATS: PartitionStatsKind(),
+}
 
 
 def visible(table: Table) -> tuple[MetadataFolder, Timeline]:
@@ -39,7 +42,7 @@ def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
 ) -> None:
     table = Table(in_memory(name).store)
     folder, timeline = visible(table)
-    kind: PartitionKind = KINDS[record_type]
+    kind = KINDS[record_type]
     contents = SliceReader(folder.store).read(kind, timeline)
     partitions = table.view().listing()
     count = 0
@@ -74,7 +77,8 @@ def test_ranges_are_those_of_the_jvm(in_memory: InMemory, name: str) -> None:
     reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
     compared = 0
     for found in view.slices():
-        files = [*found.log_files, *([found.base_file] if found.base_file is not None else [])]
+        files: list[BaseFile | LogFile] = [*found.log_files]
+        files += [found.base_file] if found.base_file is not None else []
         for file in files:
             if isinstance(file, BaseFile):
                 file_name, ranges = file.name, base_file_ranges(view.store, file, columns)
