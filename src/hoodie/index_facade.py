@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hoodie.engine import Engine
@@ -16,9 +16,12 @@ from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.drop import drop_record_index
 from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.statistics import build_statistics, drop_statistics
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
+from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
+from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.index_compare import check_comparable, compare_batch
@@ -33,8 +36,19 @@ class TableIndex:
         self._state = state
         self._engine = engine
 
-    def build(self, name: str = "record", *, buckets: int | None = None, wait_seconds: float = 600.0) -> ServiceResult:
-        """Build the record index of a table with rows. Writers can run during the build.
+    def build(
+        self,
+        name: str = "record",
+        *,
+        buckets: int | None = None,
+        columns: Sequence[str] | None = None,
+        wait_seconds: float = 600.0,
+    ) -> ServiceResult:
+        """Build the record index, or the column statistics, of a table with rows. Writers can run during the build.
+
+        `"column_stats"` or `"partition_stats"` builds both statistics anew; `columns` have them, by default those of
+        the table's options or the first 32. See `services.indexing.statistics.build_statistics`. The rest is about the
+        record index.
 
         The rows can have been written by any engine. `buckets`: number of index file groups. The default is one for
         each million keys, with room for growth; keys are counted in the Parquet footers. An existing index is kept,
@@ -52,15 +66,21 @@ class TableIndex:
         >>> t.index.build("record").counts["entries"]
         2
         """
-        _only_record(name)
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        if name in STATISTICS:
+            return build_statistics(call, columns=columns)
+        _only_record(name)
         return build_record_index(call, buckets=buckets)
 
     def drop(self, name: str = "record") -> ServiceResult:
         """Drop the record index; the table then finds records by `global_simple`. See `services.indexing.drop`.
 
+        `"column_stats"` drops the statistics of files and partitions, `"partition_stats"` those of partitions.
+
         Raises: UnsupportedError, CommitConflictError.
         """
+        if name in STATISTICS:
+            return drop_statistics(self._state, name)
         _only_record(name)
         return drop_record_index(self._state)
 
@@ -82,8 +102,8 @@ class TableIndex:
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
         return rebuild(call)
 
-    def verify(self) -> Report:
-        """Check the record index against the data. Writers can run during the check.
+    def verify(self, name: str = "record") -> Report:
+        """Check the record index, or the column statistics (`"column_stats"`), against the data, beside writers.
 
         Every record key must have an entry, and every entry must have a record. An index that another writer dropped
         is a problem too.
@@ -97,6 +117,9 @@ class TableIndex:
         >>> t.index.verify().ok
         True
         """
+        if name in STATISTICS:
+            return verify_statistics(IndexCall(state=self._state, engine_for=self._engine_for()))
+        _only_record(name)
         return verify_record_index(self._state, self._engine_for())
 
     def compare(
@@ -138,5 +161,6 @@ class TableIndex:
 def _only_record(name: Any) -> None:
     if index_kind(str(name)) is not RECORD:
         raise UnsupportedError(
-            f"index={name!r}: only the record index can be built or dropped; other indexes read the data files"
+            f"index={name!r}: only the record index can be built or dropped, and column_stats and partition_stats; "
+            "other indexes read the data files"
         )

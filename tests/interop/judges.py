@@ -59,7 +59,7 @@ SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "tr
 
 @dataclass(frozen=True)
 class KeyedRead:
-    """Rows of a query by key, and how many files were read for it."""
+    """Rows of a query, and how many files were read for it."""
 
     rows: list[dict[str, Any]]
     files: int
@@ -178,10 +178,12 @@ class Jvm:
     def read_by_key(self, path: str | Path, keys: Collection[str], *, column: str = "id") -> KeyedRead:
         """Rows with these keys, by a query that may use the record index to leave files out."""
         frame = self.spark.read.format("hudi").options(**SKIPPING).load(str(path))
-        frame = frame.where(frame[column].isin(*keys))
-        rows = frame.collect()
-        (scan,) = _scans(frame._jdf.queryExecution().executedPlan())
-        return KeyedRead([row.asDict(recursive=True) for row in rows], scan.metrics().get("numFiles").get().value())
+        return _scanned(frame.where(frame[column].isin(*keys)))
+
+    def read_where(self, path: str | Path, where: str, *, skips: bool) -> KeyedRead:
+        """Rows that match a condition, by a query that may use statistics to leave files out, or one that may not."""
+        options = {**SKIPPING, "hoodie.enable.data.skipping": str(skips).lower()}
+        return _scanned(self.spark.read.format("hudi").options(**options).load(str(path)).where(where))
 
     def timeline(self, path: str | Path) -> list[Instant]:
         """The active timeline as the JVM sees it, oldest first."""
@@ -255,6 +257,12 @@ def _assert_same_locations(whose: str, actual: Mapping[str, object], expected: M
     keys = sorted(key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key))
     lines = [f"{key!r}: {actual.get(key)}, the row lies in {expected.get(key)}" for key in keys[:10]]
     assert not keys, f"{whose} has {len(keys)} keys of {len(expected)} elsewhere:\n  " + "\n  ".join(lines)
+
+
+def _scanned(frame: DataFrame) -> KeyedRead:
+    rows = frame.collect()
+    (scan,) = _scans(frame._jdf.queryExecution().executedPlan())
+    return KeyedRead([row.asDict(recursive=True) for row in rows], scan.metrics().get("numFiles").get().value())
 
 
 def _scans(plan: Any) -> list[Any]:

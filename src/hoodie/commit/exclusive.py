@@ -5,6 +5,7 @@ from __future__ import annotations
 from hoodie.errors import UnsupportedError
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action
+from hoodie.view.statistics import built_statistics
 from hoodie.view.table_view import TableView
 
 
@@ -14,7 +15,10 @@ def check_no_exclusive_service(view: TableView) -> None:
     Writes are allowed while this library builds an index. Raises: UnsupportedError, naming the instant.
     """
     for instant in view.timeline.pending().instants:
-        if instant.action is Action.INDEXING and build_of(view, instant) is not None:
+        is_ours = instant.action is Action.INDEXING and (
+            build_of(view, instant) is not None or bool(built_statistics(view, instant))
+        )
+        if is_ours:
             continue
         if instant.action in (Action.RESTORE, Action.INDEXING):
             raise UnsupportedError(

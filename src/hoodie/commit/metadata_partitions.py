@@ -9,7 +9,7 @@ from functools import partial
 from hoodie.commit.commit_content import locked_table
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.metadata_partitions import partitions_to_add
@@ -17,6 +17,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.partition_kind import ListFiles
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.view.listing import list_from_storage
 from hoodie.view.statistics import outdated_statistics, statistics_to_add
@@ -101,8 +102,14 @@ def _list_files(view: TableView) -> ListFiles:
 
 def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
     """Store the names of the metadata partitions that readers may use."""
-    partitions = ",".join(sorted(names))
-    update_table_config(view.store, {keys.METADATA_PARTITIONS: partitions, keys.METADATA_PARTITIONS_INFLIGHT: ""})
+    changes: dict[str, str | None] = {
+        keys.METADATA_PARTITIONS: ",".join(sorted(names)),
+        keys.METADATA_PARTITIONS_INFLIGHT: "",
+    }
+    if COLUMN_STATS in names and view.config.index_definitions_path is None:
+        # Readers learn from the index definition which columns have statistics.
+        changes[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
+    update_table_config(view.store, changes)
 
 
 def _reloaded(view: TableView) -> TableView:

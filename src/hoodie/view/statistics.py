@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.errors import InstantNotFoundError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
+from hoodie.format.instants.service_metadata import IndexPlan
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
+from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
+
+STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
+"""Names of the metadata partitions with statistics."""
+OUR_BUILD: Final = "hoodie.python.statistics"
+"""In the extra metadata of the plan of a build by this library. On disk: do not change."""
 
 
 def has_statistics(view: TableView) -> bool:
@@ -75,6 +84,22 @@ def chosen_columns(schema: pa.Schema, properties: Mapping[str, str]) -> tuple[st
     if not listed:
         found = found[: options.COLUMN_STATS_COLUMNS_MAX.get(properties)]
     return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
+
+
+def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
+    """Return the statistics that a pending instant of this library builds; empty for another instant.
+
+    Raises: CorruptFileError if the plan does not parse.
+    """
+    if instant.action is not Action.INDEXING:
+        return ()
+    try:
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+    except InstantNotFoundError:
+        return ()
+    plan = IndexPlan.parse(content, path=str(instant)) if content else IndexPlan()
+    ours = [info for info in plan.index_partition_infos if (info.extra_metadata or {}).get(OUR_BUILD) == "true"]
+    return tuple(name for info in ours if (name := info.metadata_partition_path) in STATISTICS)
 
 
 def outdated_statistics(view: TableView) -> frozenset[str]:

@@ -111,13 +111,13 @@ def stats_deltas(
     gone = pa.array(sorted(deleted), pa.string())
     groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
     found = []
-    for number, group in enumerate(_grouped_rows(rows, record_type, len(file_ids))):
+    for number, group in enumerate(grouped_rows(rows, record_type, len(file_ids))):
         mine = gone.filter(pa.array(groups_of_gone == number))
         found.append(FileGroupDelta(partition, file_ids[number], *group, mine))
     return found
 
 
-def _grouped_rows(rows: Mapping[str, StatsRow], record_type: RecordType, count: int) -> list[tuple[pa.Array, pa.Array]]:
+def grouped_rows(rows: Mapping[str, StatsRow], record_type: RecordType, count: int) -> list[tuple[pa.Array, pa.Array]]:
     """Return the keys, ascending, and the encoded values of each of `count` file groups."""
     names = sorted(rows)
     keys = pa.array(names, pa.string())

@@ -115,7 +115,7 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
     deadline = time.monotonic() + call.wait_seconds
     while True:
         with times.phase("switch"), call.state.table_lock() as lock:
-            view = _settled(call.state, lock)
+            view = settled(call.state, lock)
             pending.ensure_mine(view)
             waits_for = foreign_write(view)
             if waits_for is None:
@@ -154,7 +154,7 @@ def foreign_write(view: TableView) -> str | None:
     return None
 
 
-def _settled(state: TableState, lock: TableLock) -> TableView:
+def settled(state: TableState, lock: TableLock) -> TableView:
     """Roll back dead writes, and return the view after that."""
     view = TableView.load(state, lock)
     return view.refreshed() if roll_back_dead_writes(view) else view

@@ -1,0 +1,148 @@
+"""Statistics are built beside writers, checked against the files, and dropped; damage is found, and never read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.metadata.places import partition_folder
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, create_inflight, create_requested
+from tests.support.steps import once_at
+
+
+def rows(numbers: range, partition: str = "a") -> pa.Table:
+    return pa.table({"id": [f"k{n}" for n in numbers], "p": [partition] * len(numbers), "x": [*numbers]})
+
+
+@pytest.fixture(params=["copy_on_write", "merge_on_read"])
+def table(request: pytest.FixtureRequest) -> Table:
+    """Three files with ten rows each, without statistics."""
+    store = MemoryStore()
+    made = hoodie.create(
+        store.uri(""),
+        rows(range(1)).schema,
+        record_key="id",
+        partition_by="p",
+        index="simple",
+        type=request.param,
+        properties={"hoodie.parquet.small.file.limit": "0"},
+    )
+    for number in range(3):
+        made.upsert(rows(range(10 * number, 10 * number + 10)))
+    return made
+
+
+def test_writers_run_during_a_build(table: Table) -> None:
+    def other_writers() -> None:
+        again = Table(table.view().store)
+        again.upsert(rows(range(5, 7)))
+        again.upsert(rows(range(90, 95), "b"))
+
+    with once_at(Step.WRITTEN, other_writers):
+        built = table.index.build("column_stats")
+    assert built.counts["files"] >= 4
+    assert table.index.verify("column_stats").ok
+    assert table.explain("x = 92").file_slices == 1
+    assert table.to_arrow("id", where="x = 92")["id"].to_pylist() == ["k92"]
+
+
+def test_a_write_that_began_before_the_build_brings_its_ranges(table: Table) -> None:
+    """Its tasks noted none: the commit reads them from the files."""
+
+    def build() -> None:
+        Table(table.view().store).index.build("column_stats")
+
+    with once_at(Step.WRITTEN, build):
+        table.upsert(rows(range(40, 45)))
+    report = table.index.verify("column_stats")
+    assert report.ok, str(report)
+    assert table.explain("x = 42").file_slices == 1
+
+
+def test_one_build_at_a_time(table: Table) -> None:
+    view = table.view()
+    create_requested(view.store, view.layout, "20990101000000000", Action.INDEXING)
+    create_inflight(view.store, view.layout, "20990101000000000", Action.INDEXING)
+    with pytest.raises(CommitConflictError, match="builds an index: wait"):
+        table.index.build("column_stats")
+    with pytest.raises(CommitConflictError, match="builds an index: wait"):
+        table.index.drop("column_stats")
+
+
+def test_columns_are_chosen(table: Table) -> None:
+    assert table.index.build("column_stats", columns=["x"]).counts["columns"] == 4
+    assert table.explain("x = 25").file_slices == 1
+    assert table.explain("id = 'k25'").file_slices == 3
+    table.upsert(rows(range(60, 62)))
+    assert table.index.verify("column_stats").ok
+    assert table.explain("x = 61").file_slices == 1
+
+
+def test_statistics_are_dropped(table: Table) -> None:
+    with pytest.raises(InvalidConfigError, match=r"t.index.build\(.column_stats.\)"):
+        table.index.verify("column_stats")
+    table.index.build("column_stats")
+    table.index.drop("partition_stats")
+    assert PARTITION_STATS not in table.view().config.metadata_partitions
+    assert table.explain("x = 25").file_slices == 1
+    table.index.drop("column_stats")
+    assert COLUMN_STATS not in table.view().config.metadata_partitions
+    assert table.explain("x = 25").file_slices == 3
+    table.upsert(rows(range(60, 62)))
+    assert table.explain("x = 25").file_slices >= 3
+
+
+def test_wrong_statistics_are_found_and_damaged_ones_are_not_used(table: Table) -> None:
+    table.index.build("column_stats")
+    store = table.view().store
+    base = next(info for info in store.list(partition_folder(COLUMN_STATS)) if info.name.endswith(".hfile"))
+    other = next(info for info in store.list(partition_folder(PARTITION_STATS)) if info.name.endswith(".hfile"))
+    whole = store.read(base.path)
+    store.replace(base.path, store.read(other.path))
+    report = Table(store).index.verify("column_stats")
+    assert report.problems["missing range"] > 0
+    store.replace(base.path, whole[: len(whole) // 2])
+    with pytest.warns(hoodie.HoodieWarning, match="no file is skipped by statistics"):
+        found = Table(store).to_arrow("id", where="x = 25")
+    assert found["id"].to_pylist() == ["k25"]
+    Table(store).index.build("column_stats")
+    assert Table(store).index.verify("column_stats").ok
+    assert Table(store).explain("x = 25").file_slices == 1
+
+
+def test_a_commit_writes_few_files_and_reads_none_of_the_data(table: Table) -> None:
+    table.index.build("column_stats")
+    before = {info.path for info in table.view().store.list(".hoodie/metadata", recursive=True)}
+    table.upsert(rows(range(70, 72)))
+    new = {info.path for info in table.view().store.list(".hoodie/metadata", recursive=True)} - before
+    logs = [path for path in new if "_stats/" in path]
+    assert 2 <= len(logs) <= 3
+
+
+def test_new_columns_get_statistics_and_widened_ones_keep_them(table: Table) -> None:
+    table.index.build("column_stats")
+    wider = rows(range(30, 33)).append_column("y", pa.array([100, None, 200], pa.int32()))
+    table.upsert(wider)
+    table.upsert(rows(range(33, 34)).append_column("y", pa.array([2**40], pa.int64())))
+    assert table.index.verify("column_stats").ok
+    for where, ids in {"y = 200": ["k32"], f"y = {2**40}": ["k33"], "y < 0": []}.items():
+        assert table.to_arrow("id", where=where)["id"].to_pylist() == ids
+    assert table.to_arrow("id", where="y IS NULL").num_rows == 31
+    # Files from before the column have no range of it, and nulls only: the range of the partition excludes y < 0.
+    assert table.explain("y < 0").file_slices == 0
+    assert table.explain("y IS NULL").file_slices >= 4
+
+
+def test_time_travel_uses_the_ranges_of_files_only(table: Table) -> None:
+    table.index.build("column_stats")
+    first = table.timeline.completed().instants[-1].requested_time
+    table.insert_overwrite(rows(range(500, 503)))
+    assert table.explain("x = 25").file_slices == 0
+    assert table.to_arrow("id", where="x = 25", as_of=first)["id"].to_pylist() == ["k25"]
+    assert table.explain("x = 25", as_of=first).to_dict()["skipped_by_column_stats"] == 2
