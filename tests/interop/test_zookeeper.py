@@ -1,10 +1,7 @@
-"""Compactors on several machines share plans through ZooKeeper: a real server, from the jars that Spark brings."""
+"""Compactors on several machines share plans through ZooKeeper: a real server."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,55 +22,14 @@ from tests.support.compactor_processes import (
     start_compactor,
 )
 from tests.support.merge_on_read import EngineThen, merged_rows
-
-_SECONDS_TO_START = 60.0
-_JARS = ("zookeeper-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "metrics-core-*.jar", "netty-*.jar", "snappy-java-*.jar")
+from tests.support.zookeeper_server import free_port, running_zookeeper
 
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`host:port` of a ZooKeeper server (the Maven artifact org.apache.zookeeper:zookeeper, among PySpark's jars)."""
-    import pyspark
-
-    folder = tmp_path_factory.mktemp("zookeeper")
-    jars = Path(pyspark.__file__).parent / "jars"
-    classpath = ":".join(str(jar) for pattern in _JARS for jar in sorted(jars.glob(pattern)))
-    port = _free_port()
-    config = {
-        "tickTime": 200,
-        "dataDir": folder / "data",
-        "clientPort": port,
-        "clientPortAddress": "127.0.0.1",
-        "admin.enableServer": "false",
-    }
-    (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in config.items()))
-    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            ["java", "-Xmx128m", "-cp", classpath, main, str(folder / "zoo.cfg")], stdout=log, stderr=log
-        )
-    try:
-        _wait_for(port, server, folder / "log")
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _SECONDS_TO_START
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        if server.poll() is not None or time.monotonic() > deadline:
-            pytest.fail(f"ZooKeeper did not start:\n{log.read_text()[-2000:]}", pytrace=False)
-        time.sleep(0.1)
+    """`host:port` of a ZooKeeper server."""
+    with running_zookeeper(tmp_path_factory.mktemp("zookeeper")) as address:
+        yield address
 
 
 def test_three_compactors_do_each_plan_once_and_take_up_what_a_killed_one_left(tmp_path: Path, zookeeper: str) -> None:
@@ -140,7 +96,7 @@ def test_a_claim_is_one_sessions_and_one_compactions(zookeeper: str) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    absent = ZooKeeperCoordinator(f"127.0.0.1:{_free_port()}", connect_seconds_max=0.5)
+    absent = ZooKeeperCoordinator(f"127.0.0.1:{free_port()}", connect_seconds_max=0.5)
     with pytest.raises(LockTimeoutError, match="could not be reached"):
         absent.claim("file:///table", "1")
 

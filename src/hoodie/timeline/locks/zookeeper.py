@@ -1,4 +1,4 @@
-"""The JVM's ZooKeeper providers: the lock of Curator's `InterProcessMutex`, docs/format/table.md §10.3.
+"""The JVM's ZooKeeper providers: the lock of Curator's `InterProcessMutex`, docs/format/table.md §10.5.
 
 Each contender creates an ephemeral sequential node below `<base path>/<lock key>`; the lowest number holds the lock.
 ZooKeeper deletes the node when the session of its writer ends, so a dead writer's lock ends with its session timeout.
