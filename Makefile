@@ -16,7 +16,7 @@ NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz stress interop bench check docs fmt java
+.PHONY: help demo test test-all fuzz stress stress-jvm interop bench check docs fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODI
 
 stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minutes; HOODIE_STRESS_SECONDS, HOODIE_STRESS_PROCESSES, HOODIE_STRESS_SEED
 	$(VENV)/bin/python -m tests.stress
+
+stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
+	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
 interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judges, and the contract tests on Spark 3.5, side by side
 	@$(VENV_35)/bin/python $(RUN_LANES) \

@@ -98,8 +98,8 @@ def start(tmp_path_factory: pytest.TempPathFactory, s3: str) -> Iterator[Start]:
             judge.process.kill()
 
 
-def ours(store: Store, provider: str, wait_ms: int = 0, **settings: str) -> TableLock:
-    return TableLock(store, LockOptions(wait_ms_max=wait_ms, provider=provider, settings=settings))
+def ours(store: Store, provider: str, settings: dict[str, str] | None = None, *, wait_ms: int = 0) -> TableLock:
+    return TableLock(store, LockOptions(wait_ms_max=wait_ms, provider=provider, settings=settings or {}))
 
 
 def check_both_ways(judge: Judge, lock: Callable[[], TableLock]) -> None:
@@ -164,7 +164,7 @@ def test_a_storage_based_lock_of_the_jvm_that_was_killed(start: Start, s3: str) 
         time.sleep(0.2)
     judge.process.kill()
     killed = time.monotonic()
-    with ours(store, storage_based.NAME, 30_000) as held:
+    with ours(store, storage_based.NAME, wait_ms=30_000) as held:
         assert 8 < time.monotonic() - killed < 15
         # As if this process had been stopped: the validity is over, and no renewal came.
         text = store.read(JSON)
@@ -186,16 +186,18 @@ def test_the_lock_in_zookeeper(start: Start, servers: str, tmp_path: Path) -> No
     }
     store = MemoryStore()
     judge = start(zookeeper.NAME, **settings)
-    check_both_ways(judge, lambda: ours(store, zookeeper.NAME, 200, **settings))
+    check_both_ways(judge, lambda: ours(store, zookeeper.NAME, settings, wait_ms=200))
     assert judge.ask("try 2000") == "true"
     with pytest.raises(LockTimeoutError, match=r"zookeeper://.*/hudi/locks/trips is held by the writer with app.*_c_"):
-        ours(store, zookeeper.NAME, **settings).acquire()
+        ours(store, zookeeper.NAME, settings).acquire()
     judge.process.kill()  # its session ends after two seconds
-    with ours(store, zookeeper.NAME, 20_000, **settings) as held:
+    with ours(store, zookeeper.NAME, settings, wait_ms=20_000) as held:
         assert held.is_held
     implicit = {URL: servers, "hoodie.base.path": str(tmp_path / "t")}
     judge = start(zookeeper.IMPLICIT_NAME, **implicit, **{"hoodie.table.name": "t"})
-    check_both_ways(judge, lambda: ours(LocalStore(tmp_path / "t"), zookeeper.IMPLICIT_NAME, 200, **{URL: servers}))
+    check_both_ways(
+        judge, lambda: ours(LocalStore(tmp_path / "t"), zookeeper.IMPLICIT_NAME, {URL: servers}, wait_ms=200)
+    )
 
 
 def test_contenders_of_both_kinds_take_turns_in_zookeeper(start: Start, servers: str) -> None:
@@ -206,7 +208,7 @@ def test_contenders_of_both_kinds_take_turns_in_zookeeper(start: Start, servers:
         "hoodie.write.lock.zookeeper.lock_key": "t",
     }
     judge, store = start(zookeeper.NAME, **settings), MemoryStore()
-    with ours(store, zookeeper.NAME, **settings):
+    with ours(store, zookeeper.NAME, settings):
         assert judge.process.stdin is not None
         judge.process.stdin.write("try 20000\n")
         judge.process.stdin.flush()
@@ -219,7 +221,7 @@ def test_contenders_of_both_kinds_take_turns_in_zookeeper(start: Start, servers:
         client.stop()
         client.close()
         with pytest.raises(LockTimeoutError):
-            ours(store, zookeeper.NAME, 300, **settings).acquire()
+            ours(store, zookeeper.NAME, settings, wait_ms=300).acquire()
     assert judge._answer() == "true"
     assert judge.ask("unlock") == "ok"
 
@@ -232,7 +234,7 @@ def test_a_session_that_ended_behind_its_holder(servers: str) -> None:
         "hoodie.write.lock.zookeeper.lock_key": "t",
     }
     store = MemoryStore()
-    last, following = (ours(store, zookeeper.NAME, 5_000, **settings) for _ in range(2))
+    last, following = (ours(store, zookeeper.NAME, settings, wait_ms=5_000) for _ in range(2))
     last.acquire()
     provider = last._provider
     assert isinstance(provider, ZooKeeperLock)

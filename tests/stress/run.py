@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -19,24 +20,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import hoodie
+from hoodie.timeline.locks import zookeeper
+from tests.stress.journal import DONE, INTENT, Journal, Line
 from tests.stress.judge import Told, judge
-from tests.stress.worker import SCHEMA, STOP
+from tests.stress.worker import OPERATION, SCHEMA, SEEDED, SHARED, STOP, WITH_JVM, rows_of
+from tests.support.zookeeper_server import running_zookeeper
 
 ROOT = Path(__file__).parents[2]
 _END_SECONDS_MAX = 240
 """How long a worker may take for its last operation: others may wait for the same lock before it."""
 _PROGRESS_LINES = 3
+_JVM_LINES_MIN = 4
+"""Lines in the journal of a JVM before it may be disturbed: two operations."""
 _PROGRESS_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stress:
-    """What to run. It goes on after `seconds` until the workers noted `answers_min` answers and met `faults_min`."""
+    """What to run; `jvm` of the `processes` write with JVM Hudi.
+
+    It goes on after `seconds` until the workers noted `answers_min` answers and met `faults_min`.
+    """
 
     table_type: str
     seconds: float
     seed: int
     processes: int = 8
+    jvm: int = 0
     answers_min: int = 1
     faults_min: int = 1
 
@@ -50,6 +60,7 @@ class Outcome:
     acknowledged: int = 0
     refused: int = 0
     unanswered: int = 0
+    by_jvm: str = ""
     on_timeline: int = 0
 
     def __str__(self) -> str:
@@ -59,7 +70,7 @@ class Outcome:
         return (
             f"{self.acknowledged} operations acknowledged ({self.acknowledged / self.seconds:.1f} per second), "
             f"{self.refused} refused ({self.refused / max(tried, 1):.0%}), {self.unanswered} without an answer, "
-            f"{self.on_timeline} on the timeline; workers: {faults}; {self.seconds:.0f} s"
+            f"{self.on_timeline} on the timeline; {self.by_jvm}workers: {faults}; {self.seconds:.0f} s"
         )
 
 
@@ -70,27 +81,42 @@ class Workers:
     table: Path
     folder: Path
     seed: int
+    jvm: int = 0
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
     started: int = 0
 
     def start(self, place: int) -> None:
         """Start the process of a place anew."""
         self.started += 1
-        name = f"w{place}.{self.started}"
-        command = [sys.executable, "-m", "tests.stress.worker", str(self.table), str(self.folder), name, str(self.seed)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        name = self.names[place] = f"w{place}.{self.started}"
+        module = "tests.stress.jvm_worker" if self.is_jvm(place) else "tests.stress.worker"
+        command = [sys.executable, "-m", module, str(self.table), str(self.folder), name, str(self.seed)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", WITH_JVM: str(self.jvm or "")}
         with (self.folder / f"{name}.errors").open("wb") as errors:
-            self.processes[place] = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=errors)
+            self.processes[place] = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=errors, stderr=errors, start_new_session=True
+            )
 
     def kill(self, place: int) -> None:
         """Kill the process of a place, which may be stopped."""
-        process = self.processes[place]
-        process.kill()
-        process.wait()
+        self.signal(place, signal.SIGKILL)
+        self.processes[place].wait()
 
     def signal(self, place: int, number: signal.Signals) -> None:
-        """Send a signal to the process of a place."""
-        self.processes[place].send_signal(number)
+        """Send a signal to the process of a place, and to the JVM that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.processes[place].pid, number)
+
+    def is_jvm(self, place: int) -> bool:
+        """Whether the process of a place writes with the JVM."""
+        return place < self.jvm
+
+    def is_ready(self, place: int) -> bool:
+        """Whether the process of a place may be disturbed: a JVM takes long to start, so it first does something."""
+        if not self.is_jvm(place):
+            return True
+        return self.lines(f"{self.names[place]}.journal") >= _JVM_LINES_MIN
 
     def check_alive(self) -> None:
         """No worker ended by itself: only an error ends one."""
@@ -102,9 +128,9 @@ class Workers:
         texts = {path.name: path.read_text().strip() for path in sorted(self.folder.glob("*.errors"))}
         return "\n".join(f"{name}: {text}" for name, text in texts.items() if text)
 
-    def lines(self) -> int:
+    def lines(self, journals: str = "*.journal") -> int:
         """Lines of the journals: an intent and an answer for each operation."""
-        return sum(path.read_bytes().count(b"\n") for path in self.folder.glob("*.journal"))
+        return sum(path.read_bytes().count(b"\n") for path in self.folder.glob(journals))
 
     def end(self) -> None:
         """Let all workers finish what they do; each must end well."""
@@ -119,10 +145,21 @@ def run(stress: Stress, folder: Path) -> Outcome:
     Raises:
         AssertionError: a row was lost, doubled or invented, a worker failed, or something needs a person.
     """
+    with contextlib.ExitStack() as stack:
+        properties: dict[str, str] = {}
+        if stress.jvm:
+            address = stack.enter_context(running_zookeeper(folder / "zookeeper"))
+            properties = lock_in_zookeeper(address)
+        return _run(stress, folder, properties)
+
+
+def _run(stress: Stress, folder: Path, properties: dict[str, str]) -> Outcome:
     table = folder / "table"
-    create(table, stress.table_type)
+    create(table, stress.table_type, properties)
     (folder / "journals").mkdir()
-    workers = Workers(table, folder / "journals", stress.seed)
+    workers = Workers(table, folder / "journals", stress.seed, stress.jvm)
+    if stress.jvm:
+        write_shared_keys(workers)
     began = time.monotonic()
     faults: Counter[str] = Counter()
     try:
@@ -138,10 +175,25 @@ def run(stress: Stress, folder: Path) -> Outcome:
             workers.kill(place)
     outcome = Outcome(time.monotonic() - began, faults)
     told = Told.read(workers.folder)
+    if stress.jvm:
+        end_heartbeats(table)
     outcome.acknowledged, outcome.refused = len(told.done), len(told.refused)
     outcome.unanswered = len(told.intents) - len(told.done) - len(told.refused)
+    outcome.by_jvm = answers_of_jvm(workers, told)
     outcome.on_timeline = judge(hoodie.open(table), told)
     return outcome
+
+
+def answers_of_jvm(workers: Workers, told: Told) -> str:
+    """What the JVM writers were told, in numbers; empty without them."""
+
+    def count(lines: dict[str, Line]) -> int:
+        return sum(name[1:].partition(".")[0] in map(str, range(workers.jvm)) for name in lines)
+
+    if not workers.jvm:
+        return ""
+    unknown = sum("outcome is not known" in path.read_text() for path in workers.folder.glob("*.journal"))
+    return f"JVM: {count(told.done)} acknowledged, {count(told.refused)} refused, {unknown} journals with errors; "
 
 
 def is_over(stress: Stress, workers: Workers, faults: Counter[str], seconds: float) -> bool:
@@ -161,9 +213,35 @@ def let_work(workers: Workers, chooser: random.Random) -> None:
         workers.check_alive()
 
 
-def create(table: Path, table_type: str) -> None:
-    """An empty table that merges by commit time; merge-on-read compacts inline."""
-    properties = {"hoodie.metadata.record.index.min.filegroup.count": "2"}
+def lock_in_zookeeper(address: str) -> dict[str, str]:
+    """Table properties that both implementations read: a lock that ends ten seconds after its holder was killed."""
+    return {
+        "hoodie.write.lock.provider": zookeeper.NAME,
+        "hoodie.write.lock.zookeeper.url": address,
+        "hoodie.write.lock.zookeeper.base_path": "/stress",
+        "hoodie.write.lock.zookeeper.lock_key": "table",
+        "hoodie.write.lock.zookeeper.session_timeout_ms": "10000",
+    }
+
+
+def write_shared_keys(workers: Workers) -> None:
+    """Write the shared keys, and note it as a worker does."""
+    with Journal(workers.folder / f"{SEEDED}.journal") as journal:
+        journal.note(Line(state=INTENT, operation=SEEDED, kind="upsert", keys=tuple(SHARED)))
+        table = hoodie.open(workers.table, spark=False)
+        done = table.upsert(rows_of(SHARED, SEEDED), extra_metadata={OPERATION: SEEDED})
+        journal.note(Line(state=DONE, operation=SEEDED, instant=done.instant))
+
+
+def end_heartbeats(table: Path) -> None:
+    """Let the heartbeats of killed JVMs end now; else only their age would tell that they are dead, in two minutes."""
+    for beat in (table / ".hoodie" / ".heartbeat").glob("*"):
+        os.utime(beat, (1, 1))
+
+
+def create(table: Path, table_type: str, stored: dict[str, str] | None = None) -> None:
+    """An empty table that merges by commit time; merge-on-read compacts inline. `stored`: further properties."""
+    properties = {"hoodie.metadata.record.index.min.filegroup.count": "2", **(stored or {})}
     if table_type == "merge_on_read":
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "8"}
     hoodie.create(
@@ -173,22 +251,25 @@ def create(table: Path, table_type: str) -> None:
 
 def disturb(workers: Workers, chooser: random.Random) -> str:
     """Disturb a random worker; return what was done."""
-    place = chooser.choice(sorted(workers.processes))
-    fault = chooser.choices(["killed", "stopped", "fenced"], [6, 2, 2])[0]
+    place = chooser.choice([place for place in sorted(workers.processes) if workers.is_ready(place)])
+    # The JVM does not notice that its session in ZooKeeper ended, so it is never stopped for longer than that.
+    fault = chooser.choices(["killed", "stopped", "fenced"], [6, 2, 0 if workers.is_jvm(place) else 2])[0]
+    name_of = "JVM {}".format if workers.is_jvm(place) else str
     if fault == "killed":
         workers.kill(place)
         workers.start(place)
-        return fault
+        return name_of(fault)
     workers.signal(place, signal.SIGSTOP)
     if fault == "fenced":
         end_lease(workers.table, workers.processes[place].pid)
-    time.sleep(chooser.uniform(0.5, 3.0))
+    longer = 10.0 if fault == "fenced" and workers.jvm else 0.0
+    time.sleep(longer + chooser.uniform(0.5, 3.0))
     if chooser.random() < 0.2:
         workers.kill(place)
         workers.start(place)
-        return f"{fault} and killed"
+        return name_of(f"{fault} and killed")
     workers.signal(place, signal.SIGCONT)
-    return fault
+    return name_of(fault)
 
 
 def end_lease(table: Path, pid: int) -> None:
