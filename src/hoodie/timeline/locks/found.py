@@ -8,6 +8,7 @@ from hoodie.storage import Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks import file_system, storage_based, zookeeper
 from hoodie.timeline.locks.holder import Holder
+from hoodie.timeline.locks.other_locks import is_storage_based
 from hoodie.timeline.locks.provider import LockOptions, LockSite
 from hoodie.timeline.locks.registry import DEFAULT
 
@@ -36,7 +37,7 @@ def found_locks(store: Store, options: LockOptions) -> list[FoundLock]:
     files = [_file_system(site), _storage_based(site)]
     ours = options.provider
     if not ours:
-        ours = storage_based.NAME if files[1] is not None else DEFAULT
+        ours = storage_based.NAME if is_storage_based(store, store.list(site.locks)) else DEFAULT
     found = [replace(lock, is_ours=lock.provider == ours) for lock in files if lock is not None]
     if ours in (zookeeper.NAME, zookeeper.IMPLICIT_NAME):
         lock = zookeeper.ZooKeeperLock(site)

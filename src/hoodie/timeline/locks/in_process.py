@@ -27,7 +27,7 @@ class InProcessLock:
 
     def __init__(self, site: LockSite) -> None:
         self.place = f"the in-process lock of {site.store.uri('')}"
-        self._key = f"{site.store.spec.uri}/{site.folder}"
+        self._key = site.store.uri(site.folder)
 
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to take the lock."""

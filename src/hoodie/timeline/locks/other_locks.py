@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hoodie import config as options
-from hoodie.errors import InvalidConfigError
-from hoodie.storage import FileInfo
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.storage import FileInfo, Store
 from hoodie.timeline.locks import file_system, storage_based
 from hoodie.timeline.locks.holder import Holder
 from hoodie.timeline.locks.provider import LockSite
@@ -16,9 +16,17 @@ _SILENT_LEASES = 10
 """A file-system lock that was not renewed for so many leases was left by a writer that ended."""
 
 
-def is_storage_based(infos: Sequence[FileInfo]) -> bool:
-    """Return whether a writer used the storage-based provider before, from the files of the folder `.locks`."""
-    return any(info.name == storage_based.FILE_NAME for info in infos)
+def is_storage_based(store: Store, infos: Sequence[FileInfo]) -> bool:
+    """Return whether writers use the storage-based provider, from the files of the folder `.locks`.
+
+    The file stays when a table is copied to a local disk, where nobody can use that provider.
+    """
+    path = next((info.path for info in infos if info.name == storage_based.FILE_NAME), None)
+    if path is not None:
+        with suppress(UnsupportedError, FileNotFoundError):
+            store.read_version(path)
+            return True
+    return False
 
 
 def check_other_locks(site: LockSite, name: str, infos: Sequence[FileInfo]) -> None:
@@ -29,7 +37,7 @@ def check_other_locks(site: LockSite, name: str, infos: Sequence[FileInfo]) -> N
     Raises: InvalidConfigError, naming the holder.
     """
     found = ""
-    if name != storage_based.NAME and is_storage_based(infos):
+    if name != storage_based.NAME and is_storage_based(site.store, infos):
         found = _storage_based_holder(site)
     if name != file_system.NAME and not found:
         found = _file_system_holder(site)

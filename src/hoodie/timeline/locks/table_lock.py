@@ -79,7 +79,7 @@ class TableLock:
         finalizer = weakref.finalize(self, _abandon, owner.token, self._provider)
         try:
             infos = self._take(owner)
-            if not self._site.options.provider and self._name == DEFAULT and is_storage_based(infos):
+            if not self._site.options.provider and self._name == DEFAULT and is_storage_based(self._site.store, infos):
                 self._provider.give_back(owner)
                 self._name, self._provider = storage_based.NAME, provider_of(self._site, storage_based.NAME)
                 finalizer.detach()

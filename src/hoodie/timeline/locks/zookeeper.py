@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from hoodie import config as options
 from hoodie.errors import InvalidConfigError, LockTimeoutError, StorageError
@@ -26,6 +26,7 @@ _PACKAGE = "org.apache.hudi.client.transaction.lock"
 NAME = f"{_PACKAGE}.ZookeeperBasedLockProvider"
 IMPLICIT_NAME = f"{_PACKAGE}.ZookeeperBasedImplicitBasePathLockProvider"
 
+_T = TypeVar("_T")
 _PREFIX = "_c_"
 _MARK = "-lock-"
 _DATA_BYTES_SHOWN_MAX = 200
@@ -85,10 +86,7 @@ class ZooKeeperLock:
         """Join the queue at the first call, and look who is first in it."""
         with self._translated():
             client = self._connected()
-            nodes = self._queue(client)
-            if self._mine not in nodes:
-                self._mine = self._join(client, owner, nodes)
-                nodes = self._queue(client)
+            nodes = self._retried(client, self._join, client, owner)
             if nodes and nodes[0] == self._mine:
                 return None
             return self._refusal(client, nodes)
@@ -98,15 +96,17 @@ class ZooKeeperLock:
 
     def is_held(self, owner: Owner) -> bool:
         """Return whether the node of this writer still exists, by the newest state of the leader."""
-        from kazoo.exceptions import NoNodeError
+        from kazoo.exceptions import ConnectionClosedError, NoNodeError
 
         client = self._client
         if client is None or not self._mine:
             return False
-        with self._translated(), contextlib.suppress(NoNodeError):
+        # A client that is closed has no session any more.
+        with self._translated(), contextlib.suppress(NoNodeError, ConnectionClosedError):
             # Without it a server that lost the others would show a node whose session has ended.
-            client.sync(self._node.path)
-            found, session = client.exists(f"{self._node.path}/{self._mine}"), client.client_id
+            self._retried(client, client.sync, self._node.path)
+            found = self._retried(client, client.exists, f"{self._node.path}/{self._mine}")
+            session = client.client_id
             return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
         return False
 
@@ -145,7 +145,8 @@ class ZooKeeperLock:
         from kazoo.client import KazooClient
 
         if self._client is None:
-            client = KazooClient(self._node.hosts, timeout=self._session_seconds)
+            retry = {"max_tries": -1, "max_delay": 1.0}
+            client = KazooClient(self._node.hosts, timeout=self._session_seconds, connection_retry=retry)
             try:
                 client.start(timeout=self._connect_seconds_max)
                 client.ensure_path(self._node.path)
@@ -159,15 +160,26 @@ class ZooKeeperLock:
         """Return the contenders, the holder first."""
         return in_order(client.get_children(self._node.path))
 
-    def _join(self, client: KazooClient, owner: Owner, nodes: Sequence[str]) -> str:
-        """Create a node. A node that names this holding is ours: the answer to an earlier request was lost."""
+    def _join(self, client: KazooClient, owner: Owner) -> list[str]:
+        """Create a node, unless one names this holding: the answer to an earlier request was lost. Return the queue."""
         name = f"{_PREFIX}{_uuid(owner)}{_MARK}"
-        for found in nodes:
-            if found.startswith(name):
-                return found
-        data = f"application_id=hoodie {owner}".encode()
-        made = client.create(f"{self._node.path}/{name}", data, ephemeral=True, sequence=True)
-        return str(made).rpartition("/")[2]
+        nodes = self._queue(client)
+        mine = next((node for node in nodes if node.startswith(name)), "")
+        if not mine:
+            data = f"application_id=hoodie {owner}".encode()
+            made = client.create(f"{self._node.path}/{name}", data, ephemeral=True, sequence=True)
+            mine, nodes = str(made).rpartition("/")[2], self._queue(client)
+        self._mine = mine
+        return nodes
+
+    def _retried(self, client: KazooClient, call: Callable[..., _T], *arguments: object) -> _T:
+        """Repeat a request while the client restores its connection, after SIGSTOP for example."""
+        from kazoo.retry import KazooRetry
+
+        retry = KazooRetry(
+            max_tries=-1, max_delay=1.0, deadline=self._connect_seconds_max, sleep_func=client.handler.sleep_func
+        )
+        return cast(_T, retry(call, *arguments))
 
     def _refusal(self, client: KazooClient, nodes: Sequence[str]) -> Refusal:
         first = nodes[0] if nodes else ""

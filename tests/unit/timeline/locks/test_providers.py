@@ -6,11 +6,12 @@ import gc
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, LockTimeoutError, UnsupportedError
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, in_process, storage_based, zookeeper
 from hoodie.timeline.locks.zookeeper import implicit_path, in_order
@@ -121,6 +122,15 @@ def test_without_a_provider_the_lock_is_the_one_that_writers_used_before() -> No
             with pytest.raises(LockTimeoutError):
                 lock_of(store).acquire()
         assert b'"expired":true' in store.read(JSON)
+
+
+def test_a_table_that_was_copied_to_a_local_disk(tmp_path: Path) -> None:
+    """The file of the storage-based lock came along; there nobody can use it, the JVM neither."""
+    store = LocalStore(tmp_path)
+    store.create(JSON, b'{"expired":false,"validUntil":99999999999999,"owner":"x"}')
+    with lock_of(store) as lock:
+        assert store.head(LOCK) is not None
+        lock.create_last("done", b"1")
 
 
 def test_providers_that_this_library_does_not_have() -> None:
