@@ -138,7 +138,9 @@ class Inspection:
 
         Raises: LockTimeoutError if ZooKeeper is used and cannot be reached; InvalidConfigError.
         """
-        found = found_locks(self.view.store, LockOptions.of(properties or {}, self.view.config.raw))
+        found = found_locks(
+            self.view.store, LockOptions.of(properties or {}, self.view.state.lock_options, self.view.config.raw)
+        )
         rows = [
             {
                 "provider": lock.provider.rpartition(".")[2],

@@ -24,11 +24,14 @@ Text = Mapping[str, str]
 class TableContext:
     """The state of one table in this process, and the Spark session that its handle was given. Thread-safe."""
 
-    def __init__(self, store: Store, spark: Any = None) -> None:
-        """Open nothing. `spark`: a session; None: the active session; False: work runs in this process."""
+    def __init__(self, store: Store, spark: Any = None, lock: Text | None = None) -> None:
+        """Open nothing. `spark`: a session; None: the active session; False: work runs in this process.
+
+        Raises: InvalidConfigError if `lock` has something else than options of the lock.
+        """
         from hoodie.view.table_state import TableState
 
-        self.state = TableState(store)
+        self.state = TableState(store) if not lock else TableState(store, lock_options=_checked(lock))
         self._spark = spark
 
     def view(self) -> TableView:
@@ -140,3 +143,10 @@ class TableContext:
             properties=properties or {},
             coordinator=coordinator_of(coordinator),
         )
+
+
+def _checked(lock: Text) -> Text:
+    from hoodie.timeline.locks.provider import check_lock_options
+
+    check_lock_options(lock)
+    return dict(lock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hoodie.display import html_facts
@@ -26,8 +27,8 @@ class Table(TableReads, TableWrites, TableServices):
     Each write is one commit: all of it, or nothing. All errors are `hoodie.HoodieError`.
     """
 
-    def __init__(self, store: Store, *, spark: Any = None) -> None:
-        self._context = TableContext(store, spark)
+    def __init__(self, store: Store, *, spark: Any = None, lock: Mapping[str, str] | None = None) -> None:
+        self._context = TableContext(store, spark, lock)
 
     def __repr__(self) -> str:
         return f"hoodie.open({self.path!r})"

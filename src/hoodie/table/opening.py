@@ -82,14 +82,23 @@ def create(
     return Table(store, spark=spark)
 
 
-def open(path: str | os.PathLike[str], *, storage_options: Text | None = None, spark: Any = None) -> Table:
+def open(
+    path: str | os.PathLike[str],
+    *,
+    storage_options: Text | None = None,
+    spark: Any = None,
+    lock: Text | None = None,
+) -> Table:
     """Open a table of any writer; table versions 6, 8 and 9 can be read, version 9 can be written.
 
-    Raises: TableNotFoundError, CorruptFileError, UnsupportedError.
+    `lock`: options `hoodie.write.lock.*` of all operations of this handle, where the other writers have them in their
+    own options; better they are properties of the table (docs/operations/locks.md).
+
+    Raises: TableNotFoundError, CorruptFileError, UnsupportedError, InvalidConfigError.
     """
     from hoodie.storage import open_store
 
-    table = Table(open_store(path, storage_options), spark=spark)
+    table = Table(open_store(path, storage_options), spark=spark, lock=lock)
     table.view()
     return table
 

@@ -42,6 +42,8 @@ class TableState:
     clock: InstantClock | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while `metadata_table` or `columns` is used or replaced, and while the clock is made."""
+    lock_options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the lock that the handle was given; those of a call win over them, and they over the table's."""
     unbuildable: str | None = None
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
     _properties: TablePropertiesReader = field(init=False)
@@ -79,11 +81,11 @@ class TableState:
         return self._properties.last_read()
 
     def table_lock(self, properties: Mapping[str, str] | None = None) -> TableLock:
-        """Return the table's lock, not yet acquired, with the options of a call and those that the table stores.
+        """Return the table's lock, not yet acquired, with the options of a call, of the handle and of the table.
 
         Raises: as `read_config`; InvalidConfigError.
         """
-        return TableLock(self.store, LockOptions.of(properties or {}, self.last_config().raw))
+        return TableLock(self.store, LockOptions.of(properties or {}, self.lock_options, self.last_config().raw))
 
     def load_timeline(self, config: TableConfig, layout: Layout) -> Timeline:
         """List the active timeline; files that were parsed before are not parsed again.

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hoodie import config as options
+from hoodie.errors import InvalidConfigError
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.owner import Owner
 
+_PREFIX = "hoodie.write.lock."
 LEASE_MS = 30_000
 """Time without a renewal after which other writers may take over the lock of a writer that they cannot see."""
 
@@ -56,6 +58,14 @@ class LockOptions:
             provider=options.LOCK_PROVIDER.get(settings),
             settings=settings,
         )
+
+
+def check_lock_options(given: Mapping[str, str]) -> None:
+    """Refuse options that are unknown, do not parse, or do not concern the lock. Raises: InvalidConfigError."""
+    options.check_options(given)
+    others = [key for key in given if not key.startswith(_PREFIX) and key != options.LOCK_TABLE_PATH.key]
+    if others:
+        raise InvalidConfigError(f"expected options of the lock ({_PREFIX}…), found {', '.join(sorted(others))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidConfigError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import LockOptions, TableLock
@@ -48,6 +52,16 @@ def test_a_table_whose_writers_use_another_provider() -> None:
             ("FileSystemBasedLockProvider", True),
         ]
     assert locks(table) == [("StorageBasedLockProvider", True, False)]
+
+
+def test_the_provider_is_an_option_of_a_handle() -> None:
+    uri = new_table().path
+    table = hoodie.open(uri, lock={"hoodie.write.lock.provider": storage_based.NAME})
+    assert locks(table) == [("StorageBasedLockProvider", True, False)]
+    table.upsert(trips({"a": (1, "sf")}))
+    assert b'"expired":true' in table.view().store.read(".hoodie/.locks/table_lock.json")
+    with pytest.raises(InvalidConfigError, match=r"found hoodie\.parquet\.max\.file\.size"):
+        hoodie.open(uri, lock={"hoodie.parquet.max.file.size": "1"})
 
 
 def test_the_provider_is_a_property_of_the_table() -> None:
