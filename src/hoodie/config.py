@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -67,6 +68,21 @@ def _count(text: str) -> int:
     if value < 0:
         raise ValueError("a number from 0 up expected")
     return value
+
+
+def _hours_or_never(text: str) -> int:
+    value = int(text)
+    if value != -1 and value < 1:
+        raise ValueError("-1, or a number above 0 expected")
+    return value
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"a regular expression expected, {error}") from error
+    return text
 
 
 def _factor(text: str) -> float:
@@ -381,6 +397,123 @@ COMPACTION_TARGET_PARTITIONS: Final = Option(
     "0.4",
     "day_based: number of partitions in one compaction, newest dates first.",
 )
+CLEAN_AUTOMATIC: Final = Option(
+    "hoodie.clean.automatic",
+    True,
+    flag,
+    "0.4",
+    "A commit after which a clean is due deletes the files of old file slices before the write returns.",
+)
+CLEAN_POLICY: Final = Option(
+    "hoodie.clean.policy",
+    "keep_latest_commits",
+    one_of("keep_latest_commits", "keep_latest_by_hours", "keep_latest_file_versions"),
+    "0.4",
+    "What a clean retains: the files of the newest commits, of the commits of the last hours, or the newest file "
+    "slices of each file group. Unless it is set, a retention option that is set alone decides.",
+)
+CLEAN_COMMITS_RETAINED: Final = Option(
+    "hoodie.clean.commits.retained",
+    10,
+    _positive,
+    "0.4",
+    "keep_latest_commits: number of newest commits whose snapshots stay readable.",
+)
+CLEAN_HOURS_RETAINED: Final = Option(
+    "hoodie.clean.hours.retained",
+    24,
+    _positive,
+    "0.10",
+    "keep_latest_by_hours: snapshots of the commits of this number of hours stay readable.",
+)
+CLEAN_VERSIONS_RETAINED: Final = Option(
+    "hoodie.clean.fileversions.retained",
+    3,
+    _positive,
+    "0.4",
+    "keep_latest_file_versions: number of file slices that each file group keeps.",
+)
+CLEAN_TRIGGER: Final = Option(
+    "hoodie.clean.trigger.strategy", "num_commits", one_of("num_commits"), "0.8", "When a clean is due: after commits."
+)
+CLEAN_TRIGGER_COMMITS: Final = Option(
+    "hoodie.clean.trigger.max.commits",
+    1,
+    _positive,
+    "0.8",
+    "Number of commits after the last clean at which the next clean is due.",
+)
+CLEAN_INCREMENTAL: Final = Option(
+    "hoodie.clean.incremental.enabled",
+    True,
+    flag,
+    "0.5",
+    "A clean looks only at the partitions that commits changed since the last clean (true), or at all (false).",
+)
+CLEAN_COMMITS_MAX: Final = Option(
+    "hoodie.clean.max.commits.to.clean",
+    2**63 - 1,
+    _positive,
+    "1.2",
+    "Number of commits that one clean releases at most; the next clean goes on.",
+)
+EMPTY_CLEAN_HOURS: Final = Option(
+    "hoodie.write.empty.clean.interval.hours",
+    -1,
+    _hours_or_never,
+    "1.2",
+    "Hours after the last clean at which a clean without files to delete is put on the timeline, so that later cleans "
+    "do not look at the same commits again; -1: only after ten commits without files to delete.",
+)
+CLEAN_PARTITIONS_SELECTED: Final = Option(
+    "hoodie.clean.partition.filter.selected",
+    "",
+    _text,
+    "1.2",
+    "Partition paths, separated by commas, to which a clean that is not incremental is limited.",
+)
+CLEAN_PARTITIONS_PATTERN: Final = Option(
+    "hoodie.clean.partition.filter.regex",
+    "",
+    _pattern,
+    "1.2",
+    "Regular expression of the partition paths to which a clean that is not incremental is limited.",
+)
+TTL_INLINE: Final = Option(
+    "hoodie.partition.ttl.inline",
+    False,
+    flag,
+    "1.0",
+    "A commit deletes the partitions that have expired before the write returns.",
+)
+TTL_STRATEGY: Final = Option(
+    "hoodie.partition.ttl.management.strategy.type",
+    "keep_by_time",
+    one_of("keep_by_time", "keep_by_creation_time"),
+    "1.0",
+    "From when the time to live of a partition counts: from its last write, or from its creation.",
+)
+TTL_DAYS: Final = Option(
+    "hoodie.partition.ttl.strategy.days.retain",
+    -1,
+    int,
+    "1.0",
+    "Days after which a partition has expired; 0 or less: no partition expires.",
+)
+TTL_PARTITIONS_SELECTED: Final = Option(
+    "hoodie.partition.ttl.strategy.partition.selected",
+    "",
+    _text,
+    "1.0",
+    "Partition paths, separated by commas, that may expire; empty: all.",
+)
+TTL_PARTITIONS_MAX: Final = Option(
+    "hoodie.partition.ttl.strategy.max.delete.partitions",
+    1000,
+    _positive,
+    "1.0",
+    "Number of partitions that one run deletes at most; the longest expired first.",
+)
 LOCAL_BYTES_MAX: Final = Option(
     "hoodie.python.local.bytes.max",
     256 * 1024 * 1024,
@@ -596,6 +729,23 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         COMPACTION_LOG_FILES_MIN,
         COMPACTION_TARGET_MIB,
         COMPACTION_TARGET_PARTITIONS,
+        CLEAN_AUTOMATIC,
+        CLEAN_POLICY,
+        CLEAN_COMMITS_RETAINED,
+        CLEAN_HOURS_RETAINED,
+        CLEAN_VERSIONS_RETAINED,
+        CLEAN_TRIGGER,
+        CLEAN_TRIGGER_COMMITS,
+        CLEAN_INCREMENTAL,
+        CLEAN_COMMITS_MAX,
+        EMPTY_CLEAN_HOURS,
+        CLEAN_PARTITIONS_SELECTED,
+        CLEAN_PARTITIONS_PATTERN,
+        TTL_INLINE,
+        TTL_STRATEGY,
+        TTL_DAYS,
+        TTL_PARTITIONS_SELECTED,
+        TTL_PARTITIONS_MAX,
         LOCAL_BYTES_MAX,
         LOCK_WAIT_MS,
         LOCK_RETRY_MS,

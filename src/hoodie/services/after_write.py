@@ -11,11 +11,13 @@ from typing import Final
 from hoodie.errors import HoodieError
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
+from hoodie.services.cleaning.inline import CLEAN
 from hoodie.services.inline import InlineService
 from hoodie.services.result import ServiceResult
+from hoodie.services.ttl.inline import EXPIRE
 from hoodie.view.table_view import TableView
 
-SERVICES: Final[tuple[InlineService, ...]] = ()
+SERVICES: Final[tuple[InlineService, ...]] = (EXPIRE, CLEAN)
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+RemovePartitions = Callable[[Callable[[TableView], Collection[str]]], str | None]
+
+
+def _cannot_remove(choose: Callable[[TableView], Collection[str]]) -> str | None:
+    raise RuntimeError("this call of a table service cannot write: pass remove_partitions=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +27,6 @@ class ServiceCall:
     state: TableState
     engine_for: EngineFor = local_engine
     properties: Mapping[str, str] = field(default_factory=dict)
+    remove_partitions: RemovePartitions = _cannot_remove
+    """Removes the partitions that a function chooses, in one replace commit, and returns its instant; None if there are
+    none. The room `write` has this function, and services are below it."""

@@ -5,7 +5,7 @@ All paths are relative to the table's base path. They use `/`, and never start o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -167,6 +167,13 @@ class Store(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete the file; does nothing if it does not exist."""
+        ...
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete the files, with few requests where the storage can; missing files are skipped.
+
+        After an error some of them may be deleted.
+        """
         ...
 
     def delete_folder(self, folder: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -156,6 +156,11 @@ class FaultStore:
     def delete(self, path: str) -> None:
         """Call the inner store."""
         self._change("delete", path, lambda: self.inner.delete(path))
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Call the inner store for one file after the other: a process may die in the middle."""
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
         """Call the inner store."""

@@ -12,7 +12,7 @@ import errno
 import functools
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -219,6 +219,11 @@ class LocalStore:
         self._delete_sidecar(target)
         if self._unlink(target) and self._syncs(path) and not path.startswith("."):
             self._disk.sync_folder(os.path.dirname(target))
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete the files one after the other; missing files are skipped."""
+        for path in paths:
+            self.delete(path)
 
     @_explained
     def delete_folder(self, folder: str) -> None:

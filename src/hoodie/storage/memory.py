@@ -7,7 +7,7 @@ import io
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -144,6 +144,11 @@ class MemoryStore:
         """Delete the file; does nothing if it does not exist."""
         with self._content.lock:
             self._content.files.pop(checked_path(path), None)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete the files; missing files are skipped."""
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; does nothing if it does not exist."""

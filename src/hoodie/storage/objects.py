@@ -168,6 +168,12 @@ class ObjectStore:
         """Delete the object; does nothing if it does not exist."""
         self._delete([checked_path(path)])
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete the objects, up to a thousand with one request where the service has such a request."""
+        checked = [checked_path(path) for path in paths]
+        for start in range(0, len(checked), _DELETE_BATCH):
+            self._delete(checked[start : start + _DELETE_BATCH])
+
     def delete_folder(self, folder: str) -> None:
         """Delete all objects below the folder, hidden objects too; does nothing if there are none."""
         with self._translated(folder):

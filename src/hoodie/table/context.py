@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -127,9 +128,17 @@ class TableContext:
         """Return the call of a table service."""
         from hoodie.services.call import ServiceCall
         from hoodie.services.engine_choice import engine_by_size
+        from hoodie.write.partition_removal import remove_by_service
+        from hoodie.write.setup import WriteCall
 
         engine_for = engine_by_size(self.state, self.engine, properties)
-        return ServiceCall(state=self.state, engine_for=engine_for, properties=properties or {})
+        writer = WriteCall(state=self.state, engine=self.engine(), properties=properties or {})
+        return ServiceCall(
+            state=self.state,
+            engine_for=engine_for,
+            properties=properties or {},
+            remove_partitions=partial(remove_by_service, writer),
+        )
 
     def compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
         """Return the call of a compaction."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
+    from hoodie.services.cleaning.result import CleanResult
     from hoodie.services.compaction.compactor import Compactor
     from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.pending import PendingCompactions
     from hoodie.services.report import Report
     from hoodie.services.result import ServiceResult
     from hoodie.view.savepoints import Savepoint
+    from hoodie.services.ttl.run import ExpiredResult
 
 
 class TableServices:
@@ -106,6 +108,25 @@ class TableServices:
         from hoodie.services.check.repair import repair
 
         return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)
+
+    def clean(self, dry_run: bool = False, *, properties: Text | None = None) -> CleanResult:
+        """Delete the files that no retained snapshot needs, and finish pending cleans; see `services.cleaning.run`.
+
+        `properties` say what is retained (default: the files of the ten newest commits). `dry_run`: change nothing, and
+        return the files, their bytes, and the oldest instant that stays readable.
+        """
+        from hoodie.services.cleaning.run import clean
+
+        return clean(self._context.service(properties), dry_run=dry_run)
+
+    def expire_partitions(self, dry_run: bool = False, *, properties: Text | None = None) -> ExpiredResult:
+        """Delete the partitions whose time to live is over, in one commit; see `services.ttl.run`.
+
+        `hoodie.partition.ttl.strategy.days.retain` says after how many days. `dry_run`: only return them.
+        """
+        from hoodie.services.ttl.run import expire_partitions
+
+        return expire_partitions(self._context.service(properties), dry_run=dry_run)
 
     def compactor(
         self,

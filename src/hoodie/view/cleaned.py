@@ -24,6 +24,12 @@ def oldest_readable_instant(view: TableView) -> str:
     return max((_facts(view, found).bound for found in cleans), default="")
 
 
+def last_clean(view: TableView) -> CleanFacts | None:
+    """Return the facts of the newest completed clean on the active timeline; None if there is none."""
+    cleans = [found for found in view.timeline.completed() if found.action is Action.CLEAN]
+    return _facts(view, cleans[-1]) if cleans else None
+
+
 def _facts(view: TableView, clean: Instant) -> CleanFacts:
     """Return the facts of a clean: from its metadata if it is completed, else from its plan.
 
@@ -31,12 +37,12 @@ def _facts(view: TableView, clean: Instant) -> CleanFacts:
 
     Raises: CorruptFileError if they do not parse.
     """
+    if not clean.is_completed:
+        return _planned_facts(view, clean)
     known = view.state.commits.cleans.get(clean.requested_time)
     if known is None:
-        known = _completed_facts(view, clean) if clean.is_completed else None
-        known = known or _planned_facts(view, clean)
-        if known.policy:
-            view.state.commits.cleans[clean.requested_time] = known
+        known = _completed_facts(view, clean) or _planned_facts(view, clean)
+        view.state.commits.cleans[clean.requested_time] = known
     return known
 
 
@@ -48,7 +54,7 @@ def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
     done = CleanMetadata.parse(content, path=view.path_of(clean))
     policy = next((found.policy for found in done.partition_metadata.values()), "none")
     earliest, completed = done.earliest_commit_to_retain, done.last_completed_commit_timestamp
-    return CleanFacts(earliest.strip(), completed, policy, done.extra_metadata or {})
+    return CleanFacts(clean.requested_time, earliest.strip(), completed, policy, done.extra_metadata or {})
 
 
 def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
@@ -57,8 +63,9 @@ def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
     except InstantNotFoundError:
         content = b""
     if not content:
-        return CleanFacts("", "", "", {})
+        return CleanFacts(clean.requested_time, "", "", "", {})
     plan = CleanerPlan.parse(content, path=view.path_of(clean))
     earliest = plan.earliest_instant_to_retain
     completed = plan.last_completed_commit_timestamp
-    return CleanFacts("" if earliest is None else earliest.timestamp, completed, plan.policy, plan.extra_metadata or {})
+    since = "" if earliest is None else earliest.timestamp
+    return CleanFacts(clean.requested_time, since, completed, plan.policy, plan.extra_metadata or {})

@@ -58,10 +58,12 @@ class CommitFacts:
 class CleanFacts:
     """The small part of a clean's plan or metadata that views and later cleans need.
 
-    `earliest` is the requested time of the earliest commit to retain; empty for a clean that keeps file versions.
-    `last_completed` is the newest commit that was completed when the clean was planned. `extra` is the extra metadata.
+    `planned_at` is the clean's requested time. `earliest` is the requested time of the earliest commit to retain; empty
+    for a clean that keeps file versions. `last_completed` is the newest commit that was completed when the clean was
+    planned. `extra` is the extra metadata.
     """
 
+    planned_at: str
     earliest: str
     last_completed: str
     policy: str
@@ -81,7 +83,8 @@ class CommitCache:
     """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
     Memory: the metadata of 64 commits, and the facts of every commit that was read. `cleans` maps the requested time
-    of a clean to its facts. `file_schemas` maps an instant whose commit is
+    of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
+    execute, because there was nothing to delete. `file_schemas` maps an instant whose commit is
     archived to the schema stored in its files.
     """
 
@@ -90,6 +93,7 @@ class CommitCache:
         self._recent: OrderedDict[str, CommitMetadata] = OrderedDict()
         self._facts: dict[str, CommitFacts] = {}
         self.cleans: dict[str, CleanFacts] = {}
+        self.nothing_to_clean: CleanFacts | None = None
         self.file_schemas: dict[str, pa.Schema] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:

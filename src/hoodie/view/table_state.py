@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.config import DURABLE
@@ -46,6 +46,8 @@ class TableState:
     """Options of the lock that the handle was given; those of a call win over them, and they over the table's."""
     unbuildable: str | None = None
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
+    expiry: tuple[Hashable, str] | None = None
+    """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
     _warned: set[str] = field(init=False, default_factory=set)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hoodie import config as options
 from hoodie.files.slices import FileSlice
@@ -17,6 +18,7 @@ from hoodie.services.compaction.run import compact_inline
 from hoodie.services.result import ServiceResult
 from hoodie.view.table_view import TableView
 from hoodie.write.files.written import RowCounts, Written
+from hoodie.write.partition_removal import remove_by_service
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
@@ -43,7 +45,13 @@ def services_after(
     `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write.
     """
     after = _compact(setup, slices, stats, watch)
-    call = ServiceCall(state=setup.call.state, engine_for=setup.engine_for, properties=setup.options)
+    writer = replace(setup.call, extra_metadata={}, baseline=None)
+    call = ServiceCall(
+        state=setup.call.state,
+        engine_for=setup.engine_for,
+        properties=setup.options,
+        remove_partitions=partial(remove_by_service, writer),
+    )
     return replace(after, services=tuple(run_after_write(call, watch)))
 
 

@@ -1,0 +1,187 @@
+"""Execute the plan of a clean: delete its files, then complete the instant (docs/format/table.md §9.4).
+
+Every step can be repeated: a file that is missing counts as deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hoodie.commit.commit_content import locked_table, open_metadata_table
+from hoodie.commit.data_commit import REBUILT_NOTE
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.metadata_partitions import build_metadata_table_anew
+from hoodie.commit.pending import PendingInstant
+from hoodie.commit.steps import Step, reached
+from hoodie.engine import TaskContext
+from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
+from hoodie.files.named_paths import named_data_file
+from hoodie.files.slices import join_path
+from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, CleanPartitionMetadata
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.services.context import EngineFor
+from hoodie.services.cleaning.partitions import LEFT, left_partitions
+from hoodie.storage import StoreSpec, open_store
+from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.table_view import TableView
+
+_FILES_AT_ONCE = 1000
+"""Files that one task deletes; object stores delete as many with one request."""
+
+FilesByPartition = Mapping[str, tuple[str, ...]]
+"""Partition path -> file names."""
+
+
+def files_to_delete(view: TableView, plan: CleanerPlan, *, by: str) -> FilesByPartition:
+    """Return the files of a plan of this library or of the JVM. `by` names the plan in error messages.
+
+    The plan has absolute paths. Their last components decide, so that a table that was copied or moved with a pending
+    clean deletes its own files.
+
+    Raises: CorruptFileError if the plan names a file that is not a data file of its partition; UnsupportedError if it
+        names the source file of a bootstrapped table. Nothing was deleted then.
+    """
+    found: dict[str, list[str]] = {}
+    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+        if any(info.is_bootstrap_base_file for info in infos):
+            raise UnsupportedError(
+                f"{by} deletes source files of a bootstrapped table, which this release does not: complete it with the "
+                "engine that planned it"
+            )
+        found.setdefault(partition, []).extend(_name_in(view, partition, info.file_path, by) for info in infos)
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        found.setdefault(partition, []).extend(_name_in(view, partition, name, by) for name in names)
+    return {partition: tuple(names) for partition, names in found.items()}
+
+
+def delete_files(pending: PendingInstant, files: FilesByPartition, engine_for: EngineFor) -> None:
+    """Delete the files in batches, on threads of this process: a deletion moves no bytes.
+
+    Raises: CommitConflictError if the heartbeat could not be renewed, so that another process may have taken over.
+    """
+    store = pending.view.store
+    paths = [join_path(partition, name) for partition, names in files.items() for name in names]
+    batches = [paths[start : start + _FILES_AT_ONCE] for start in range(0, len(paths), _FILES_AT_ONCE)]
+    engine = engine_for(0)
+    # Not all at once: an abandoned clean must stop.
+    for start in range(0, len(batches), max(engine.parallelism, 1)):
+        if pending.heartbeat is not None:
+            pending.heartbeat.ensure_fresh()
+        engine.run(_DeleteAll(store.spec), batches[start : start + max(engine.parallelism, 1)])
+    reached(Step.WRITTEN)
+
+
+@dataclass(slots=True, kw_only=True)
+class CleanCompletion:
+    """The steps that complete a clean; see `commit.pending.Completion`. `started`: monotonic clock."""
+
+    instant_time: str
+    plan: CleanerPlan
+    files: FilesByPartition
+    started: float
+    engine_for: EngineFor
+    dropped: tuple[str, ...] = ()
+    """Partitions that the clean drops: decided under the lock."""
+    notes: list[str] = field(default_factory=list)
+
+    def check(self, now: TableView) -> None:
+        """Decide which of the plan's emptied partitions are dropped.
+
+        A partition stays if a write is pending, which may be filling it, or if it has other files by now. Then the next
+        clean looks at it again.
+
+        Raises: UnsupportedError if an exclusive service is pending.
+        """
+        check_no_exclusive_service(now)
+        planned = [path for path in self.plan.partitions_to_be_deleted or () if path]
+        if not planned or now.timeline.writes().pending().instants:
+            return
+        listing = now.listing(planned)
+        self.dropped = tuple(path for path in planned if not set(listing[path]) - set(self.files.get(path, ())))
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Remove the dropped partitions, and tell the metadata table what is gone.
+
+        A metadata table that is missing is built anew from the files that are left.
+        """
+        now.held_lock.ensure_held()
+        for path in self.dropped:
+            _remove_partition(now, path)
+        if not now.config.has_metadata_table:
+            return
+        changes = MetadataChanges(files_deleted=self.files, partitions_dropped=self.dropped)
+        try:
+            with now.state.lock:
+                open_metadata_table(now).commit(self.instant_time, changes, locked_table(now, self.engine_for))
+        except MetadataTableMissingError:
+            build_metadata_table_anew(now)
+            self.notes.append(REBUILT_NOTE)
+
+    def content(self, now: TableView) -> bytes:
+        """Return the metadata of the completed clean."""
+        plan, dropped, facts = self.plan, set(self.dropped), self.facts()
+        done = CleanMetadata(
+            start_clean_time=self.instant_time,
+            time_taken_in_millis=int((time.monotonic() - self.started) * 1000),
+            total_files_deleted=sum(map(len, self.files.values())),
+            earliest_commit_to_retain=facts.earliest,
+            last_completed_commit_timestamp=facts.last_completed,
+            partition_metadata={
+                path: CleanPartitionMetadata(
+                    partition_path=path,
+                    policy=plan.policy,
+                    delete_path_patterns=names,
+                    success_delete_files=names,
+                    is_partition_deleted=path in dropped,
+                )
+                for path, names in self.files.items()
+            },
+            extra_metadata=facts.extra,
+        )
+        return done.to_bytes()
+
+    def facts(self) -> CleanFacts:
+        """Return the facts of the clean, after `check`: from them the next clean plans."""
+        plan, earliest = self.plan, self.plan.earliest_instant_to_retain
+        extra = {key: text for key, text in (plan.extra_metadata or {}).items() if key != LEFT}
+        left = {*left_partitions(plan.extra_metadata or {}), *(plan.partitions_to_be_deleted or ())} - {*self.dropped}
+        if left:
+            extra[LEFT] = json.dumps(sorted(left))
+        since = "" if earliest is None else earliest.timestamp
+        return CleanFacts(self.instant_time, since, plan.last_completed_commit_timestamp, plan.policy, extra)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteAll:
+    """Callable for `Engine.run`: delete a batch of files."""
+
+    store: StoreSpec
+
+    def __call__(self, paths: list[str], _context: TaskContext) -> None:
+        open_store(self.store).delete_all(paths)
+
+
+def _name_in(view: TableView, partition: str, named: str, by: str) -> str:
+    """Return the name of a data file that a plan names in a partition; plans of version 1 have names without folders.
+
+    Raises: CorruptFileError for a file elsewhere, or that is no data file.
+    """
+    name = named.rpartition("/")[2]
+    path = join_path(partition, name)
+    if named not in (name, path) and not named.endswith(f"/{path}"):
+        raise CorruptFileError(f"expected a file of partition {partition!r}, found {named[:300]!r}", path=by)
+    named_data_file(view.store, path, by=by)
+    return name
+
+
+def _remove_partition(now: TableView, path: str) -> None:
+    """Delete the partition's metadata file, and its folder if nothing else is in it: another partition may be below."""
+    for info in now.store.list(path):
+        if info.name.startswith(PARTITION_METADATA_NAME):
+            now.store.delete(info.path)
+    if not now.store.list(path, recursive=True):
+        now.store.delete_folder(path)

@@ -1,0 +1,278 @@
+"""Clean a table: finish pending cleans, then plan and execute a new one (docs/format/table.md §9.4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hoodie.commit.begin import put_in_order
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.metadata_partitions import ensure_metadata_partitions
+from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.steps import Step, reached
+from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.files.table_properties import finish_update
+from hoodie.format.instants.service_metadata import CleanerPlan
+from hoodie.format.table.call_options import check_call_options
+from hoodie.progress import PhaseTimes
+from hoodie.services.call import ServiceCall
+from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
+from hoodie.services.cleaning.options import CleanOptions
+from hoodie.services.cleaning.pending import claim, is_running, pending_cleans, take_up
+from hoodie.services.cleaning.plan import PlannedClean, plan_clean
+from hoodie.services.cleaning.result import CleanResult
+from hoodie.services.cleaning.window import commits_since, earliest_to_retain
+from hoodie.timeline import Action, TableLock, parse_instant_time
+from hoodie.view.cleaned import last_clean, oldest_readable_instant
+from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.table_view import TableView
+
+OPERATION: Final = "clean"
+_COMMITS_IN_VAIN: Final = 10
+"""Commits after which a clean without files is put on the timeline: later cleans need not look at them again."""
+
+
+def clean(call: ServiceCall, *, dry_run: bool = False, is_asked_for: bool = True) -> CleanResult:
+    """Delete the files that only snapshots before the retained window need; see `CleanOptions` for what is retained.
+
+    Never deleted: files of the newest file slices, files that a savepoint, a pending compaction, log compaction or
+    clustering needs, and files of a partition that a pending write may be filling. A pending clean whose process died
+    is finished first. With `dry_run` nothing is changed, and the result names the files. `is_asked_for`: a person or a
+    schedule asked for the clean, which then also rolls back dead writes; it does not follow a write.
+
+    Memory: the listings of the partitions that changed since the last clean; of the whole table if planning is not
+    incremental.
+
+    Raises:
+        UnsupportedError: a table of version 6 or 8; a pending restore.
+        InvalidConfigError: a wrong option.
+        CorruptFileError: a plan, a savepoint or a commit does not parse, or a plan names a file outside of the table.
+        LockTimeoutError: another process held the table's lock too long.
+    """
+    times = PhaseTimes()
+    view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
+    check_cleanable(view)
+    options = CleanOptions.of({**view.config.raw, **call.properties})
+    if dry_run:
+        with times.phase("plan"):
+            planned = plan_clean(view, options, last_planned(view))
+        return _told(view, planned, times)
+    if is_asked_for:
+        with call.state.table_lock(call.properties) as lock:
+            view = put_in_order(call.state, lock)[0]
+    finished = _finish_pending(call, view, times, is_asked_for=is_asked_for)
+    if finished is not None:
+        return finished
+    with times.phase("plan"):
+        planned = plan_clean(view, options, last_planned(view))
+        begun = _begin(call, view, options, planned)
+    if begun is None:
+        return _nothing(view, times)
+    pending, planned = begun
+    return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
+
+
+def is_clean_due(call: ServiceCall, view: TableView) -> bool:
+    """Return whether a clean may have something to delete. Reads the timeline, and the last clean once."""
+    if not view.config.version.is_written:
+        return False
+    if pending_cleans(view):
+        return True
+    options = CleanOptions.of({**view.config.raw, **call.properties})
+    last = last_planned(view)
+    if commits_since(view, last) < options.trigger_commits:
+        return False
+    earliest = earliest_to_retain(view, options, last, datetime.now(UTC))
+    if earliest is None:
+        return options.policy.counts_versions
+    return last is None or last.earliest < earliest.requested_time
+
+
+def last_planned(view: TableView) -> CleanFacts | None:
+    """Return the facts of the last clean, or of a later one that this process planned and that had nothing to do."""
+    done, in_vain = last_clean(view), view.state.commits.nothing_to_clean
+    if in_vain is None or (done is not None and done.planned_at > in_vain.planned_at):
+        return done
+    return in_vain
+
+
+def check_cleanable(view: TableView) -> None:
+    """Refuse tables that this release does not write. Raises: UnsupportedError."""
+    if not view.config.version.is_written:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has table version {view.config.version.value}; this release cleans version 9 only "
+            "and never upgrades a table: clean it with the engine that writes it, or upgrade it to version 9 with Hudi "
+            "1.1 or later"
+        )
+
+
+def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes, *, is_asked_for: bool) -> CleanResult | None:
+    """Execute the pending cleans that no process executes; None if there are none.
+
+    The result is that of the last one. While another process executes a clean, no further one is planned: it would
+    contain the same files.
+    """
+    result: CleanResult | None = None
+    for clean in pending_cleans(view):
+        with call.state.table_lock(call.properties) as lock:
+            now = _prepared(call, lock)
+            found = now.timeline.get(clean.requested_time, Action.CLEAN)
+            if found is None or found.is_completed:
+                continue
+            if is_running(now, found, is_asked_for=is_asked_for):
+                note = f"{found} is being executed by another process"
+                return replace(_nothing(now, times), notes=(note,))
+            taken = take_up(now, found, call.properties)
+        if taken is not None:
+            note = f"finished {clean}, which another process had begun"
+            done = _carry_out(call, *taken, times)
+            result = replace(done, notes=(note, *done.notes))
+    return result
+
+
+def _begin(
+    call: ServiceCall, view: TableView, options: CleanOptions, planned: PlannedClean
+) -> tuple[PendingInstant, PlannedClean] | None:
+    """Request the planned clean and claim it; None if there is nothing to do, or another clean was requested.
+
+    The plan was made without the lock. It is made again if a savepoint or a service that it must respect came since.
+    """
+    if not _is_worthwhile(view, options, planned):
+        _remember(view, planned)
+        return None
+    with call.state.table_lock(call.properties) as lock:
+        now = _prepared(call, lock)
+        if pending_cleans(now):
+            return None
+        if _ground(now) != _ground(view):
+            planned = plan_clean(now, options, last_planned(now))
+            if not _is_worthwhile(now, options, planned):
+                return None
+        requested = request(now, Action.CLEAN, planned.plan.to_bytes())
+        reached(Step.REQUESTED)
+        pending = claim(now, requested, call.properties)
+    reached(Step.BEGUN)
+    return pending, planned
+
+
+def _prepared(call: ServiceCall, lock: TableLock) -> TableView:
+    """Return the table under its lock, ready for a change."""
+    finish_update(call.state.store)
+    view = TableView.load(call.state, lock)
+    check_no_exclusive_service(view)
+    return ensure_metadata_partitions(view)
+
+
+def _ground(view: TableView) -> list[tuple[str, str, int]]:
+    """Return the instants that a plan must respect: all but completed writes, and but pending writes.
+
+    A write that came since adds newer file slices only.
+    """
+    return [
+        (found.requested_time, found.action.value, found.state)
+        for found in view.timeline
+        if found.action not in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    ]
+
+
+def _is_worthwhile(view: TableView, options: CleanOptions, planned: PlannedClean) -> bool:
+    """Return whether a plan is put on the timeline: it has work, or saves later cleans from looking again."""
+    if not planned.is_empty:
+        return True
+    last, earliest = last_clean(view), planned.plan.earliest_instant_to_retain
+    if earliest is None or not options.is_incremental or (last is not None and earliest.timestamp <= last.earliest):
+        return False
+    if planned.is_full or planned.commits >= _COMMITS_IN_VAIN:
+        return True
+    if options.empty_clean_hours < 0:
+        return False
+    if last is None:
+        return True
+    age = datetime.now(UTC) - parse_instant_time(last.planned_at, view.layout.zone).astimezone(UTC)
+    return age > timedelta(hours=options.empty_clean_hours)
+
+
+def _remember(view: TableView, planned: PlannedClean) -> None:
+    """Note in this process that nothing was to be deleted, so that the next plan looks at later commits only."""
+    completed = (found.completion_time or "" for found in view.timeline.writes().completed())
+    if planned.plan.earliest_instant_to_retain is not None:
+        view.state.commits.nothing_to_clean = planned.facts(max(completed, default=""))
+
+
+def _carry_out(
+    call: ServiceCall, pending: PendingInstant, plan: CleanerPlan, times: PhaseTimes, *, freed: int = 0
+) -> CleanResult:
+    """Delete the files of a claimed plan, and complete the clean. After an error the plan stays for the next clean."""
+    started = time.monotonic()
+    view, instant_time = pending.view, pending.instant_time
+    try:
+        where = f"{view.store.uri('')}: the plan of the clean {instant_time}"
+        files = files_to_delete(view, plan, by=where)
+        with times.phase("delete"):
+            delete_files(pending, files, call.engine_for)
+        completion = CleanCompletion(
+            instant_time=instant_time, plan=plan, files=files, started=started, engine_for=call.engine_for
+        )
+        reached(Step.LOCATED)
+        with times.phase("commit"):
+            pending.finish(completion)
+    except CommitConflictError:
+        pending.undo()
+        found = view.refreshed().timeline.get(instant_time, Action.CLEAN)
+        if found is None or not found.is_completed:
+            raise
+        return replace(_nothing(view, times), notes=(f"{found} was completed by another process",))
+    except BaseException:
+        pending.undo()
+        raise
+    counts = {
+        "files_deleted": sum(map(len, files.values())),
+        "bytes_freed": freed,
+        "partitions_dropped": len(completion.dropped),
+    }
+    view.state.commits.cleans[instant_time] = completion.facts()
+    return CleanResult(
+        operation=OPERATION,
+        instant=instant_time,
+        counts=counts,
+        seconds=times.seconds(),
+        notes=tuple(completion.notes),
+        oldest_readable=max(oldest_readable_instant(view), completion.facts().bound) or None,
+    )
+
+
+def _told(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
+    """Return the result of a dry run."""
+    plan = planned.plan
+    files: Mapping[str, tuple[str, ...]] = {
+        path: tuple(info.file_path.rpartition("/")[2] for info in infos)
+        for path, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items()
+    }
+    counts = {
+        "files_deleted": planned.files,
+        "bytes_freed": planned.bytes,
+        "partitions_dropped": len(plan.partitions_to_be_deleted or ()),
+    }
+    bound = oldest_readable_instant(view)
+    if not planned.is_empty:
+        bound = max(bound, planned.facts("").bound)
+    waiting = [f"{found} is pending: the next clean finishes it first" for found in pending_cleans(view)]
+    return CleanResult(
+        operation=OPERATION,
+        counts=counts,
+        seconds=times.seconds(),
+        dry_run=True,
+        notes=tuple(waiting),
+        files=files,
+        oldest_readable=bound or None,
+    )
+
+
+def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
+    return CleanResult(
+        operation=OPERATION, seconds=times.seconds(), oldest_readable=oldest_readable_instant(view) or None
+    )

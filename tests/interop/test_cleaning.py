@@ -1,0 +1,254 @@
+"""Cleans of both: the JVM plans as we do, each cleans the other's table and goes on, each finishes the other's."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.format.instants.service_metadata import CleanerPlan
+from hoodie.storage import CrashPoint, LocalStore
+from hoodie.table import Table
+from hoodie.timeline import Action, InstantClock, State, read_instant
+from tests.crash.tables import run_until
+from tests.interop.judges import QUICK_OPTIONS, Jvm
+from tests.support.cleaned_tables import NO_CLEAN, check_listing
+from tests.support.rows import assert_same_rows
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+HOUR_MS = 3_600_000
+Rows = dict[str, tuple[int, str]]
+POLICIES = {
+    "commits": {"hoodie.clean.commits.retained": "3"},
+    "hours": {"hoodie.clean.hours.retained": "4"},
+    "versions": {"hoodie.clean.fileversions.retained": "2"},
+}
+
+
+def batch(rows: Rows) -> pa.Table:
+    columns = {"id": list(rows), "ts": [ts for ts, _ in rows.values()], "city": [city for _, city in rows.values()]}
+    return pa.table(columns, schema=SCHEMA)
+
+
+def version(number: int, keys: str) -> Rows:
+    cities = {"a": "sf", "b": "nyc", "c": "la"}
+    return {key: (number, cities[key]) for key in keys}
+
+
+def new_table(path: Path, table_type: str) -> Table:
+    return hoodie.create(
+        path,
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        type=table_type,
+        name="trips",
+        properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"},
+        spark=False,
+    )
+
+
+def client_of(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> Any:
+    """A write client of the JVM; the caller closes it."""
+    settings = {
+        **QUICK_OPTIONS,
+        "hoodie.datasource.write.table.type": table_type.upper(),
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+        **options,
+    }
+    java: Any = jvm.spark._jvm
+    java_options = java.java.util.HashMap()
+    for key, value in settings.items():
+        java_options.put(key, value)
+    return java.org.apache.hudi.DataSourceUtils.createHoodieClient(jvm.spark._jsc, "", str(path), "trips", java_options)
+
+
+def schedule_by_jvm(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> None:
+    """Let the JVM plan a clean and put it on the timeline; it is not executed."""
+    java: Any = jvm.spark._jvm
+    client = client_of(jvm, path, table_type, options)
+    try:
+        kind = java.org.apache.hudi.common.model.TableServiceType.CLEAN
+        nothing = java.org.apache.hudi.common.util.Option.empty()
+        client.scheduleTableService(nothing, kind)
+    finally:
+        client.close()
+
+
+def clean_by_jvm(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> None:
+    client = client_of(jvm, path, table_type, options)
+    try:
+        client.clean()
+    finally:
+        client.close()
+
+
+def planned(path: Path) -> tuple[str, set[tuple[str, str]], set[str]]:
+    """What the pending clean keeps from and deletes: its earliest commit, files by partition, partitions."""
+    view = hoodie.open(path).view()
+    pending = [found for found in view.timeline.pending() if found.action is Action.CLEAN]
+    if not pending:
+        return "", set(), set()
+    plan = CleanerPlan.parse(read_instant(view.store, view.layout, pending[0], State.REQUESTED), path=str(path))
+    earliest = plan.earliest_instant_to_retain
+    files = {
+        (partition, info.file_path.rpartition("/")[2])
+        for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items()
+        for info in infos
+    }
+    return "" if earliest is None else earliest.timestamp, files, set(plan.partitions_to_be_deleted or ())
+
+
+def used_table(jvm: Jvm, path: Path, table_type: str) -> Table:
+    """A table of ten commits, one each hour: replaced file groups, a deleted partition, a savepoint, a pending plan."""
+    table = new_table(path, table_type)
+    start = time.time_ns() // 1_000_000 - 10 * HOUR_MS
+    minutes = [0]
+    table._context.state.clock = InstantClock(
+        table.view().layout.zone, now_ms=lambda: start + minutes[0] * HOUR_MS // 60
+    )
+
+    def later() -> None:
+        minutes[0] += 10
+
+    for number in range(3):
+        table.upsert(batch(version(number, "abc")))
+        later()
+    saved = table.timeline.completed().instants[1].requested_time
+    jvm.sql(f"CALL create_savepoint(path => '{path}', commit_time => '{saved}')")
+    table.delete_partitions(["city=la"])
+    later()
+    table.insert_overwrite(batch(version(4, "b")))
+    later()
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.compact()
+        later()
+    for number in range(5, 11):
+        table.upsert(batch(version(number, "ab")))
+        for _ in range(5):
+            later()
+    return table
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_both_plan_the_same(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    used_table(jvm, tmp_path / "t", table_type)
+    for name, options in POLICIES.items():
+        theirs = tmp_path / f"theirs-{name}"
+        shutil.copytree(tmp_path / "t", theirs)
+        schedule_by_jvm(jvm, theirs, table_type, options)
+        earliest, files, partitions = planned(theirs)
+        assert files, name
+        ours = hoodie.open(tmp_path / "t", spark=False).clean(dry_run=True, properties=options)
+        print(name, table_type, earliest, ours.oldest_readable, len(files), partitions, ours.counts)
+        assert {(path, file) for path, names in ours.files.items() for file in names} == files, name
+        # The savepoint needs files of the deleted partition: the JVM drops its folder with them, we do not.
+        assert ours.counts["partitions_dropped"] == 0
+        if name != "versions":
+            assert ours.oldest_readable == earliest
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_each_cleans_and_goes_on(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    path = tmp_path / "t"
+    options = {"hoodie.clean.commits.retained": "2"}
+    table = new_table(path, table_type)
+    for number in range(2):
+        table.upsert(batch(version(number, "abc")))
+    table.delete_partitions(["city=la"])
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.compact()
+    for number in range(2, 5):
+        table.upsert(batch(version(number, "ab")))
+    rows = version(4, "ab")
+
+    def agree() -> None:
+        check_listing(hoodie.open(path, spark=False))
+        for is_listed in ("true", "false"):
+            assert_same_rows(jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": is_listed}), batch(rows))
+        assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), batch(rows))
+        assert hoodie.open(path, spark=False).index.verify().ok
+
+    def jvm_upsert(changed: Rows) -> None:
+        settings = {
+            **options,
+            "hoodie.index.type": "RECORD_INDEX",
+            "hoodie.metadata.record.index.enable": "true",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+        }
+        jvm.write(
+            batch(changed),
+            path,
+            table_name="trips",
+            key="id",
+            partition="city",
+            ordering="ts",
+            table_type=table_type.upper(),
+            options=settings,
+        )
+        rows.update(changed)
+
+    # We clean, and drop the partition; the JVM goes on and cleans after its commit.
+    assert table.clean(properties=options).counts["partitions_dropped"] == 1
+    assert not (path / "city=la").exists()
+    agree()
+    jvm_upsert({**version(5, "a"), "c": (5, "la")})
+    agree()
+    jvm_upsert(version(6, "ac"))
+    agree()
+    # The JVM plans, we finish it.
+    table = hoodie.open(path, spark=False)
+    for number in range(7, 10):
+        table.upsert(batch(version(number, "ab")))
+        rows |= version(number, "ab")
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.compact()
+        for number in range(10, 13):
+            table.upsert(batch(version(number, "ab")))
+            rows |= version(number, "ab")
+    schedule_by_jvm(jvm, path, table_type, options)
+    (waiting,) = table.timeline.pending()
+    done = table.clean(properties=options)
+    assert (done.instant, done.counts["files_deleted"] > 0) == (waiting.requested_time, True)
+    agree()
+    # We die in the middle of a clean, the JVM finishes it.
+    for number in range(13, 16):
+        table.upsert(batch(version(number, "ab")))
+        rows |= version(number, "ab")
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.compact()
+        for number in range(16, 19):
+            table.upsert(batch(version(number, "ab")))
+            rows |= version(number, "ab")
+    shutil.copytree(path, tmp_path / "rehearsal")
+    clean = {"hoodie.clean.commits.retained": "2"}
+    calls = run_until(LocalStore(str(tmp_path / "rehearsal")), lambda dying: dying.clean(properties=clean), None).calls
+    number = next(
+        n for n, call in enumerate(calls, 1) if call.operation == "delete" and not call.path.startswith(".hoodie")
+    )
+    run_until(LocalStore(str(path)), lambda dying: dying.clean(properties=clean), number, CrashPoint.AFTER)
+    (left,) = hoodie.open(path, spark=False).timeline.pending()
+    assert (left.action, left.state) == (Action.CLEAN, State.INFLIGHT)
+    clean_by_jvm(jvm, path, table_type, options)
+    found = hoodie.open(path, spark=False).timeline.get(left.requested_time, Action.CLEAN)
+    assert found is not None
+    assert found.is_completed
+    agree()
+    jvm_upsert(version(20, "b"))
+    agree()
+    table = hoodie.open(path, spark=False)
+    table.upsert(batch(version(21, "a")))
+    rows |= version(21, "a")
+    agree()

@@ -1,0 +1,309 @@
+"""What cleans delete and keep, on tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from hoodie.commit.steps import Step, watching
+from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, CleanMetadata
+from hoodie.services.cleaning.partitions import LEFT
+from hoodie.storage import Store
+from hoodie.table import Table
+from hoodie.timeline import Action, Instant, create_inflight, create_requested, read_instant
+from hoodie.view.table_view import TableView
+from tests.crash.tables import rows_of, trips
+from tests.support.cleaned_tables import check_listing, data_files, table_of_versions, version_of
+
+SF, NYC = "city=sf", "city=nyc"
+
+
+def store_of(table: Table) -> Store:
+    return table.view().store
+
+
+def cleans(table: Table) -> list[Instant]:
+    return [found for found in table.timeline if found.action is Action.CLEAN]
+
+
+def metadata_of(table: Table) -> CleanMetadata:
+    view, clean = table.view(), cleans(table)[-1]
+    return CleanMetadata.parse(read_instant(view.store, view.layout, clean), path="clean")
+
+
+def test_the_newest_commits_stay_readable() -> None:
+    table = table_of_versions(6)
+    commits = [found.requested_time for found in table.timeline]
+    dry = table.clean(dry_run=True, properties={"hoodie.clean.commits.retained": "3"})
+    assert dry.dry_run
+    assert dry.oldest_readable == commits[3]
+    assert {path: len(names) for path, names in dry.files.items()} == {NYC: 2, SF: 2}
+    assert cleans(table) == []
+    before = data_files(store_of(table))
+    done = table.clean(properties={"hoodie.clean.commits.retained": "3"})
+    assert {**done.counts} == {**dry.counts, "partitions_dropped": 0}
+    assert done.counts["files_deleted"] == 4
+    assert done.counts["bytes_freed"] > 0
+    assert done.oldest_readable == commits[3]
+    # The newest slice before the window stays, as a reader may have begun before the window moved.
+    left = data_files(store_of(table))
+    assert {path: len(names) for path, names in left.items()} == {NYC: 4, SF: 4}
+    gone = {path: sorted(set(before[path]) - set(left[path])) for path in before}
+    assert gone == {path: sorted(names) for path, names in dry.files.items()}
+    check_listing(table)
+    assert rows_of(store_of(table)) == {"a": (5, "sf"), "b": (5, "nyc")}
+    for version in range(3, 6):
+        found = table.to_arrow(as_of=commits[version], columns=["ts"]).column("ts").to_pylist()
+        assert found == [version, version]
+    with pytest.raises(UnsupportedError, match=commits[3]):
+        table.to_arrow(as_of=commits[2])
+    stored = metadata_of(table)
+    assert stored.earliest_commit_to_retain == commits[3]
+    assert stored.last_completed_commit_timestamp == commits[5]
+    assert table.clean(properties={"hoodie.clean.commits.retained": "3"}).instant is None
+
+
+def test_a_clean_follows_a_commit_unless_it_is_off() -> None:
+    table = table_of_versions(11)
+    assert table.upsert(version_of(11)).services == ()
+    (result,) = table.upsert(version_of(12), properties={"hoodie.clean.automatic": "true"}).services
+    assert (result.operation, result.counts["files_deleted"]) == ("clean", 4)
+    assert len(cleans(table)) == 1
+
+
+def test_a_clean_looks_at_what_changed_since_the_last_one() -> None:
+    table = table_of_versions(4)
+    retained = {"hoodie.clean.commits.retained": "2"}
+    assert table.clean(properties=retained).counts["files_deleted"] == 2
+    for version in range(4, 8):
+        table.upsert(version_of(version, "a"))
+    seen: list[str] = []
+    listing = TableView.listing
+
+    def spy(view: TableView, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
+        seen.extend(partitions or ["all"])
+        return listing(view, partitions)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableView, "listing", spy)
+        planned = table.clean(dry_run=True, properties=retained)
+        # Commits 2 and 3 of the retained window are looked at again: they wrote both partitions.
+        assert sorted(seen) == [NYC, SF]
+        assert {path: len(names) for path, names in planned.files.items()} == {NYC: 2, SF: 4}
+        table.clean(properties=retained)
+        seen.clear()
+        table.upsert(version_of(8, "a"))
+        table.clean(properties=retained)
+        assert set(seen) == {SF}
+
+
+def test_old_files_of_an_insert_only_table_are_not_searched_again_and_again() -> None:
+    """Ten commits without anything to delete are followed by one clean without files; the next plans begin there."""
+    table = table_of_versions(0, properties={"hoodie.parquet.small.file.limit": "0", "hoodie.clean.automatic": "true"})
+    for version in range(23):
+        # A new handle each time: a process remembers what it looked at.
+        Table(store_of(table)).insert(trips({f"k{version}": (1, "sf")}))
+    (clean,) = cleans(table)
+    assert clean.is_completed
+    assert metadata_of(table).partition_metadata == {}
+    commits = [found for found in table.timeline if found.action is Action.COMMIT]
+    assert metadata_of(table).earliest_commit_to_retain == commits[10].requested_time
+
+
+def test_file_versions() -> None:
+    table = table_of_versions(6)
+    kept = {"hoodie.clean.fileversions.retained": "2"}
+    done = table.clean(properties=kept)
+    assert done.counts["files_deleted"] == 8
+    assert {path: len(names) for path, names in data_files(store_of(table)).items()} == {NYC: 2, SF: 2}
+    stored = metadata_of(table)
+    assert (stored.earliest_commit_to_retain, stored.partition_metadata[SF].policy) == (
+        "",
+        "KEEP_LATEST_FILE_VERSIONS",
+    )
+    table.upsert(version_of(6, "a"))
+    assert table.clean(properties=kept).counts["files_deleted"] == 1
+    check_listing(table)
+    assert table.clean(properties={"hoodie.clean.fileversions.retained": "1"}).counts["files_deleted"] == 2
+
+
+def test_a_deleted_partition_is_dropped_when_it_leaves_the_window() -> None:
+    table = table_of_versions(2)
+    table.delete_partitions([NYC])
+    for version in range(2, 5):
+        table.upsert(version_of(version, "a"))
+    retained = {"hoodie.clean.commits.retained": "2"}
+    done = table.clean(properties=retained)
+    assert done.counts["partitions_dropped"] == 1
+    store = store_of(table)
+    assert NYC not in table.view().listing()
+    assert store.list(NYC) == []
+    assert metadata_of(table).partition_metadata[NYC].is_partition_deleted
+    check_listing(table)
+    table.upsert(version_of(9, "b"))
+    assert rows_of(store) == {"a": (4, "sf"), "b": (9, "nyc")}
+
+
+def test_an_emptied_partition_waits_while_a_write_is_pending() -> None:
+    table = table_of_versions(2)
+    table.delete_partitions([NYC])
+    for version in range(2, 5):
+        table.upsert(version_of(version, "a"))
+    view = table.view()
+    dead = "29990101000000000"
+    create_requested(view.store, view.layout, dead, Action.COMMIT)
+    create_inflight(view.store, view.layout, dead, Action.COMMIT)
+    retained = {"hoodie.clean.commits.retained": "2"}
+    dry = table.clean(dry_run=True, properties=retained)
+    assert dry.counts["partitions_dropped"] == 0
+    assert dry.counts["files_deleted"] == 4
+    # The explicit clean rolls the dead write back, plans again, and drops the partition.
+    assert table.clean(properties=retained).counts["partitions_dropped"] == 1
+    check_listing(table)
+
+
+def test_replaced_file_groups_stay_while_the_window_has_them() -> None:
+    table = table_of_versions(2)
+    table.insert_overwrite(version_of(7, "a"))
+    table.upsert(version_of(8, "a"))
+    retained = {"hoodie.clean.commits.retained": "2"}
+    assert table.clean(dry_run=True, properties=retained).files.keys() == {NYC}
+    table.upsert(version_of(9, "a"))
+    table.clean(properties=retained)
+    names = data_files(store_of(table))[SF]
+    assert len(names) == 3
+    ids = {name.partition("_")[0] for name in names}
+    assert len(ids) == 1, "a file group that was replaced before the window is still there"
+    check_listing(table)
+
+
+def test_log_files_go_with_their_slice() -> None:
+    table = table_of_versions(4, table_type="merge_on_read")
+    assert table.schedule_compaction()
+    table.compact()
+    for version in range(4, 7):
+        table.upsert(version_of(version))
+    retained = {"hoodie.clean.commits.retained": "2"}
+    done = table.clean(properties=retained)
+    assert done.counts["files_deleted"] == 8
+    assert all(len(names) == 4 for names in data_files(store_of(table)).values())
+    check_listing(table)
+    assert rows_of(store_of(table)) == {"a": (6, "sf"), "b": (6, "nyc")}
+
+
+def test_a_pending_compaction_keeps_its_slices() -> None:
+    table = table_of_versions(2, table_type="merge_on_read")
+    assert table.schedule_compaction()
+    for version in range(2, 8):
+        table.upsert(version_of(version))
+    assert table.clean(properties={"hoodie.clean.commits.retained": "1"}).counts.get("files_deleted", 0) == 0
+    assert table.clean(properties={"hoodie.clean.fileversions.retained": "1"}).counts.get("files_deleted", 0) == 0
+    table.compact()
+    assert rows_of(store_of(table)) == {"a": (7, "sf"), "b": (7, "nyc")}
+
+
+def test_a_plan_that_leads_out_of_the_table_deletes_nothing() -> None:
+    for path in (
+        "memory://elsewhere/x_0-0-0_1.parquet",
+        "city=sf/../../x_0-0-0_1.parquet",
+        "/city=sf/hoodie.properties",
+    ):
+        table = table_of_versions(3)
+        view = table.view()
+        (name, *_) = data_files(view.store)[SF]
+        good = CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}"))
+        plan = CleanerPlan(
+            policy="KEEP_LATEST_COMMITS",
+            file_paths_to_be_deleted_per_partition={SF: (good, CleanFileInfo(file_path=path))},
+        )
+        create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
+        with pytest.raises(CorruptFileError, match="expected"):
+            table.clean()
+        assert name in data_files(view.store)[SF]
+
+
+def test_a_file_of_another_partition_is_refused() -> None:
+    table = table_of_versions(3)
+    view = table.view()
+    (name, *_) = data_files(view.store)[SF]
+    info = CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}"))
+    plan = CleanerPlan(policy="KEEP_LATEST_COMMITS", file_paths_to_be_deleted_per_partition={NYC: (info,)})
+    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
+    with pytest.raises(CorruptFileError, match="expected a file of partition 'city=nyc'"):
+        table.clean()
+
+
+def test_a_pending_clean_is_finished_first() -> None:
+    table = table_of_versions(6)
+    view = table.view()
+    commits = [found.requested_time for found in table.timeline]
+    names = sorted(data_files(view.store)[SF], key=lambda name: name.rpartition("_")[2])
+    paths = (CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}")) for name in names[:2])
+    plan = CleanerPlan(
+        policy="KEEP_LATEST_COMMITS",
+        last_completed_commit_timestamp=commits[-1],
+        file_paths_to_be_deleted_per_partition={SF: tuple(paths)},
+    )
+    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
+    view.store.delete(f"{SF}/{names[0]}")
+    # Its files may be gone: what it names counts already.
+    with pytest.raises(UnsupportedError, match=commits[-1]):
+        table.to_arrow(as_of=commits[0])
+    # A clean that follows a commit leaves a clean that was requested just now to the JVM that may execute it.
+    assert table.upsert(version_of(6, "a"), properties={"hoodie.clean.automatic": "true"}).services[0].instant is None
+    done = table.clean()
+    assert done.instant == "20991231235959999"
+    assert done.counts["files_deleted"] == 2
+    check_listing(table)
+
+
+def test_a_clean_without_a_plan_is_removed() -> None:
+    table = table_of_versions(2)
+    view = table.view()
+    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN)
+    table.clean()
+    assert cleans(table) == []
+
+
+def test_what_is_refused() -> None:
+    table = table_of_versions(1)
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.clean\.incremental\.enabled=false"):
+        table.clean(properties={"hoodie.clean.partition.filter.selected": SF})
+    with pytest.raises(InvalidConfigError, match="regular expression"):
+        table.clean(properties={"hoodie.clean.partition.filter.regex": "("})
+    with pytest.raises(InvalidConfigError, match="one of"):
+        table.clean(properties={"hoodie.clean.policy": "keep"})
+
+
+def test_a_filter_of_partitions() -> None:
+    table = table_of_versions(6)
+    some = {"hoodie.clean.commits.retained": "2", "hoodie.clean.incremental.enabled": "false"}
+    done = table.clean(properties={**some, "hoodie.clean.partition.filter.selected": "city=sf,city=la"})
+    assert done.counts["files_deleted"] == 3
+    assert table.clean(
+        dry_run=True, properties={**some, "hoodie.clean.partition.filter.regex": "city=n.c"}
+    ).files.keys() == {NYC}
+
+
+def test_an_emptied_partition_that_is_left_is_looked_at_again() -> None:
+    """A write began between plan and completion; the clean's metadata names the partition for the next clean."""
+    table = table_of_versions(2)
+    table.delete_partitions([NYC])
+    for version in range(2, 5):
+        table.upsert(version_of(version, "a"))
+    view = table.view()
+
+    def begin_a_write(step: Step) -> None:
+        if step is Step.LOCATED:
+            create_requested(view.store, view.layout, "20991231235959999", Action.COMMIT)
+
+    retained = {"hoodie.clean.commits.retained": "2"}
+    with watching(begin_a_write):
+        assert table.clean(properties=retained).counts["partitions_dropped"] == 0
+    assert (metadata_of(table).extra_metadata or {})[LEFT] == '["city=nyc"]'
+    assert NYC in table.view().listing()
+    assert table.clean(properties=retained).counts["partitions_dropped"] == 1
+    assert NYC not in table.view().listing()
+    assert LEFT not in (metadata_of(table).extra_metadata or {})

@@ -1,0 +1,131 @@
+"""Partitions whose time to live is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from hoodie.errors import InvalidConfigError
+from hoodie.index.record.state import record_index
+from hoodie.services.call import ServiceCall
+from hoodie.services.ttl.run import expire_partitions, is_expiry_due
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, InstantClock
+from hoodie.view.table_view import TableView
+from tests.crash.tables import new_table, rows_of, trips
+from tests.support.index_check import check_index
+
+DAY_MS = 86_400_000
+NOW_MS = time.time_ns() // 1_000_000
+NOW = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+WEEK = {"hoodie.partition.ttl.strategy.days.retain": "7"}
+BY_CREATION = {**WEEK, "hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CREATION_TIME"}
+
+
+def aged_table(table_type: str = "copy_on_write", **properties: str) -> Table:
+    """`sf` was created 40 days ago and written to yesterday, `nyc` 30 days ago, `la` 20 days ago, `rome` today."""
+    store = MemoryStore()
+    new_table(store, table_type=table_type, properties=properties)
+    days = [40, 30, 20, 1, 0]
+    table = Table(store)
+    zone = table.view().layout.zone
+    for age, rows in zip(
+        days,
+        (
+            {"a": (1, "sf")},
+            {"b": (1, "nyc")},
+            {"c": (1, "la")},
+            {"a": (2, "sf")},
+            {"d": (1, "rome")},
+        ),
+        strict=True,
+    ):
+        table._context.state.clock = InstantClock(zone, now_ms=partial(int, NOW_MS - age * DAY_MS))
+        table.upsert(trips(rows))
+    return table
+
+
+def call_of(table: Table, properties: dict[str, str]) -> ServiceCall:
+    return table._context.service(properties)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_partitions_without_a_write_expire(table_type: str) -> None:
+    table = aged_table(table_type)
+    dry = expire_partitions(call_of(table, WEEK), dry_run=True, now=NOW)
+    assert list(dry.partitions) == ["city=nyc", "city=la"]
+    assert {**dry.counts} == {"partitions_deleted": 2, "partitions_kept": 2}
+    assert len(table.timeline) == 5
+    done = expire_partitions(call_of(table, WEEK), now=NOW)
+    assert done.partitions == dry.partitions
+    instant = table.timeline.get(done.instant or "")
+    assert instant is not None
+    assert instant.action is Action.REPLACE_COMMIT
+    assert table.view().commit_metadata(instant).operation_type == "DELETE_PARTITION"
+    assert rows_of(table.view().store) == {"a": (2, "sf"), "d": (1, "rome")}
+    assert record_index(table.view()) is not None
+    check_index(table.view())
+    assert expire_partitions(call_of(table, WEEK), now=NOW).instant is None
+
+
+def test_by_creation() -> None:
+    table = aged_table()
+    dry = expire_partitions(call_of(table, BY_CREATION), dry_run=True, now=NOW)
+    assert list(dry.partitions) == ["city=sf", "city=nyc", "city=la"]
+
+
+def test_limits() -> None:
+    table = aged_table()
+    some = {**BY_CREATION, "hoodie.partition.ttl.strategy.partition.selected": "city=nyc,city=la,city=x"}
+    assert list(expire_partitions(call_of(table, some), dry_run=True, now=NOW).partitions) == ["city=nyc", "city=la"]
+    one = {**BY_CREATION, "hoodie.partition.ttl.strategy.max.delete.partitions": "1"}
+    assert list(expire_partitions(call_of(table, one), dry_run=True, now=NOW).partitions) == ["city=sf"]
+    assert expire_partitions(call_of(table, {}), dry_run=True, now=NOW).partitions == {}
+    # More than 24 days of milliseconds do not fit into 32 bits.
+    assert list(
+        expire_partitions(
+            call_of(table, {"hoodie.partition.ttl.strategy.days.retain": "25"}), dry_run=True, now=NOW
+        ).partitions
+    ) == ["city=nyc"]
+    with pytest.raises(InvalidConfigError, match="days expected"):
+        table.expire_partitions(properties={"hoodie.partition.ttl.strategy.days.retain": "9999999"})
+
+
+def test_a_partition_that_is_written_to_meanwhile_stays() -> None:
+    table = aged_table()
+    call = call_of(table, WEEK)
+    remove = call.remove_partitions
+
+    def remove_later(choose: Callable[[TableView], Collection[str]]) -> str | None:
+        Table(table.view().store).upsert(trips({"b": (9, "nyc")}))
+        return remove(choose)
+
+    late = ServiceCall(state=call.state, engine_for=call.engine_for, properties=WEEK, remove_partitions=remove_later)
+    assert expire_partitions(late, now=NOW).instant is not None
+    assert rows_of(table.view().store) == {"a": (2, "sf"), "b": (9, "nyc"), "d": (1, "rome")}
+
+
+def test_after_a_commit() -> None:
+    table = aged_table()
+    inline = {**WEEK, "hoodie.partition.ttl.inline": "true"}
+    (result,) = table.upsert(trips({"d": (2, "rome")}), properties=inline).services
+    assert result.operation == "expire partitions"
+    assert rows_of(table.view().store) == {"a": (2, "sf"), "d": (2, "rome")}
+
+
+def test_when_it_is_due() -> None:
+    table = aged_table()
+    call = call_of(table, WEEK)
+    assert is_expiry_due(call, table.view())
+    expire_partitions(call, now=NOW, dry_run=True)
+    assert is_expiry_due(call, table.view())
+    assert not is_expiry_due(call_of(table, {}), table.view())
+    young = Table(MemoryStore())
+    new_table(young._context.state.store)
+    young.upsert(trips({"a": (1, "sf")}))
+    assert not is_expiry_due(call_of(young, WEEK), young.view())
