@@ -361,6 +361,13 @@ LOG_COMPACTION_BLOCKS: Final = Option(
     "0.12",
     "Log blocks that a file slice must have for a log compaction.",
 )
+LOG_COMPACTION_INLINE: Final = Option(
+    "hoodie.log.compaction.inline",
+    False,
+    flag,
+    "0.13",
+    "Merge-on-read: `hoodie services run` folds many small log blocks of a file slice into one.",
+)
 COMPACTION_STRATEGY: Final = Option(
     "hoodie.compaction.strategy",
     "log_file_size",
@@ -724,6 +731,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         COMPACT_DELTA_BYTES,
         COMPACT_TRIGGER,
         LOG_COMPACTION_BLOCKS,
+        LOG_COMPACTION_INLINE,
         COMPACTION_STRATEGY,
         COMPACTION_LOG_BYTES_MIN,
         COMPACTION_LOG_FILES_MIN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import hoodie
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.storage import CrashPoint, LocalStore
 from hoodie.table import Table
-from hoodie.timeline import Action, InstantClock, State, read_instant
+from hoodie.timeline import Action, Instant, InstantClock, State, read_instant
 from tests.crash.tables import run_until
 from tests.interop.judges import QUICK_OPTIONS, Jvm
 from tests.support.cleaned_tables import NO_CLEAN, check_listing
@@ -23,6 +24,7 @@ from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 HOUR_MS = 3_600_000
+FEW = {"hoodie.clean.commits.retained": "2"}
 Rows = dict[str, tuple[int, str]]
 POLICIES = {
     "commits": {"hoodie.clean.commits.retained": "3"},
@@ -157,98 +159,101 @@ def test_both_plan_the_same(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
             assert ours.oldest_readable == earliest
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_each_cleans_and_goes_on(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
-    path = tmp_path / "t"
-    options = {"hoodie.clean.commits.retained": "2"}
-    table = new_table(path, table_type)
-    for number in range(2):
-        table.upsert(batch(version(number, "abc")))
-    table.delete_partitions(["city=la"])
-    if table_type == "merge_on_read":
-        assert table.schedule_compaction()
-        table.compact()
-    for number in range(2, 5):
-        table.upsert(batch(version(number, "ab")))
-    rows = version(4, "ab")
+@dataclass
+class Shared:
+    """A table that both write to, and the rows that it must have."""
 
-    def agree() -> None:
-        check_listing(hoodie.open(path, spark=False))
+    jvm: Jvm
+    path: Path
+    table_type: str
+    rows: Rows = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        return hoodie.open(self.path, spark=False)
+
+    def agree(self) -> None:
+        """Both read the rows, with and without the metadata table; it lists what is there; the index is right."""
+        check_listing(self.table)
         for is_listed in ("true", "false"):
-            assert_same_rows(jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": is_listed}), batch(rows))
-        assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), batch(rows))
-        assert hoodie.open(path, spark=False).index.verify().ok
+            found = self.jvm.read(self.path, SCHEMA.names, options={"hoodie.metadata.enable": is_listed})
+            assert_same_rows(found, batch(self.rows))
+        assert_same_rows(self.table.to_arrow(columns=SCHEMA.names), batch(self.rows))
+        assert self.table.index.verify().ok
 
-    def jvm_upsert(changed: Rows) -> None:
+    def jvm_writes(self, changed: Rows) -> None:
+        """The JVM upserts, and cleans after its commit."""
         settings = {
-            **options,
+            **FEW,
             "hoodie.index.type": "RECORD_INDEX",
             "hoodie.metadata.record.index.enable": "true",
             "hoodie.datasource.write.hive_style_partitioning": "true",
         }
-        jvm.write(
+        self.jvm.write(
             batch(changed),
-            path,
+            self.path,
             table_name="trips",
             key="id",
             partition="city",
             ordering="ts",
-            table_type=table_type.upper(),
+            table_type=self.table_type.upper(),
             options=settings,
         )
-        rows.update(changed)
+        self.rows.update(changed)
+        self.agree()
 
-    # We clean, and drop the partition; the JVM goes on and cleans after its commit.
-    assert table.clean(properties=options).counts["partitions_dropped"] == 1
-    assert not (path / "city=la").exists()
-    agree()
-    jvm_upsert({**version(5, "a"), "c": (5, "la")})
-    agree()
-    jvm_upsert(version(6, "ac"))
-    agree()
+    def we_write(self, *numbers: int) -> None:
+        """Versions of two records; merge-on-read: a compaction in the middle."""
+        table = self.table
+        for place, number in enumerate(numbers):
+            if self.table_type == "merge_on_read" and place == len(numbers) // 2:
+                assert table.schedule_compaction()
+                table.compact()
+            table.upsert(batch(version(number, "ab")))
+            self.rows.update(version(number, "ab"))
+
+    def we_die_while_cleaning(self) -> Instant:
+        """One file is deleted; the clean is inflight."""
+        rehearsal = self.path.parent / "rehearsal"
+        shutil.copytree(self.path, rehearsal)
+        calls = run_until(LocalStore(str(rehearsal)), lambda dying: dying.clean(properties=FEW), None).calls
+        first = next(
+            n for n, call in enumerate(calls, 1) if call.operation == "delete" and not call.path.startswith(".hoodie")
+        )
+        run_until(LocalStore(str(self.path)), lambda dying: dying.clean(properties=FEW), first, CrashPoint.AFTER)
+        (left,) = self.table.timeline.pending()
+        assert (left.action, left.state) == (Action.CLEAN, State.INFLIGHT)
+        return left
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_each_cleans_and_goes_on(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    shared = Shared(jvm, tmp_path / "t", table_type)
+    new_table(shared.path, table_type).upsert(batch(version(0, "abc")))
+    shared.we_write(1)
+    shared.table.delete_partitions(["city=la"])
+    shared.we_write(2, 3, 4, 5)
+    # We clean, and drop the partition; the JVM goes on, and cleans.
+    assert shared.table.clean(properties=FEW).counts["partitions_dropped"] == 1
+    assert not (shared.path / "city=la").exists()
+    shared.agree()
+    shared.jvm_writes({**version(6, "a"), "c": (6, "la")})
+    shared.jvm_writes(version(7, "ac"))
     # The JVM plans, we finish it.
-    table = hoodie.open(path, spark=False)
-    for number in range(7, 10):
-        table.upsert(batch(version(number, "ab")))
-        rows |= version(number, "ab")
-    if table_type == "merge_on_read":
-        assert table.schedule_compaction()
-        table.compact()
-        for number in range(10, 13):
-            table.upsert(batch(version(number, "ab")))
-            rows |= version(number, "ab")
-    schedule_by_jvm(jvm, path, table_type, options)
-    (waiting,) = table.timeline.pending()
-    done = table.clean(properties=options)
+    shared.we_write(8, 9, 10, 11, 12, 13)
+    schedule_by_jvm(jvm, shared.path, table_type, FEW)
+    (waiting,) = shared.table.timeline.pending()
+    done = shared.table.clean(properties=FEW)
     assert (done.instant, done.counts["files_deleted"] > 0) == (waiting.requested_time, True)
-    agree()
+    shared.agree()
     # We die in the middle of a clean, the JVM finishes it.
-    for number in range(13, 16):
-        table.upsert(batch(version(number, "ab")))
-        rows |= version(number, "ab")
-    if table_type == "merge_on_read":
-        assert table.schedule_compaction()
-        table.compact()
-        for number in range(16, 19):
-            table.upsert(batch(version(number, "ab")))
-            rows |= version(number, "ab")
-    shutil.copytree(path, tmp_path / "rehearsal")
-    clean = {"hoodie.clean.commits.retained": "2"}
-    calls = run_until(LocalStore(str(tmp_path / "rehearsal")), lambda dying: dying.clean(properties=clean), None).calls
-    number = next(
-        n for n, call in enumerate(calls, 1) if call.operation == "delete" and not call.path.startswith(".hoodie")
-    )
-    run_until(LocalStore(str(path)), lambda dying: dying.clean(properties=clean), number, CrashPoint.AFTER)
-    (left,) = hoodie.open(path, spark=False).timeline.pending()
-    assert (left.action, left.state) == (Action.CLEAN, State.INFLIGHT)
-    clean_by_jvm(jvm, path, table_type, options)
-    found = hoodie.open(path, spark=False).timeline.get(left.requested_time, Action.CLEAN)
+    shared.we_write(14, 15, 16, 17, 18, 19)
+    left = shared.we_die_while_cleaning()
+    clean_by_jvm(jvm, shared.path, table_type, FEW)
+    found = shared.table.timeline.get(left.requested_time, Action.CLEAN)
     assert found is not None
     assert found.is_completed
-    agree()
-    jvm_upsert(version(20, "b"))
-    agree()
-    table = hoodie.open(path, spark=False)
-    table.upsert(batch(version(21, "a")))
-    rows |= version(21, "a")
-    agree()
+    shared.agree()
+    shared.jvm_writes(version(20, "b"))
+    shared.we_write(21)
+    shared.agree()

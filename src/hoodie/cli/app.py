@@ -35,6 +35,7 @@ _WORDS: Final = MappingProxyType(
         "t.schedule_compaction()": "`hoodie compact TABLE --plan`",
         "t.pending_compactions()": "`hoodie compact TABLE --pending`",
         "t.compact()": "`hoodie compact TABLE`",
+        "t.clean()": "`hoodie clean TABLE`",
         "t.rollback(": "`hoodie rollback TABLE` (",
         "t.restore(": "`hoodie restore TABLE` (",
         "t.savepoints()": "`hoodie savepoint list TABLE`",
@@ -70,6 +71,8 @@ MODULE_OF: Final = MappingProxyType(
         "rollback": "services",
         "verify": "check",
         "repair": "check",
+        "clean": "services",
+        "expire-partitions": "services",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

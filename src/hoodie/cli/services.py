@@ -1,19 +1,22 @@
-"""`hoodie services run`: run table services in a separate process beside the writers; and `hoodie rollback`."""
+"""`hoodie services run`: run table services in a separate process beside the writers; `clean` and others by hand."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import hoodie
 from hoodie.cli.compact import print_result
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
+from hoodie.format.table.call_options import check_call_options
 from hoodie.ui.console import print_error
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,10 +31,58 @@ def rollback(
     print_result(hoodie.open(path, storage_options=pairs(storage_option)).rollback(instant), as_json)
 
 
+def clean(
+    path: TablePath,
+    dry_run: DryRun = False,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the files that no retained snapshot needs; pending cleans are finished first."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    result = table.clean(dry_run, properties=pairs(option))
+    print_result(result, as_json)
+    if not as_json:
+        _print_names(result.files)
+        if result.oldest_readable is not None:
+            typer.echo(f"  snapshots from {result.oldest_readable} on stay readable")
+
+
+def expire_partitions(
+    path: TablePath,
+    dry_run: DryRun = False,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the partitions whose time to live is over, in one commit."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    result = table.expire_partitions(dry_run, properties=pairs(option))
+    print_result(result, as_json)
+    if not as_json:
+        for partition, since in result.partitions.items():
+            typer.echo(f"  {partition}  since {since}")
+
+
+def _print_names(files: Mapping[str, Sequence[str]]) -> None:
+    for partition, names in files.items():
+        for name in names:
+            typer.echo(f"  {partition}/{name}" if partition else f"  {name}")
+
+
+def _service(name: str, text: str) -> Any:
+    return typer.Option(f"--{name}", help=text)
+
+
 @app.command("run")
 def run(
     path: TablePath,
-    compact: Annotated[bool, typer.Option("--compact", help="Compact log files.")] = False,
+    compact: Annotated[bool, _service("compact", "Compact log files.")] = False,
+    log_compact: Annotated[bool, _service("log-compact", "Fold many small log blocks into one.")] = False,
+    cluster: Annotated[bool, _service("cluster", "Sort rows, and join small files.")] = False,
+    ttl: Annotated[bool, _service("ttl", "Delete expired partitions.")] = False,
+    clean: Annotated[bool, _service("clean", "Delete files that no retained snapshot needs.")] = False,
+    archive: Annotated[bool, _service("archive", "Move old instants out of the active timeline.")] = False,
     interval: Annotated[float, typer.Option("--interval", min=0.01, help="Seconds between rounds.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Run one round, then exit.")] = False,
     schedule: Annotated[
@@ -47,23 +98,36 @@ def run(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run services until interrupted; running work is finished first. Several processes can serve one table."""
-    if not compact:
-        raise typer.BadParameter("expected a service to run: pass --compact")
+    """Run the services that are due until interrupted; running work is finished first.
+
+    Without a service, those run that are on in the table's properties. Several processes can serve one table.
+    """
+    flags = {
+        "compact": compact,
+        "log-compact": log_compact,
+        "cluster": cluster,
+        "ttl": ttl,
+        "clean": clean,
+        "archive": archive,
+    }
+    names = [name for name, is_wanted in flags.items() if is_wanted]
+    properties = pairs(option)
+    check_call_options(properties)
     table = hoodie.open(path, storage_options=pairs(storage_option))
-    coordinator = None if zookeeper is None else f"zookeeper://{zookeeper}"
-    compactor = table.compactor(
+    runner = table.services(
+        names or None,
         interval=interval,
         schedule=schedule,
-        coordinator=coordinator,
-        properties=pairs(option),
+        coordinator=None if zookeeper is None else f"zookeeper://{zookeeper}",
+        properties=properties,
         report=lambda result: print_result(result, as_json),
-        on_error=print_error,
+        on_error=lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}")),
     )
     if once:
-        compactor.run_once()
+        if runner.run_once().errors:
+            raise typer.Exit(1)
         return
-    with _interrupted() as stopped, compactor:
+    with _interrupted() as stopped, runner:
         stopped.wait()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from hoodie.table.context import TableContext, Text
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from hoodie.services.compaction.pending import PendingCompactions
     from hoodie.services.report import Report
     from hoodie.services.result import ServiceResult
-    from hoodie.view.savepoints import Savepoint
+    from hoodie.services.runner import ServiceRunner
     from hoodie.services.ttl.run import ExpiredResult
+    from hoodie.view.savepoints import Savepoint
 
 
 class TableServices:
@@ -127,6 +128,30 @@ class TableServices:
         from hoodie.services.ttl.run import expire_partitions
 
         return expire_partitions(self._context.service(properties), dry_run=dry_run)
+
+    def services(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        interval: float = 60.0,
+        schedule: bool = True,
+        coordinator: str | Coordinator | None = None,
+        properties: Text | None = None,
+        report: Callable[[ServiceResult], None] | None = None,
+        on_error: Callable[[str, Exception], None] | None = None,
+    ) -> ServiceRunner:
+        """Create a thread that runs the services that are due, beside writers: `with t.services(interval=60): …`.
+
+        `names`: which services (`compact`, `clean`, `ttl`, …); by default those that are on in the table's properties
+        and `properties`. `run_once()` runs one round in the caller's thread. Other arguments as for `compactor`.
+        """
+        from hoodie.services.compaction.coordination import coordinator_of
+        from hoodie.services.registry import all_services
+        from hoodie.services.runner import ServiceChoice, ServiceRunner
+
+        choice = ServiceChoice(names=names, services=all_services(coordinator_of(coordinator), schedule=schedule))
+        call = self._context.service(properties)
+        return ServiceRunner(call, choice, interval_seconds=interval, report=report, on_error=on_error)
 
     def compactor(
         self,

@@ -77,8 +77,6 @@ def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
     for command in (("compact", path, "--plan"), ("compact", path, "--run"), ("services", "run", path, "--compact")):
         code, _, error = run(*command, *misspelt)
         assert (code, "did you mean 'hoodie.compaction.strategy'" in error) == (1, True)
-    code, _, error = run("services", "run", path)
-    assert (code, "--compact" in error) == (2, True)
 
 
 def test_a_plan_is_taken_back(run: Run, path: Path) -> None:

@@ -16,6 +16,7 @@ from hoodie.format.table.table_config import TableType
 from hoodie.services.cleaning.options import CleanOptions, Policy
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.savepoints import savepointed_instants
 from hoodie.view.table_view import TableView
 
 SAVEPOINTS: Final = "savepointed_timestamps"
@@ -57,17 +58,12 @@ def partitions_to_examine(
     if not options.is_incremental:
         return Examined(None)
     since = _commits_to_examine(view, options, last, earliest)
-    if since is None or (last is not None and _savepoints_of(last) - savepoints(view)):
+    if since is None or (last is not None and _savepoints_of(last) - {*savepointed_instants(view)}):
         return Examined(None)
     found: set[str] = set() if last is None else set(left_partitions(last.extra))
     for instant in since:
         found |= _changed_partitions(view, instant)
     return Examined(frozenset(found), len(since))
-
-
-def savepoints(view: TableView) -> set[str]:
-    """Return the requested times of the completed savepoints."""
-    return {found.requested_time for found in view.timeline.completed() if found.action is Action.SAVEPOINT}
 
 
 def left_partitions(extra: Mapping[str, str]) -> list[str]:
@@ -90,7 +86,7 @@ def left_partitions(extra: Mapping[str, str]) -> list[str]:
 def extra_metadata(view: TableView, options: CleanOptions, left: Iterable[str]) -> dict[str, str]:
     """Return the extra metadata of a clean, from which the next clean plans."""
     extra: dict[str, str] = {}
-    if times := sorted(savepoints(view)):
+    if times := savepointed_instants(view):
         extra[SAVEPOINTS] = ",".join(times)
     if options.policy is Policy.VERSIONS:
         extra[VERSIONS] = str(options.retained)

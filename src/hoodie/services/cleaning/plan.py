@@ -6,7 +6,7 @@ retained window, and the listings of the partitions that they changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -14,14 +14,15 @@ from itertools import chain
 from hoodie.files.slice_history import logs_in_doubt, slice_histories
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo, SavepointMetadata
+from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.obsolete import FileGroup, Needed, obsolete_slices
 from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.partitions import extra_metadata, partitions_to_examine, savepoints
+from hoodie.services.cleaning.partitions import extra_metadata, partitions_to_examine
 from hoodie.services.cleaning.window import earliest_to_retain, newest_commit
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, read_instant
+from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive
 from hoodie.view.busy_groups import groups_being_clustered, stored_plan
 from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.savepoints import savepoints
 from hoodie.view.table_view import TableView
 
 _PARTITIONS_AT_ONCE = 1000
@@ -175,16 +176,7 @@ def _needed(view: TableView) -> Needed:
 def _savepointed(view: TableView) -> dict[str, set[str]]:
     """Return the names of the files that savepoints keep, by partition path."""
     names: dict[str, set[str]] = {}
-    for time in sorted(savepoints(view)):
-        instant = view.timeline.get(time, Action.SAVEPOINT)
-        if instant is None:
-            continue
-        content = read_instant(view.store, view.layout, instant)
-        saved = SavepointMetadata.parse(content, path=view.path_of(instant))
-        for path, found in saved.partition_metadata.items():
-            names.setdefault(path, set()).update(_base_names(found.savepoint_data_file))
+    for saved in savepoints(view):
+        for path, files in saved.files.items():
+            names.setdefault(path, set()).update(file.rpartition("/")[2] for file in files)
     return names
-
-
-def _base_names(files: Sequence[str]) -> Iterator[str]:
-    return (file.rpartition("/")[2] for file in files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoodie import config as options
 from hoodie.services.call import ServiceCall
 from hoodie.services.inline import InlineService
-from hoodie.services.ttl.run import OPERATION, ExpiredResult, expire_partitions, is_expiry_due
+from hoodie.services.ttl.run import ExpiredResult, expire_partitions, is_expiry_due
 
 
 def _run(call: ServiceCall) -> ExpiredResult | None:
@@ -13,4 +13,4 @@ def _run(call: ServiceCall) -> ExpiredResult | None:
     return result if result.partitions else None
 
 
-EXPIRE = InlineService(name=OPERATION, is_on=options.TTL_INLINE.get, is_due=is_expiry_due, run=_run)
+EXPIRE = InlineService(name="ttl", is_on=options.TTL_INLINE.get, is_due=is_expiry_due, run=_run)

@@ -1,0 +1,187 @@
+"""Run the table services of one table beside its writers, once or at intervals (`hoodie services run`).
+
+Any number of processes may serve one table: each service claims its work under the table's lock.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from hoodie.errors import HoodieError, InvalidConfigError
+from hoodie.services.call import ServiceCall
+from hoodie.services.registry import OnResult, RunnableService, all_services
+from hoodie.services.result import ServiceResult
+from hoodie.view.table_view import TableView
+
+OnError = Callable[[str, Exception], None]
+_RESULTS_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did: the results of the services that ran, and the errors by the name of the service."""
+
+    results: tuple[ServiceResult, ...] = ()
+    errors: tuple[tuple[str, Exception], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceChoice:
+    """The services that a round runs: those of `names`, by default those that the effective options turn on."""
+
+    names: Collection[str] | None = None
+    services: Sequence[RunnableService] = field(default_factory=all_services)
+
+    def chosen(self) -> list[RunnableService]:
+        """Return the services that may run, in the order of a round. Raises: InvalidConfigError for an unknown name."""
+        return _chosen(self.names, self.services)
+
+
+def _chosen(names: Collection[str] | None, services: Sequence[RunnableService]) -> list[RunnableService]:
+    if names is None:
+        return list(services)
+    known = {service.name: service for service in services}
+    unknown = sorted(set(names) - known.keys())
+    if unknown:
+        raise InvalidConfigError(f"no service {unknown[0]!r}; expected some of {', '.join(map(repr, known))}")
+    return [service for service in services if service.name in names]
+
+
+def run_round(
+    call: ServiceCall,
+    choice: ServiceChoice,
+    *,
+    report: OnResult | None = None,
+    on_error: OnError | None = None,
+    stopped: Callable[[], bool] | None = None,
+) -> Round:
+    """Run each service that is due, once; a service that fails does not stop the others.
+
+    `report` is called with each result, `on_error` with the name of a service and its error. `stopped` is called before
+    each service; if it returns True, the round ends.
+
+    Raises: InvalidConfigError for an unknown name; TableNotFoundError.
+    """
+    results: list[ServiceResult] = []
+    errors: list[tuple[str, Exception]] = []
+
+    def take_down(result: ServiceResult) -> None:
+        results.append(result)
+        if report is not None:
+            report(result)
+
+    for service in choice.chosen():
+        if stopped is not None and stopped():
+            break
+        view = TableView.load(call.state)
+        effective = {**view.config.raw, **call.properties}
+        try:
+            if (choice.names is None and not service.is_on(effective)) or not service.is_due(call, view):
+                continue
+            service.run(call, take_down)
+        except (HoodieError, OSError) as error:
+            # Another service, or another round, may succeed: a lock was held, or a store was unavailable.
+            errors.append((service.name, error))
+            if on_error is not None:
+                on_error(service.name, error)
+    return Round(tuple(results), tuple(errors))
+
+
+class ServiceRunner:
+    """A thread that serves a table until it is stopped. Use it as a context manager, or call `start` and `stop`.
+
+    `results` has the last hundred results, `errors` the errors of the last round.
+    """
+
+    def __init__(
+        self,
+        call: ServiceCall,
+        choice: ServiceChoice,
+        *,
+        interval_seconds: float = 60.0,
+        report: OnResult | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Store the settings; nothing runs before `start`. `report` and `on_error` are called in the runner's thread.
+
+        Raises: InvalidConfigError for an unknown service; ValueError for an interval that is not above 0.
+        """
+        if interval_seconds <= 0:
+            raise ValueError(f"interval_seconds: expected a number above 0, got {interval_seconds}")
+        choice.chosen()
+        self._call = call
+        self._choice = choice
+        self._interval_seconds = interval_seconds
+        self._report = report
+        self._on_error = on_error
+        self._stopped = threading.Event()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.results: list[ServiceResult] = []
+        self.errors: tuple[tuple[str, Exception], ...] = ()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> ServiceRunner:
+        """Start a daemon thread, which begins the first round at once.
+
+        Raises: RuntimeError if the runner was started before.
+        """
+        if self._thread is not None:
+            raise RuntimeError("the services were started before: create a new runner")
+        # A new context, so that the progress of services is not notified to the caller of `start`.
+        self._thread = threading.Thread(
+            target=contextvars.Context().run, args=(self._rounds,), name="hoodie-services", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def run_once(self) -> Round:
+        """Run one round in the caller's thread, instead of `start`."""
+        done = run_round(self._call, self._choice, report=self._take_down, on_error=self._on_error)
+        self.errors = done.errors
+        return done
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Stop the thread after the service that it runs. `wait`: return only when the thread ended."""
+        self._stopped.set()
+        self._woken.set()
+        if wait and self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> ServiceRunner:
+        return self if self._thread is not None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _rounds(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                done = run_round(
+                    self._call,
+                    self._choice,
+                    report=self._take_down,
+                    on_error=self._on_error,
+                    stopped=self._stopped.is_set,
+                )
+                self.errors = done.errors
+            except (HoodieError, OSError) as error:
+                self.errors = (("table", error),)
+                if self._on_error is not None:
+                    self._on_error("table", error)
+            self._woken.wait(self._interval_seconds)
+
+    def _take_down(self, result: ServiceResult) -> None:
+        self.results = [*self.results[1 - _RESULTS_KEPT :], result]
+        if self._report is not None:
+            self._report(result)

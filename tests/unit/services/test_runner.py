@@ -1,0 +1,77 @@
+"""Rounds of services: what runs, in which order, and that a failure stops nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from hoodie.errors import InvalidConfigError, LockTimeoutError
+from hoodie.services.registry import RunnableService, all_services
+from hoodie.services.result import ServiceResult
+from hoodie.services.runner import ServiceChoice, run_round
+from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
+
+FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
+
+
+def test_what_the_properties_turn_on_runs_in_order() -> None:
+    table = table_of_versions(6, table_type="merge_on_read")
+    runner = table.services(properties=FEW)
+    done = runner.run_once()
+    assert [result.operation for result in done.results] == ["compaction"]
+    assert done.errors == ()
+    for version in range(6, 9):
+        table.upsert(version_of(version))
+    assert [result.operation for result in runner.run_once().results] == ["clean"]
+    assert runner.run_once().results == ()
+    assert [result.operation for result in runner.results] == ["compaction", "clean"]
+    check_listing(table)
+
+
+def test_services_of_these_names_run_even_if_they_are_off() -> None:
+    table = table_of_versions(6)
+    few = {"hoodie.clean.commits.retained": "2"}
+    assert table.services(properties=few).run_once().results == ()
+    (result,) = table.services(["clean"], properties=few).run_once().results
+    assert result.operation == "clean"
+    with pytest.raises(InvalidConfigError, match="no service 'cleen'; expected some of"):
+        table.services(["cleen"])
+    with pytest.raises(ValueError, match="above 0"):
+        table.services(interval=0)
+
+
+def test_a_failing_service_does_not_stop_the_others() -> None:
+    table = table_of_versions(1)
+    ran: list[str] = []
+
+    def service(name: str, *, fails: bool = False) -> RunnableService:
+        def run(call: object, report: object) -> None:
+            ran.append(name)
+            if fails:
+                raise LockTimeoutError("held")
+
+        return RunnableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+
+    choice = ServiceChoice(services=(service("a"), service("b", fails=True), service("c")))
+    told: list[str] = []
+    done = run_round(table._context.service(None), choice, on_error=lambda name, error: told.append(f"{name} {error}"))
+    assert (ran, told) == (["a", "b", "c"], ["b held"])
+    assert [name for name, _ in done.errors] == ["b"]
+
+
+def test_a_thread_serves_until_it_is_stopped() -> None:
+    table = table_of_versions(4)
+    cleaned = threading.Event()
+
+    def heard(result: ServiceResult) -> None:
+        cleaned.set()
+
+    runner = table.services(["clean"], interval=0.01, properties=FEW, report=heard)
+    with runner:
+        assert cleaned.wait(20)
+        assert runner.is_running
+    assert not runner.is_running
+    with pytest.raises(RuntimeError, match="started before"):
+        runner.start()
+    assert len({service.name for service in all_services()}) == len(all_services())
