@@ -105,11 +105,13 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
     for found in task.slices:
         path = found.paths[0]
         try:
+            count = 0
             if found.base_file is not None:
-                rows += _read_base(store, found.base_file, task.recorded.get(found.base_file.path))
+                count = _read_base(store, found.base_file, task.recorded.get(found.base_file.path))
             if found.log_files:
                 path = found.log_files[-1].path
-                rows += sum(piece.num_rows for piece in read_file_slice(store, found, task.read))
+                count = sum(piece.num_rows for piece in read_file_slice(store, found, task.read))
+            rows += count
         except UnsupportedError as error:
             notes.append(f"not read: {error}")
         except (HoodieError, FileNotFoundError) as error:
@@ -144,7 +146,8 @@ def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], 
     if not config.populates_meta_fields or not config.record_key_fields:
         return DataCheck((), notes=("keys were not compared, as the files store none",))
     kind = index_of_view(survey.view)
-    if kind is RECORD and RECORD.needs_one_of(config.metadata_partitions):
+    has_index = config.version.has_known_metadata_table and RECORD.needs_one_of(config.metadata_partitions)
+    if kind is RECORD and has_index:
         return _check_index(call)
     parts = max(1, sum(found.size_bytes for found in slices) // (_KEYS_OF_A_PART * _BYTES_OF_A_KEY))
     with stage_folder(survey.view.store) as folder:

@@ -18,6 +18,8 @@ from hoodie.timeline.owner import Owner
 
 _LOCKS = f"{HOODIE_FOLDER}/.locks"
 _LOCK_FILES = ("prepared-", "takeover-")
+_PREPARED_MS_MAX = 10 * 60_000
+"""A writer that runs has such a file for moments. The other lock providers have no lock file of this name."""
 
 
 def property_problems(store: Store) -> Iterator[Problem]:
@@ -55,7 +57,8 @@ def leftover_problems(survey: Survey, *, now_ms: int) -> Iterator[Problem]:
             if info.name not in pending and not is_live(store, info.name, folder=base):
                 yield Problem(kinds.LEFTOVER_HEARTBEAT, info.path)
     for info in survey.directly_in(_LOCKS):
-        if info.name.startswith(_LOCK_FILES) and _is_of_dead(store, info.path, info.name):
+        is_old = now_ms - info.modified_ms > _PREPARED_MS_MAX
+        if info.name.startswith(_LOCK_FILES) and is_old and _is_of_dead(store, info.path, info.name):
             yield Problem(kinds.LEFTOVER_LOCK, info.path)
     if (lock := survey.files.get(f"{HOODIE_FOLDER}/lock")) is not None and _is_of_dead(store, lock.path, ""):
         yield Problem(kinds.LEFTOVER_LOCK, lock.path)

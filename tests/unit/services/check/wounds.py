@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.files.table_properties import BACKUP, PROPERTIES
+from hoodie.files.table_properties import BACKUP, PROPERTIES, update_table_config
 from hoodie.index.record.entries import EntryWriter
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.kinds.files import FilesKind
+from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.services.check import kinds
 from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import CrashPoint, MemoryStore, Store
@@ -165,8 +169,9 @@ def orphan_of_no_instant(store: MemoryStore) -> None:
 
 def _orphan_before_the_timeline(store: MemoryStore) -> None:
     oldest = data_files(store)[0]
-    head, _, _ = oldest.rpartition("_")
-    store.create(f"{head[:-6]}x_0-0-0_20000101000000000.parquet", store.read(oldest))
+    folder, _, name = oldest.rpartition("/")
+    file_id, token, _ = name.split("_")
+    store.create(f"{folder}/{file_id}9_{token}_20000101000000000.parquet", store.read(oldest))
 
 
 def _lose_newest_data(store: MemoryStore) -> None:
@@ -241,6 +246,32 @@ def _doubled_key() -> Store:
     Table(store).upsert(trips(START))
     Table(store).bulk_insert(trips({"a": (7, "sf")}))
     return aged(store)
+
+
+def _drop_the_index(store: MemoryStore) -> None:
+    """Drop the index as a JVM call without index options does: the properties that ask for it stay."""
+    update_table_config(store, {"hoodie.table.metadata.partitions": "files"})
+    store.delete_folder(".hoodie/metadata/record_index")
+
+
+def _abandon_a_build(store: MemoryStore) -> None:
+    update_table_config(store, {"hoodie.table.metadata.partitions.inflight": "column_stats"})
+
+
+def _list_another_length(store: MemoryStore) -> None:
+    original = FilesKind.rows_of
+
+    def rows_of(self: FilesKind, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+        added = {path: {name: 7 for name in names} for path, names in changes.files_added.items()}
+        return original(self, replace(changes, files_added=added), facts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FilesKind, "rows_of", rows_of)
+        Table(store).upsert(trips({"b": (3, "sf"), "e": (3, "la")}))
+
+
+def _stage(store: MemoryStore) -> None:
+    store.create(f"{TEMP_FOLDER}/stage-other/rows.arrow", b"x")
 
 
 def _marker_folder(store: MemoryStore) -> None:
@@ -371,6 +402,10 @@ WOUNDS = [
         "an index of other rows", _damaged(_index_of_other_rows), _kinds(kinds.INDEX_DIFFERS), THIRD, THIRD, full=True
     ),
     Wound("a key of two rows", _doubled_key, _kinds(kinds.KEY_DOUBLED), full=True),
+    Wound("an index that a JVM call dropped", _damaged(_drop_the_index), _kinds(kinds.INDEX_MISSING), SECOND),
+    Wound("an abandoned build", _damaged(_abandon_a_build), _kinds(kinds.INDEX_BUILD_ABANDONED), SECOND, SECOND),
+    Wound("a listing of another length", _damaged(_list_another_length), _kinds(kinds.LISTING_LENGTH), THIRD),
+    Wound("staged rows", _damaged(_stage), _kinds(kinds.LEFTOVER_STAGE), SECOND, SECOND),
     Wound("markers of an ended instant", _damaged(_marker_folder), _kinds(kinds.LEFTOVER_MARKERS), SECOND, SECOND),
     Wound("heartbeats of ended instants", _damaged(_heartbeats), _kinds(kinds.LEFTOVER_HEARTBEAT), SECOND, SECOND),
     Wound("a prepared completed file", _damaged(_lock_files), _kinds(kinds.LEFTOVER_LOCK), SECOND, SECOND),

@@ -1,0 +1,72 @@
+"""Sound tables of all kinds and writers have no finding that fails, and none that a repair would mend."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.services.check.kinds import KINDS
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.crash.tables import new_table, trips
+from tests.support.damaged_tables import GOLDEN_TABLES
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("golden")
+    with tarfile.open(GOLDEN_TABLES) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor"])
+def test_tables_of_the_jvm(golden: Path, name: str) -> None:
+    report = hoodie.open(golden / name, spark=False).verify(full=True)
+    assert report.ok
+    assert not report.warnings
+    assert report.checked["rows"] > 0
+
+
+def _services(table: Table) -> None:
+    table.upsert(trips({"a": (2, "sf"), "e": (2, "oslo")}))
+    table.schedule_compaction()
+    table.compact()
+    table.delete(trips({"b": (3, "sf")}))
+    table.schedule_compaction()
+
+
+def _replaced(table: Table) -> None:
+    table.insert_overwrite(trips({"x": (1, "sf")}))
+    table.delete_partitions(["city=nyc"])
+    table.insert_overwrite_table(trips({"a": (5, "sf"), "c": (5, "nyc")}))
+
+
+def _rebuilt(table: Table) -> None:
+    table.index.drop("record")
+    table.upsert(trips({"d": (2, "sf")}))
+    table.index.build("record")
+    table.index.rebuild()
+
+
+@pytest.mark.parametrize("index", ["record", "simple", "global_simple", "partitioned_record"])
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_tables_of_ours(table_type: str, index: str) -> None:
+    store = MemoryStore()
+    new_table(store, table_type=table_type, index=index)
+    table = Table(store)
+    assert table.verify(full=True).ok
+    calls: list[Callable[[Table], None]] = [_replaced]
+    calls += [_services] if table_type == "merge_on_read" else []
+    calls += [_rebuilt] if index == "record" else []
+    for call in calls:
+        table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+        call(table)
+        report = table.verify(full=True)
+        assert report.ok, str(report)
+        assert not [name for name in report.warnings if KINDS[name].is_repaired], str(report)
+    assert not table.repair(dry_run=False, full=True, min_age_seconds=0).counts
