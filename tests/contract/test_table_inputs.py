@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+import hoodie
+from hoodie.commit.steps import Step
 from tests.contract.table_lanes import TRIPS, Lane, trips
 from tests.support.rows import assert_same_rows
+from tests.support.steps import once_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,3 +115,27 @@ def test_the_data_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
     found = lane.read(table)
     table.upsert(table.read(columns=["id", "n"]))
     assert_same_rows(lane.read(table), found, key="id")
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_the_data_is_evaluated_once_if_the_write_is_retried(spark: SparkSession, tmp_path: Path) -> None:
+    lane = Lane(spark, tmp_path)
+    table = lane.create(partition_by="city")
+    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"))))
+    evaluations = tmp_path / "evaluations"
+    evaluations.mkdir()
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (evaluations / uuid.uuid4().hex).touch()
+        yield from batches
+
+    rows = lane.data(trips(("a", 3, 3.0, "sf"), ("x", 3, 3.0, "sf"))).coalesce(1)
+    rows = rows.mapInArrow(counted, rows.schema)
+    other = hoodie.open(lane.path, spark=False)
+    with once_at(Step.WRITTEN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf")))):
+        result = table.upsert(rows)
+    assert (result.inserted, result.updated) == (0, 2)
+    assert result.notes[0].startswith("retried once: ")
+    assert len(list(evaluations.iterdir())) == 1
+    assert lane.read(table)["ts"].to_pylist() == [3, 3]

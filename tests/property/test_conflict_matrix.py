@@ -33,7 +33,7 @@ def _first_state(table_type: str, planned: str) -> MemoryStore:
     create_table(store, SCHEMA, options)
     table = Table(store)
     table.upsert(trips(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "nyc")))
-    for ts in (2, 3) if table_type == "merge_on_read" else ():
+    for ts in (2, 3):
         table.upsert(trips(("a", ts, "sf"), ("b", ts, "sf")))
     if planned == "compaction":
         assert table.schedule_compaction() is not None

@@ -31,6 +31,8 @@ SCHEMA: Final = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.
 WRITES: Final = ("upsert", "insert", "delete", "update", "delete_where", "delete_partitions")
 OVERWRITES: Final = ("insert_overwrite", "insert_overwrite_table")
 SERVICES: Final = ("compaction", "log compaction", "index build")
+THEIRS_ONLY: Final = ("savepoint",)
+"""Services that hold the table's lock while they run, so that nothing completes meanwhile."""
 OPERATIONS: Final = (*WRITES, *OVERWRITES, "bulk_insert", *SERVICES)
 _PLANNED: Final = ("compaction", "log compaction")
 
@@ -57,6 +59,7 @@ def acts(ts: int) -> Mapping[str, Act]:
         "compaction": lambda table: table.compact(),
         "log compaction": lambda table: table.compact(),
         "index build": lambda table: table.index.build("record", buckets=ts),
+        "savepoint": lambda table: table.savepoint(),
     }
 
 
@@ -67,6 +70,8 @@ def outcome(table_type: str, ours: str, theirs: str) -> Outcome | None:
         return None
     if (ours in _PLANNED and theirs in _PLANNED) or ours == theirs == "index build":
         return None
+    if theirs == "savepoint":
+        return Outcome.GOES_ON
     if theirs == "index build":
         # The keys were staged for the buckets of the index that is gone.
         return Outcome.CONFLICTS if ours in WRITES[:5] else Outcome.GOES_ON
@@ -81,7 +86,7 @@ def cells() -> Iterator[tuple[str, str, str]]:
     """Yield table type, first and second of each cell."""
     for table_type in ("copy_on_write", "merge_on_read"):
         for ours in OPERATIONS:
-            for theirs in OPERATIONS:
+            for theirs in (*OPERATIONS, *THEIRS_ONLY):
                 if outcome(table_type, ours, theirs) is not None:
                     yield table_type, ours, theirs
 
@@ -89,8 +94,9 @@ def cells() -> Iterator[tuple[str, str, str]]:
 def page_lines(table_type: str) -> Iterator[str]:
     """Yield the lines of the page's table."""
     there = [name for name in OPERATIONS if table_type == "merge_on_read" or name not in _PLANNED]
-    yield f"| ↓ runs, → completes | {' | '.join(there)} |"
-    yield f"|---|{'---|' * len(there)}"
+    columns = (*there, *THEIRS_ONLY)
+    yield f"| ↓ runs, → completes | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
     for ours in there:
-        found = (outcome(table_type, ours, theirs) for theirs in there)
+        found = (outcome(table_type, ours, theirs) for theirs in columns)
         yield f"| {ours} | {' | '.join('–' if cell is None else cell.value for cell in found)} |"
