@@ -19,7 +19,22 @@ from hoodie.ui.progress import progress_bar
 DIFFERENT = 1
 """Exit code of a check that found differences."""
 
-app = typer.Typer(help="Build, drop, check and compare the record index.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Build, drop, check and compare the record index and column statistics.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Buildable(StrEnum):
+    """Indexes and statistics that can be built, dropped and checked."""
+
+    RECORD = "record"
+    COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
+
+
+Name = Annotated[Buildable, typer.Argument(metavar="[NAME]", help="record, column_stats or partition_stats.")]
 
 
 class Comparable(StrEnum):
@@ -33,6 +48,11 @@ class Comparable(StrEnum):
 @app.command("build")
 def build(
     path: TablePath,
+    name: Name = Buildable.RECORD,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="A column that gets statistics; repeat it. Default: the first 32."),
+    ] = None,
     buckets: Annotated[
         int | None,
         typer.Option(
@@ -45,17 +65,22 @@ def build(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build the record index of a table with rows; writers can run meanwhile. Repeat it to continue after a crash."""
+    """Build the record index or column statistics of a table with rows; writers can run. Repeat it after a crash."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index build"):
-        result = table.index.build("record", buckets=buckets, wait_seconds=wait)
+        result = table.index.build(name.value, buckets=buckets, columns=columns, wait_seconds=wait)
     _print_result(result, as_json)
 
 
 @app.command("drop")
-def drop(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
-    """Drop the record index; the table then finds records by `global_simple`."""
-    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop("record"), as_json)
+def drop(
+    path: TablePath,
+    name: Name = Buildable.RECORD,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop the record index (the table then finds records by `global_simple`), or column statistics."""
+    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name.value), as_json)
 
 
 @app.command("rebuild")
@@ -68,11 +93,16 @@ def rebuild(path: TablePath, storage_option: StorageOptions = None, as_json: AsJ
 
 
 @app.command("verify")
-def verify(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
-    """Check the record index against the data; exit code 1 if they differ."""
+def verify(
+    path: TablePath,
+    name: Name = Buildable.RECORD,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the record index or column statistics against the data; exit code 1 if they differ."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index verify"):
-        report = table.index.verify()
+        report = table.index.verify(name.value)
     _print_report(report, as_json)
 
 

@@ -86,6 +86,13 @@ def chosen_columns(schema: pa.Schema, properties: Mapping[str, str]) -> tuple[st
     return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
 
 
+def lost_statistics(view: TableView) -> bool:
+    """Return whether the table's properties ask for column statistics, and another writer dropped them."""
+    asks = options.COLUMN_STATS_ENABLE.key in view.config.raw and options.COLUMN_STATS_ENABLE.get(view.config.raw)
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    return asks and COLUMN_STATS not in named and bool(view.timeline.writes().completed().instants)
+
+
 def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
     """Return the statistics that a pending instant of this library builds; empty for another instant.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -41,7 +42,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
-from hoodie.view.statistics import written_columns
+from hoodie.view.statistics import lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
@@ -51,6 +52,11 @@ from hoodie.write.prepare import Preparation
 from hoodie.write.retry import Retries
 from hoodie.write.staging import Staged
 from hoodie.write.write_instant import WriteInstant, write_instant
+
+LOST_STATISTICS_NOTE: Final = (
+    "the column statistics are missing, so reads open more files: another writer dropped them; build them with "
+    't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +100,8 @@ class WriteSetup:
         Raises: as `without_repair`.
         """
         setup = cls.without_repair(call, data, changed=changed)
+        if lost_statistics(setup.view):
+            setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
             return setup
         note = finish_dead_build(call.state)

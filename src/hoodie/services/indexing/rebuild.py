@@ -11,7 +11,7 @@ from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.commit.metadata_partitions import drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
 from hoodie.index.record.building.plan import pending_build
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
@@ -19,15 +19,17 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
 from hoodie.services.indexing.drop import end_builds
+from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import is_live
+from hoodie.view.statistics import lost_statistics
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 
 def rebuild(call: IndexCall) -> ServiceResult:
-    """Delete the metadata table and build it anew: the listing of files, and the record index if the table had one.
+    """Delete the metadata table and build it anew: the listing of files, and the record index and statistics it had.
 
     The listing is built under the table's lock, the index beside running writers. If the process dies, readers list the
     storage, and the next write or the next call does the rest.
@@ -36,6 +38,7 @@ def rebuild(call: IndexCall) -> ServiceResult:
     build runs; as `build_record_index`.
     """
     times = PhaseTimes()
+    had_statistics = COLUMN_STATS in TableView.load(call.state).config.metadata_partitions
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)
     view = TableView.load(call.state)
@@ -46,6 +49,11 @@ def rebuild(call: IndexCall) -> ServiceResult:
             built = build_record_index(call)
         counts |= {"partitions": counts["partitions"] + 1, **built.counts}
         notes, bytes_written = (*notes, *built.notes), built.bytes_written
+    if (had_statistics or lost_statistics(view)) and view.config.version.has_typed_statistics:
+        with times.phase("statistics"):
+            again = build_statistics(call)
+        counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
+        notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
     return ServiceResult(
         operation="rebuild metadata table",
         counts=counts,
