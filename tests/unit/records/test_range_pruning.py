@@ -14,8 +14,14 @@ from hoodie.records.condition import Condition
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
 
 SCHEMA = pa.schema(
-    [("x", pa.int32()), ("s", pa.string()), ("f", pa.float64()), ("b", pa.bool_()), ("day", pa.date32())]
-    + [("o", pa.struct([("x", pa.int64())])), ("d", pa.decimal128(9, 2))]
+    [
+        ("x", pa.int32()),
+        ("s", pa.string()),
+        ("f", pa.float64()),
+        ("b", pa.bool_()),
+        ("day", pa.date32()),
+        ("o", pa.struct([("x", pa.int64())])),
+    ]
 )
 
 
@@ -78,7 +84,7 @@ def test_comparisons(where: str, expected: str) -> None:
     [
         ("s LIKE 'b%'", "11.1"),
         ("s LIKE 'bz%'", ".1.1"),
-        ("s LIKE 'a'", "...1"),
+        ("s LIKE 'a'", "1..1"),
         ("s LIKE '%a'", "1111"),
         ("s LIKE 'ban_na'", "1..1"),
         ("s LIKE 'é%'", "..11"),
