@@ -185,7 +185,11 @@ def page() -> str:
 
 
 def _option_row(option: Option[object]) -> tuple[str, str, str, str]:
-    default = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    default = "" if option.default is None else str(option.default)
+    if isinstance(option.default, bool):
+        default = default.lower()
+    if isinstance(option.default, tuple):
+        default = ",".join(option.default)
     return f"`{option.key}`", f"`{default}`" if default else "none", option.since, option.doc
 
 

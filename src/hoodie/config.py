@@ -107,8 +107,25 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+_NO_NAMES: Final[tuple[str, ...]] = ()
+
+
 def _text(text: str) -> str:
     return text
+
+
+def _layout(text: str) -> str:
+    return one_of("linear", "zorder", "hilbert")(text.replace("-", "").replace("_", ""))
+
+
+def _slice_order(text: str) -> tuple[str, ...]:
+    return tuple(map(one_of("size", "instant_time"), _names(text)))
+
+
+def _update_strategy(text: str) -> str:
+    names = {"sparkrejectupdatestrategy": "reject", "sparkallowupdatestrategy": "allow"}
+    name = text.strip().rpartition(".")[2].lower()
+    return one_of("reject", "allow")(names.get(name, name))
 
 
 MAX_FILE_BYTES: Final = Option(
@@ -201,7 +218,6 @@ RECORD_INDEX_LOOK_UP: Final = Option(
     "How index file groups are searched: block by block (seek), as a whole (scan), or chosen by the share of keys "
     "that is looked up (auto).",
 )
-_NO_NAMES: Final[tuple[str, ...]] = ()
 COLUMN_STATS_ENABLE: Final = Option(
     "hoodie.metadata.index.column.stats.enable",
     COLUMN_STATS_BY_DEFAULT,
@@ -528,6 +544,158 @@ LOCAL_BYTES_MAX: Final = Option(
     "hoodie",
     "Work on files of at most this many bytes in total runs in threads of the driver, without a Spark job.",
 )
+CLUSTER_INLINE: Final = Option(
+    "hoodie.clustering.inline",
+    False,
+    flag,
+    "0.7",
+    "A write after which a clustering is due schedules it and executes it before it returns.",
+)
+CLUSTER_INLINE_COMMITS: Final = Option(
+    "hoodie.clustering.inline.max.commits",
+    4,
+    _positive,
+    "0.7",
+    "Commits since the last clustering after which a clustering is due, with hoodie.clustering.inline.",
+)
+CLUSTER_SCHEDULE_INLINE: Final = Option(
+    "hoodie.clustering.schedule.inline",
+    False,
+    flag,
+    "0.9",
+    "A write after which a clustering is due schedules it; another process executes it.",
+)
+CLUSTER_SCHEDULE_COMMITS: Final = Option(
+    "hoodie.clustering.async.max.commits",
+    4,
+    _positive,
+    "0.9",
+    "Commits since the last clustering after which a clustering is due, with hoodie.clustering.schedule.inline.",
+)
+CLUSTER_SORT_COLUMNS: Final = Option(
+    "hoodie.clustering.plan.strategy.sort.columns",
+    _NO_NAMES,
+    _names,
+    "0.7",
+    "Columns by which a clustering sorts the rows; without columns it only makes files larger.",
+)
+CLUSTER_LAYOUT: Final = Option(
+    "hoodie.layout.optimize.strategy",
+    "linear",
+    _layout,
+    "0.10",
+    "The order of the rows: by the first column, then the second (linear), or along a curve through all columns "
+    "(zorder, hilbert).",
+)
+CLUSTER_SAMPLE_ROWS: Final = Option(
+    "hoodie.layout.optimize.build.curve.sample.size",
+    200_000,
+    _positive,
+    "0.10",
+    "Rows of a clustering group from which a clustering derives the ranges of values.",
+)
+CLUSTER_SMALL_BYTES: Final = Option(
+    "hoodie.clustering.plan.strategy.small.file.limit",
+    300 * 1024 * 1024,
+    _count,
+    "0.7",
+    "Only file slices whose base file is smaller than this number of bytes are clustered.",
+)
+CLUSTER_TARGET_BYTES: Final = Option(
+    "hoodie.clustering.plan.strategy.target.file.max.bytes",
+    1024 * 1024 * 1024,
+    _positive,
+    "0.7",
+    "Bytes of a base file that a clustering writes.",
+)
+CLUSTER_GROUP_BYTES: Final = Option(
+    "hoodie.clustering.plan.strategy.max.bytes.per.group",
+    2 * 1024 * 1024 * 1024,
+    _positive,
+    "0.7",
+    "Bytes of the file slices that one task clusters together.",
+)
+CLUSTER_GROUPS_MAX: Final = Option(
+    "hoodie.clustering.plan.strategy.max.num.groups",
+    30,
+    _positive,
+    "0.7",
+    "Groups of file slices in one clustering plan.",
+)
+CLUSTER_SINGLE: Final = Option(
+    "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
+    True,
+    flag,
+    "0.14",
+    "Whether a file slice is clustered alone if its rows are not sorted. Only slices with log files are: a base file "
+    "alone would be copied.",
+)
+CLUSTER_SLICE_ORDER: Final = Option(
+    "hoodie.clustering.plan.strategy.file.slices.sort.by",
+    _slice_order("size"),
+    _slice_order,
+    "1.2",
+    "Which file slices of a partition come first: SIZE (largest), INSTANT_TIME (oldest), or both, separated by a "
+    "comma.",
+)
+CLUSTER_PARTITIONS: Final = Option(
+    "hoodie.clustering.plan.strategy.partition.selected",
+    _NO_NAMES,
+    _names,
+    "0.11",
+    "Partition paths to cluster, separated by commas; without them all partitions.",
+)
+CLUSTER_PARTITION_PATTERN: Final = Option(
+    "hoodie.clustering.plan.strategy.partition.regex.pattern",
+    "",
+    _pattern,
+    "0.11",
+    "Regular expression of the partition paths to cluster; it must match the whole path.",
+)
+CLUSTER_PARTITION_MODE: Final = Option(
+    "hoodie.clustering.plan.partition.filter.mode",
+    "none",
+    one_of("none", "recent_days", "selected_partitions", "day_rolling"),
+    "0.11",
+    "Partitions to cluster: all (none), the last in the order of their paths (recent_days), a range of paths "
+    "(selected_partitions), or one of 24 shares, by the hour (day_rolling).",
+)
+CLUSTER_RECENT_PARTITIONS: Final = Option(
+    "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
+    2,
+    _count,
+    "0.7",
+    "recent_days: number of partitions; 0: all.",
+)
+CLUSTER_SKIPPED_PARTITIONS: Final = Option(
+    "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
+    0,
+    _count,
+    "0.9",
+    "recent_days: number of last partitions that are left out.",
+)
+CLUSTER_BEGIN_PARTITION: Final = Option(
+    "hoodie.clustering.plan.strategy.cluster.begin.partition",
+    "",
+    _text,
+    "0.11",
+    "selected_partitions: first partition path (inclusive).",
+)
+CLUSTER_END_PARTITION: Final = Option(
+    "hoodie.clustering.plan.strategy.cluster.end.partition",
+    "",
+    _text,
+    "0.11",
+    "selected_partitions: last partition path (inclusive).",
+)
+CLUSTER_UPDATES: Final = Option(
+    "hoodie.clustering.updates.strategy",
+    "reject",
+    _update_strategy,
+    "0.7",
+    "Writes that change file groups of a pending clustering are refused (reject), or change them, and the clustering "
+    "leaves the groups out (allow). Names of Hudi's strategy classes are accepted.",
+)
 LOCK_WAIT_MS: Final = Option(
     "hoodie.write.lock.wait_time_ms",
     60_000,
@@ -755,6 +923,27 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         TTL_PARTITIONS_SELECTED,
         TTL_PARTITIONS_MAX,
         LOCAL_BYTES_MAX,
+        CLUSTER_INLINE,
+        CLUSTER_INLINE_COMMITS,
+        CLUSTER_SCHEDULE_INLINE,
+        CLUSTER_SCHEDULE_COMMITS,
+        CLUSTER_SORT_COLUMNS,
+        CLUSTER_LAYOUT,
+        CLUSTER_SAMPLE_ROWS,
+        CLUSTER_SMALL_BYTES,
+        CLUSTER_TARGET_BYTES,
+        CLUSTER_GROUP_BYTES,
+        CLUSTER_GROUPS_MAX,
+        CLUSTER_SINGLE,
+        CLUSTER_SLICE_ORDER,
+        CLUSTER_PARTITIONS,
+        CLUSTER_PARTITION_PATTERN,
+        CLUSTER_PARTITION_MODE,
+        CLUSTER_RECENT_PARTITIONS,
+        CLUSTER_SKIPPED_PARTITIONS,
+        CLUSTER_BEGIN_PARTITION,
+        CLUSTER_END_PARTITION,
+        CLUSTER_UPDATES,
         LOCK_WAIT_MS,
         LOCK_RETRY_MS,
         LOCK_RETRY_MS_MAX,

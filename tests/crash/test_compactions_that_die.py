@@ -7,7 +7,8 @@ import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.services.compaction.rollback import roll_back_compaction
+from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.planned.rollback import roll_back_plan
 from hoodie.storage import CrashPoint, MemoryStore
 from hoodie.table import Table
 from hoodie.view.listing import list_from_storage
@@ -122,13 +123,13 @@ def test_a_rollback_that_dies(remove_plan: bool) -> None:
     run_until(store, lambda table: table.compact(), settled, CrashPoint.BEFORE)
 
     def roll_back(table: Table) -> None:
-        roll_back_compaction(TableState(table.view().store), instant, remove_plan=remove_plan)
+        roll_back_plan(COMPACTION, TableState(table.view().store), instant, remove_plan=remove_plan)
 
     count = 0
     for death in deaths(store, roll_back):
         assert merged_rows(death.store) == AFTER, death
         if Table(death.store).pending_compactions().instants:
-            roll_back_compaction(TableState(death.store), instant, remove_plan=remove_plan)
+            roll_back_plan(COMPACTION, TableState(death.store), instant, remove_plan=remove_plan)
         if remove_plan:
             assert Table(death.store).pending_compactions().instants == []
             assert Table(death.store).schedule_compaction()

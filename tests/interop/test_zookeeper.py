@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.services.compaction.run import CompactionCall, compact
-from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
+from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.view.table_state import TableState
 from tests.support.compactor_processes import (
     CITIES,

@@ -21,7 +21,7 @@ import sys, time
 from hoodie.engine import LocalEngine
 from hoodie.view.table_state import TableState
 from hoodie.services.compaction.run import CompactionCall, compact
-from hoodie.services.compaction.coordination import coordinator_of
+from hoodie.services.planned.coordination import coordinator_of
 from hoodie.storage import open_store
 
 class Stuck(LocalEngine):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
 from hoodie.format.table.call_options import check_call_options
+from hoodie.services.planned.listing import PendingPlans
 from hoodie.services.result import ServiceResult
-from hoodie.table import Table
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 
@@ -49,13 +49,13 @@ def compact(
     properties = pairs(option)
     check_call_options(properties)
     if pending:
-        _show(table, as_json)
+        print_plans(table.pending_compactions(), as_json)
         return
     waits = table.pending_compactions().instants
     if plan or not (waits or run or instant):
         planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
         if plan:
-            _tell(planned, as_json)
+            print_scheduled(planned, as_json, nothing="nothing to compact")
             return
         waits = [] if planned is None else [planned]
     with progress_bar("compaction"):
@@ -64,8 +64,8 @@ def compact(
         print_result(result, as_json)
 
 
-def _show(table: Table, as_json: bool) -> None:
-    found = table.pending_compactions()
+def print_plans(found: PendingPlans[Any], as_json: bool) -> None:
+    """Print the pending plans of a table service."""
     if as_json:
         for plan in found.to_dicts():
             print_json(plan)
@@ -73,11 +73,12 @@ def _show(table: Table, as_json: bool) -> None:
         typer.echo(str(found))
 
 
-def _tell(instant: str | None, as_json: bool) -> None:
+def print_scheduled(instant: str | None, as_json: bool, *, nothing: str) -> None:
+    """Print the instant of a new plan; `nothing` is the text if there is none."""
     if as_json:
         print_json({"instant": instant})
     else:
-        typer.echo(instant or "nothing to compact")
+        typer.echo(instant or nothing)
 
 
 def print_result(result: ServiceResult, as_json: bool) -> None:

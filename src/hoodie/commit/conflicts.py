@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from hoodie.commit.pending import inflight_content
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index.api import IndexUpdate
-from hoodie.timeline import Action, Instant, State
+from hoodie.timeline import Action, Instant, State, is_live
+from hoodie.timeline.owner import Owner
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
 from hoodie.view.stored_columns import visible_schemas
 from hoodie.view.table_view import TableView
@@ -37,13 +39,15 @@ class OwnWrite:
     """The changes of the write that is about to commit.
 
     `is_global`: keys are unique in the whole table. `appends_meet`: two writes that only append rows to the log files
-    of one file group do not conflict.
+    of one file group do not conflict. `refuses_clustered`: file groups that a pending clustering will replace must not
+    change; else the clustering leaves them out.
     """
 
     metadata: CommitMetadata
     index: IndexUpdate
     is_global: bool = False
     appends_meet: bool = False
+    refuses_clustered: bool = True
 
 
 def conflict(cause: str) -> CommitConflictError:
@@ -51,21 +55,34 @@ def conflict(cause: str) -> CommitConflictError:
     return CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
 
 
-def refuse_clustered(touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
+def refuse_clustered(view: TableView, touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
     """Raise CommitConflictError if the write touches file groups that are being clustered.
 
-    A clustering that runs ends, so that a retry may succeed; nobody may ever execute one that is only planned.
+    A clustering that runs ends, so that a retry may succeed. Nobody may ever execute one that is only planned, or whose
+    process is dead.
     """
     shared = sorted(touched & clustered.keys())
     if not shared:
         return
-    instants = sorted({str(clustered[group]) for group in shared})
-    cause = f"file groups {_names(shared)} are being clustered ({', '.join(instants)})"
-    runs = all(clustered[group].state is State.INFLIGHT for group in shared)
+    instants = {clustered[group] for group in shared}
+    cause = f"file groups {_names(shared)} are being clustered ({', '.join(sorted(map(str, instants)))})"
+    if all(_may_run(view, instant) for instant in instants):
+        raise CommitConflictError(
+            f"{cause}; nothing was committed, try again when the clustering is completed", retry_cause=cause
+        )
     raise CommitConflictError(
-        f"{cause}; nothing was committed, try again when the clustering is completed",
-        retry_cause=cause if runs else None,
+        f"{cause}, and no process executes the plan; nothing was committed. Execute the plan (t.cluster()), or roll it "
+        "back (t.rollback(instant)), then write again"
     )
+
+
+def _may_run(view: TableView, clustering: Instant) -> bool:
+    """Return whether a process may execute the clustering: it has a live heartbeat, or is of a JVM, which has none."""
+    if clustering.state is not State.INFLIGHT:
+        return False
+    content = inflight_content(view, clustering)
+    is_foreign = content is not None and Owner.parse(content) is None
+    return is_foreign or is_live(view.store, clustering.requested_time)
 
 
 def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
@@ -87,7 +104,8 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
             "try again"
         )
     touched = _touched(own.metadata)
-    refuse_clustered(touched, groups_being_clustered(now))
+    if own.refuses_clustered:
+        refuse_clustered(now, touched, groups_being_clustered(now))
     for instant in completed_since(baseline, now):
         _check_against(_Pair(now, own, touched, instant, now.commit_metadata(instant)))
 

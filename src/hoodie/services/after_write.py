@@ -12,12 +12,13 @@ from hoodie.errors import HoodieError
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.cleaning.inline import CLEAN
+from hoodie.services.clustering.inline import INLINE_CLUSTERING
 from hoodie.services.inline import InlineService
 from hoodie.services.result import ServiceResult
 from hoodie.services.ttl.inline import EXPIRE
 from hoodie.view.table_view import TableView
 
-SERVICES: Final[tuple[InlineService, ...]] = (EXPIRE, CLEAN)
+SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN)
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 

@@ -14,12 +14,15 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.services.after_write import SERVICES
 from hoodie.services.call import ServiceCall
+from hoodie.services.clustering.inline import INLINE_CLUSTERING, cluster_if_due, has_waiting_plan
+from hoodie.services.clustering.run import execute_waiting
+from hoodie.services.clustering.trigger import Trigger as ClusteringTrigger
 from hoodie.services.compaction.compactor import compact_once
-from hoodie.services.compaction.coordination import Coordinator, TableCoordinator
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
 from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.inline import InlineService
+from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
@@ -51,8 +54,8 @@ class RunnableService:
 def all_services(coordinator: Coordinator | None = None, *, schedule: bool = True) -> tuple[RunnableService, ...]:
     """Return every service. A service that follows a write is in `services/after_write.py`, and thereby here.
 
-    `coordinator` grants claims of compactions if several machines share the work. Without `schedule`, the compactions
-    that are pending are executed, and no compaction is planned.
+    `coordinator` grants claims of compactions if several machines share the work. Without `schedule`, the pending
+    compactions and clusterings are executed, and none is planned.
     """
     compaction = RunnableService(
         name="compact",
@@ -61,7 +64,14 @@ def all_services(coordinator: Coordinator | None = None, *, schedule: bool = Tru
         run=lambda call, report: _compact(call, report, coordinator or TableCoordinator(), schedule=schedule),
     )
     logs = RunnableService(name="log-compact", is_on=_folds_logs, is_due=_has_logs, run=_plan_log_compaction)
-    return (logs, compaction, *map(RunnableService.of, SERVICES))
+    clustering = RunnableService(
+        name=INLINE_CLUSTERING.name,
+        is_on=INLINE_CLUSTERING.is_on,
+        is_due=lambda call, view: _is_clustering_due(call, view, schedule=schedule),
+        run=lambda call, report: _cluster(call, report, schedule=schedule),
+    )
+    others = (service for service in SERVICES if service is not INLINE_CLUSTERING)
+    return (logs, compaction, clustering, *map(RunnableService.of, others))
 
 
 def _is_merge_on_read(properties: Mapping[str, str]) -> bool:
@@ -92,6 +102,24 @@ def _compact(call: ServiceCall, report: OnResult, coordinator: Coordinator, *, s
         compact_once(compaction, schedule=schedule, report=report)
     finally:
         coordinator.close()
+
+
+def _is_clustering_due(call: ServiceCall, view: TableView, *, schedule: bool) -> bool:
+    """Return whether a plan waits, or a clustering is due by its trigger."""
+    if has_waiting_plan(view):
+        return True
+    return schedule and ClusteringTrigger.of({**view.config.raw, **call.properties}).is_due(view)
+
+
+def _cluster(call: ServiceCall, report: OnResult, *, schedule: bool) -> None:
+    """Execute every pending plan that no process executes, then a new one if it is due."""
+    if not schedule:
+        for result in execute_waiting(call):
+            report(result)
+        return
+    done = cluster_if_due(call)
+    if done is not None:
+        report(done)
 
 
 def _plan_log_compaction(call: ServiceCall, report: OnResult) -> None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
     from hoodie.services.call import ServiceCall
-    from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.run import CompactionCall
+    from hoodie.services.planned.coordination import Coordinator
     from hoodie.storage import Store
     from hoodie.view.table_view import TableView
     from hoodie.write.setup import WriteCall
@@ -142,9 +142,9 @@ class TableContext:
 
     def compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
         """Return the call of a compaction."""
-        from hoodie.services.compaction.coordination import coordinator_of
         from hoodie.services.compaction.run import CompactionCall
         from hoodie.services.engine_choice import engine_by_size
+        from hoodie.services.planned.coordination import coordinator_of
 
         return CompactionCall(
             state=self.state,

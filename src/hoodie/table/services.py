@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
     from hoodie.services.cleaning.result import CleanResult
+    from hoodie.services.clustering.advice import SmallFiles
+    from hoodie.services.clustering.pending import PendingClusterings
     from hoodie.services.compaction.compactor import Compactor
-    from hoodie.services.compaction.coordination import Coordinator
     from hoodie.services.compaction.pending import PendingCompactions
+    from hoodie.services.planned.coordination import Coordinator
     from hoodie.services.report import Report
     from hoodie.services.result import ServiceResult
     from hoodie.services.runner import ServiceRunner
@@ -54,6 +56,60 @@ class TableServices:
         from hoodie.services.compaction.pending import pending_compactions
 
         return pending_compactions(self._context.state)
+
+    def cluster(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        layout: str | None = None,
+        partitions: str | Sequence[str] | None = None,
+        instant: str | None = None,
+        properties: Text | None = None,
+    ) -> ServiceResult:
+        """Rewrite small file slices into larger base files, sorted `by` columns if there are any.
+
+        `layout`: `linear` (default), `zorder` or `hilbert`, which keep rows close that are close in all columns.
+        Pending plans are executed first; with an `instant` only that plan. See `services.clustering.run`.
+        """
+        from hoodie.services.clustering.run import cluster, execute_plan
+        from hoodie.services.clustering.schedule import Wish
+
+        call = self._context.service(properties)
+        if instant is not None:
+            return execute_plan(call, instant)
+        return cluster(call, Wish(by=by, layout=layout, partitions=partitions, properties=properties or {}))
+
+    def schedule_clustering(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        layout: str | None = None,
+        partitions: str | Sequence[str] | None = None,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> str | None:
+        """Plan a clustering and return its instant; None if there is nothing to cluster. Arguments: as `cluster`.
+
+        Until the plan is executed or rolled back, writes that change its file groups are refused.
+        """
+        from hoodie.services.clustering.schedule import Wish, schedule_clustering
+
+        more, given = extra_metadata or {}, properties or {}
+        wish = Wish(by=by, layout=layout, partitions=partitions, extra_metadata=more, properties=given)
+        scheduled = schedule_clustering(self._context.state, wish)
+        return None if scheduled is None else scheduled.instant
+
+    def pending_clusterings(self) -> PendingClusterings:
+        """Return the pending clusterings: their instants, file slices and bytes, and the process that executes each."""
+        from hoodie.services.clustering.pending import pending_clusterings
+
+        return pending_clusterings(self._context.state)
+
+    def clustering_advice(self) -> SmallFiles:
+        """Return the small files that a clustering would make fewer; see `services.clustering.advice`."""
+        from hoodie.services.clustering.advice import clustering_advice
+
+        return clustering_advice(self._context.view())
 
     def rollback(self, instant: str) -> ServiceResult:
         """Roll back a pending write, or a pending compaction and its plan; see `services.recovery.pending_rollback`."""
@@ -145,7 +201,7 @@ class TableServices:
         `names`: which services (`compact`, `clean`, `ttl`, …); by default those that are on in the table's properties
         and `properties`. `run_once()` runs one round in the caller's thread. Other arguments as for `compactor`.
         """
-        from hoodie.services.compaction.coordination import coordinator_of
+        from hoodie.services.planned.coordination import coordinator_of
         from hoodie.services.registry import all_services
         from hoodie.services.runner import ServiceChoice, ServiceRunner
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.errors import InstantNotFoundError
-from hoodie.format.instants.service_metadata import CompactionPlan, RequestedReplaceMetadata
+from hoodie.format.instants.service_metadata import ClusteringPlan, CompactionPlan, RequestedReplaceMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
 
@@ -20,13 +20,14 @@ def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
     """Return the file groups that a pending clustering will replace, each with its clustering.
 
     An update of such a file group would be lost.
+
+    Raises: CorruptFileError if a plan does not parse.
     """
     groups: dict[FileGroup, Instant] = {}
     for instant in view.timeline.pending().instants:
         if instant.action is not Action.CLUSTERING:
             continue
-        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-        plan = RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan
+        plan = stored_clustering(view, instant)
         for group in plan.input_groups if plan else ():
             groups |= {(piece.partition_path, piece.file_id): instant for piece in group.slices}
     return groups
@@ -57,3 +58,12 @@ def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
     except InstantNotFoundError:
         return None
     return CompactionPlan.parse(content, path=str(instant)) if content else None
+
+
+def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | None:
+    """Return the plan of a pending or completed clustering. None and errors as `stored_plan`."""
+    try:
+        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+    except InstantNotFoundError:
+        return None
+    return RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan if content else None

@@ -135,16 +135,18 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             if not is_indexed:
                 known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
                 tagged = replace(tagged, hits=())
-        refuse_clustered({(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
+        if options.CLUSTER_UPDATES.get(setup.options) == "reject":
+            refuse_clustered(write.view, {(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
         tasks = plan_files(
             staged.runs,
             tagged.hits,
-            [found for found in tagged.slices if (found.partition_path, found.file_id) not in clustered],
+            tagged.slices,
             placement=write.index.placement(
                 SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
             ),
             known_only=batch.known_only,
             storage=setup.storage(is_indexed=is_indexed),
+            closed=clustered,
         )
         write.refuse_early({(task.partition_path, task.file_id): task.appends for task in tasks})
         tagging = _tagging(setup, staged, tagged, known, known_only=batch.known_only)

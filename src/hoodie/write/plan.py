@@ -8,7 +8,7 @@ the index finds keys in log files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
@@ -96,11 +96,13 @@ def plan_files(
     placement: Placement,
     known_only: bool = False,
     storage: Storage = Storage.REWRITE,
+    closed: Collection[tuple[str, str]] = (),
 ) -> list[FileTask]:
     """Return one task for each file group that changes, sorted by partition path.
 
     `slices` are the latest file slices of every partition in `runs` or `hits`. `known_only`: rows without a hit are
-    ignored, because they have nothing to delete or to update.
+    ignored, because they have nothing to delete or to update. `closed` file groups (partition path and file id) take no
+    inserts.
     """
     slices_of: dict[str, list[FileSlice]] = {}
     for found in slices:
@@ -110,7 +112,11 @@ def plan_files(
     for partition in _partitions(runs, hits):
         own = slices_of.get(partition.path, [])
         expected = 0 if known_only else partition.inserts_expected()
-        open_to_inserts = [found for found in own if _takes_inserts(found, storage, partition)]
+        open_to_inserts = [
+            found
+            for found in own
+            if (found.partition_path, found.file_id) not in closed and _takes_inserts(found, storage, partition)
+        ]
         shares = list(placement.place(partition.path, expected, open_to_inserts)) if expected > 0 else []
         _check_open(shares, own, open_to_inserts)
         tasks += _tasks(partition, own, shares, storage)

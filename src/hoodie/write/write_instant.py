@@ -85,7 +85,13 @@ class WriteInstant:
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
-        own = OwnWrite(metadata=metadata, index=self.index.update, is_global=is_global, appends_meet=self._appends_meet)
+        own = OwnWrite(
+            metadata=metadata,
+            index=self.index.update,
+            is_global=is_global,
+            appends_meet=self._appends_meet,
+            refuses_clustered=options.CLUSTER_UPDATES.get(self.options) == "reject",
+        )
 
         def check(now: TableView) -> None:
             check_conflicts(self.baseline, now, own)

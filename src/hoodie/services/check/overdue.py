@@ -14,7 +14,9 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.places import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
-from hoodie.services.compaction.claim import RunState, pending_plans, runner_of
+from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import parse_instant_time
 
 _LATE = 2
@@ -55,7 +57,7 @@ def _compactions(survey: Survey, slices: Sequence[FileSlice], now_seconds: float
     if long:
         told = f"{len(long)} file slices have up to {max(long)} log files"
         yield Problem(kinds.COMPACTION_OVERDUE, "file slices", f"fewer than {limit} log files", told)
-    for instant in pending_plans(view):
+    for instant in (*COMPACTION.pending_plans(view), *CLUSTERING.pending_plans(view)):
         age = now_seconds - parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
         if age >= _WAITING_SECONDS and runner_of(view, instant).state is not RunState.RUNNING:
             yield Problem(kinds.PLAN_WAITING, instant.requested_time, found=f"{instant.action} for {age / 3600:.0f} h")

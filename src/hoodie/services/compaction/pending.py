@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from hoodie.display import html_rows, size_text
+from hoodie.display import size_text
 from hoodie.files.compaction_operation import LOG_BYTES, work_bytes
-from hoodie.services.compaction.claim import pending_plans, runner_of
+from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.planned.claim import runner_of
+from hoodie.services.planned.listing import PendingPlans
 from hoodie.timeline import parse_instant_time
-from hoodie.view.busy_groups import stored_plan
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -43,41 +42,8 @@ class PendingCompaction:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PendingCompactions:
-    """The pending plans of a table, oldest first, as a sequence that can be printed."""
-
-    plans: tuple[PendingCompaction, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.plans)
-
-    def __iter__(self) -> Iterator[PendingCompaction]:
-        return iter(self.plans)
-
-    def __getitem__(self, place: int) -> PendingCompaction:
-        return self.plans[place]
-
-    @property
-    def instants(self) -> list[str]:
-        """Return the instants of the plans."""
-        return [plan.instant for plan in self.plans]
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return plain values, for JSON."""
-        return [asdict(plan) for plan in self.plans]
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.plans)) or "no compaction is pending"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        if not self.plans:
-            return "no compaction is pending"
-        rows = self.to_dicts()
-        return html_rows(list(rows[0]), [list(row.values()) for row in rows])
+PendingCompactions = PendingPlans[PendingCompaction]
+"""The pending plans of a table, oldest first."""
 
 
 def pending_compactions(state: TableState) -> PendingCompactions:
@@ -89,8 +55,8 @@ def pending_compactions(state: TableState) -> PendingCompactions:
     """
     view = TableView.load(state)
     found = []
-    for instant in pending_plans(view):
-        plan = stored_plan(view, instant)
+    for instant in COMPACTION.pending_plans(view):
+        plan = COMPACTION.stored_plan(view, instant)
         operations = () if plan is None else plan.operations
         runner = runner_of(view, instant)
         requested = parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
@@ -107,4 +73,4 @@ def pending_compactions(state: TableState) -> PendingCompactions:
                 age_seconds=max(0.0, time.time() - requested),
             )
         )
-    return PendingCompactions(tuple(found))
+    return PendingPlans(COMPACTION.name, tuple(found))

@@ -22,27 +22,31 @@ from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
+from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.services.context import EngineFor
 from hoodie.progress import PhaseTimes
-from hoodie.services.compaction.claim import ClaimedPlan, RunState, claim_plan, pending_plans, runner_of
-from hoodie.services.compaction.coordination import Coordinator, TableCoordinator
 from hoodie.services.compaction.log_compaction import CompactLogs
+from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.compaction.schedule import check_compactable, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.compaction.trigger import Trigger
+from hoodie.services.planned.claim import ClaimedPlan, RunState, Wanted, claim_plan, runner_of
+from hoodie.services.planned.coordination import Coordinator, TableCoordinator
+from hoodie.services.planned.schema import schema_at
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
 from hoodie.view.statistics import written_columns
-from hoodie.view.stored_columns import stored_columns, visible_schemas
+from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableSchema, TableView
+from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
 OnResult = Callable[[ServiceResult], None]
+ClaimedCompaction = ClaimedPlan[CompactionPlan]
 TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
 _OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
 
@@ -78,7 +82,9 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
         view = _checked(call)
         if instant is not None:
             _check_pending(view, instant)
-        claimed = claim_plan(view, call.coordinator, instant_time=instant, properties=call.properties)
+        claimed = claim_plan(
+            COMPACTION, view, call.coordinator, Wanted(instant_time=instant, properties=call.properties)
+        )
     if claimed is None:
         return ServiceResult(operation=OPERATION, seconds=times.seconds())
     return _carry_out(call, claimed, times)
@@ -98,7 +104,9 @@ def compact_all(
     while stopped is None or not stopped():
         times = PhaseTimes()
         try:
-            claimed = claim_plan(_checked(call), call.coordinator, skip=tried, properties=call.properties)
+            claimed = claim_plan(
+                COMPACTION, _checked(call), call.coordinator, Wanted(skip=tried, properties=call.properties)
+            )
         except (HoodieError, OSError) as error:
             # No plan can be claimed now; an error of an earlier plan is the one to raise.
             errors.append(error)
@@ -135,7 +143,9 @@ def compact_inline(
     trigger = Trigger.of(properties)
     view = view or TableView.load(state)
     is_due = trigger.is_due(view)
-    is_left = runs and any(runner_of(view, found).state is not RunState.RUNNING for found in pending_plans(view))
+    is_left = runs and any(
+        runner_of(view, found).state is not RunState.RUNNING for found in COMPACTION.pending_plans(view)
+    )
     if not is_due and not is_left:
         return None
     call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
@@ -166,7 +176,7 @@ def _checked(call: CompactionCall) -> TableView:
     return view
 
 
-def _carry_out(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> ServiceResult:
+def _carry_out(call: CompactionCall, claimed: ClaimedCompaction, times: PhaseTimes) -> ServiceResult:
     try:
         stats = _compact_slices(call, claimed, times)
         with times.phase("commit"):
@@ -183,7 +193,7 @@ def _name(action: Action) -> str:
 
 
 def _check_pending(view: TableView, instant: str) -> None:
-    if any(found.requested_time == instant for found in pending_plans(view)):
+    if any(found.requested_time == instant for found in COMPACTION.pending_plans(view)):
         return
     where = view.store.uri("")
     raise InstantNotFoundError(
@@ -192,7 +202,7 @@ def _check_pending(view: TableView, instant: str) -> None:
     )
 
 
-def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTimes) -> list[WriteStat]:
+def _compact_slices(call: CompactionCall, claimed: ClaimedCompaction, times: PhaseTimes) -> list[WriteStat]:
     """Write the files of the plan's file slices."""
     reached(Step.BEGUN)
     view = claimed.view
@@ -213,9 +223,9 @@ def _compact_slices(call: CompactionCall, claimed: ClaimedPlan, times: PhaseTime
     return [stat for stat in stats if stat is not None]
 
 
-def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[str, str]) -> TaskFunction:
+def _task_function(view: TableView, claimed: ClaimedCompaction, properties: Mapping[str, str]) -> TaskFunction:
     """Return the task function that is called for each file slice of the plan."""
-    schema = _schema_at(view, claimed.instant_time)
+    schema = schema_at(view, claimed.instant_time)
     rows = with_meta_fields(schema.arrow)
     stored = stored_columns(view, rows, as_of=claimed.instant_time)
     read = replace(view.slice_read(), schema=rows, columns=tuple(rows.names), stored=stored)
@@ -241,28 +251,19 @@ def _task_function(view: TableView, claimed: ClaimedPlan, properties: Mapping[st
     )
 
 
-def _schema_at(view: TableView, instant_time: str) -> TableSchema:
-    """Return the schema of the files that a compaction writes.
-
-    If columns have ids, readers find the names in a file by its instant. So a compaction that was planned before the
-    columns changed writes the columns of that time.
-    """
-    return view.schema(as_of=instant_time if visible_schemas(view) else None)
-
-
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
     """A task function that fails if this process does not hold the claim any more."""
 
     function: TaskFunction
-    claimed: ClaimedPlan
+    claimed: ClaimedCompaction
 
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
         self.claimed.claim.ensure_held()
         return self.function(task, attempt)
 
 
-def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
+def slices_to_compact(view: TableView, claimed: ClaimedCompaction) -> list[FileSlice]:
     """Return the file slices of the plan, without the slices of file groups that were replaced since.
 
     The cleaner may have deleted the files of replaced file groups, and readers do not read them any more.
@@ -281,7 +282,7 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan) -> list[FileSlice]:
     ]
 
 
-def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan) -> dict[str, dict[str, int]]:
+def _recorded_log_sizes(view: TableView, claimed: ClaimedCompaction) -> dict[str, dict[str, int]]:
     """Return the sizes of the plan's log files that the commits recorded, by partition path and name.
 
     A metadata table that was built from a listing has the sizes that files had on storage then. A compaction makes the
@@ -301,9 +302,9 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan) -> dict[str, dict
     return found
 
 
-def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteStat]) -> None:
+def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[WriteStat]) -> None:
     """Complete the compaction, if this process still owns it."""
-    schema = _schema_at(claimed.view, claimed.instant_time).avro
+    schema = schema_at(claimed.view, claimed.instant_time).avro
     ids = column_metadata(claimed.view, as_of=claimed.instant_time)
     extra = {**claimed.plan.extra_metadata, **ids, SCHEMA_KEY: schema}
     metadata = commit_metadata(stats, _OPERATIONS[claimed.instant.action], extra, compacted=True)
@@ -320,7 +321,7 @@ def _complete(call: CompactionCall, claimed: ClaimedPlan, stats: Sequence[WriteS
     call.state.commits[claimed.instant_time] = metadata
 
 
-def _result(claimed: ClaimedPlan, stats: Sequence[WriteStat], times: PhaseTimes) -> ServiceResult:
+def _result(claimed: ClaimedCompaction, stats: Sequence[WriteStat], times: PhaseTimes) -> ServiceResult:
     notes = []
     skipped = len(claimed.plan.operations) - len(stats)
     if claimed.interrupted is not None:

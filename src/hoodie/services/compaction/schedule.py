@@ -14,10 +14,11 @@ from hoodie.commit.pending import request
 from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.table.call_options import check_call_options, check_texts
-from hoodie.format.table.table_config import BaseFileFormat, TableType
+from hoodie.format.table.table_config import TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
+from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.table_state import TableState
@@ -71,21 +72,6 @@ def check_compactable(view: TableView) -> None:
 
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
-    config, where = view.config, view.store.uri("")
-    if config.table_type is not TableType.MERGE_ON_READ:
-        raise UnsupportedError(f"{where} is a copy-on-write table: it has no log files to compact")
-    if not config.version.is_written:
-        raise UnsupportedError(
-            f"{where} has table version {config.version.value}; this release writes version 9 only and never upgrades "
-            "a table: compact it with the engine that writes it, or upgrade it to version 9 with Hudi 1.1 or later"
-        )
-    missing = {
-        "tables without meta fields": not config.populates_meta_fields,
-        "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "tables with change data capture": config.is_cdc_enabled,
-        "bootstrapped tables": config.bootstrap_base_path is not None,
-        f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
-    }
-    for what, found in missing.items():
-        if found:
-            raise UnsupportedError(f"{where}: this release does not compact {what}; compact it with JVM Hudi")
+    if view.config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedError(f"{view.store.uri('')} is a copy-on-write table: it has no log files to compact")
+    check_rewritable(view, "compact")

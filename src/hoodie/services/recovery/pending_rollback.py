@@ -1,13 +1,15 @@
-"""Roll back a pending instant that the caller names: a dead write, or an unwanted compaction."""
+"""Roll back a pending instant that the caller names: a dead write, or the plan of a compaction or clustering."""
 
 from __future__ import annotations
 
 from hoodie.commit.rollback import roll_back
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.progress import PhaseTimes
-from hoodie.services.compaction.rollback import roll_back_compaction
+from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.planned.rollback import roll_back_plan
 from hoodie.services.result import ServiceResult
-from hoodie.timeline import Action, Instant
+from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -18,7 +20,7 @@ OPERATION = "rollback"
 def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
     """Roll back a pending instant: delete its data files and its instant files.
 
-    The plan of a compaction is deleted too, so that another plan can include its file slices.
+    The plan of a compaction or clustering is deleted too, so that another plan can include its file slices.
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
@@ -28,9 +30,12 @@ def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
     times = PhaseTimes()
     view = TableView.load(state)
     instant = _pending(view, instant_time)
-    if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+    if instant.action in COMPACTION.actions:
         with times.phase("rollback"):
-            done = roll_back_compaction(state, instant_time, remove_plan=True)
+            done = roll_back_plan(COMPACTION, state, instant_time, remove_plan=True)
+    elif instant.action in CLUSTERING.actions:
+        with times.phase("rollback"):
+            done = roll_back_plan(CLUSTERING, state, instant_time, remove_plan=True)
     else:
         with times.phase("rollback"), state.table_lock() as lock:
             view = TableView.load(state, lock)
@@ -54,7 +59,8 @@ def _pending(view: TableView, instant_time: str) -> Instant:
             f"{instant} of {where} is completed: this release rolls back pending instants only; read the table as of "
             "an earlier instant with as_of="
         )
-    is_service = instant.action in (Action.COMPACTION, Action.LOG_COMPACTION)
-    if not (is_service or (instant.action.writes_data and instant.action is not Action.CLUSTERING)):
-        raise UnsupportedError(f"{instant} of {where}: this release rolls back writes and compactions only")
+    if not (instant.action in COMPACTION.actions or instant.action.writes_data):
+        raise UnsupportedError(
+            f"{instant} of {where}: this release rolls back writes, compactions and clusterings only"
+        )
     return instant

@@ -23,10 +23,11 @@ from hoodie.errors import (
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.claim import claim_plan
-from hoodie.services.compaction.coordination import TableCoordinator
-from hoodie.services.compaction.rollback import roll_back_compaction
+from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.compaction.run import CompactionCall, compact, compact_inline
+from hoodie.services.planned.claim import claim_plan
+from hoodie.services.planned.coordination import TableCoordinator
+from hoodie.services.planned.rollback import roll_back_plan
 from hoodie.services.result import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -280,7 +281,7 @@ def test_tables_that_have_no_compactions() -> None:
 def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
     store = logged_table()
     instant = Table(store).schedule_compaction()
-    claimed = claim_plan(TableView.load(TableState(store)), TableCoordinator())
+    claimed = claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator())
     assert claimed is not None
     (plan,) = Table(store).pending_compactions()
     assert (plan.state, plan.instant) == ("running", instant)
@@ -289,7 +290,7 @@ def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
     with pytest.raises(CommitConflictError, match="being executed by another"):
         Table(store).compact(instant)
     with pytest.raises(CommitConflictError, match="being executed by process"):
-        roll_back_compaction(TableState(store), plan.instant)
+        roll_back_plan(COMPACTION, TableState(store), plan.instant)
     claimed.give_back()
     (plan,) = Table(store).pending_compactions()
     assert plan.state == "waiting"
@@ -320,7 +321,7 @@ def test_a_claim_that_is_no_claim_stops_nobody(content: bytes) -> None:
 def test_one_whose_process_died_is_done_again() -> None:
     store = logged_table()
     instant = Table(store).schedule_compaction()
-    claimed = claim_plan(TableView.load(TableState(store)), TableCoordinator())
+    claimed = claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator())
     forget_all()
     (plan,) = Table(store).pending_compactions()
     assert plan.state == "interrupted"
@@ -343,7 +344,7 @@ def test_one_that_was_taken_for_dead_and_comes_back_does_no_harm(is_done: bool) 
         if is_done:
             assert Table(store).compact().instant
         else:
-            assert claim_plan(TableView.load(TableState(store)), TableCoordinator())
+            assert claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator())
 
     with pytest.raises(CommitConflictError, match="does not belong to this process"):
         compact_then(store, usurp)
@@ -433,7 +434,7 @@ def test_a_pending_compaction_is_rolled_back(remove_plan: bool) -> None:
     completed = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".commit"))
     run_until(store, lambda table: table.compact(), completed)
     assert any(info.name.startswith(instant) for info in store.list(".hoodie/metadata/.hoodie/timeline"))
-    done = roll_back_compaction(TableState(store), instant, remove_plan=remove_plan)
+    done = roll_back_plan(COMPACTION, TableState(store), instant, remove_plan=remove_plan)
     assert done.files_deleted == 2
     assert not any(info.name.startswith(instant) for info in store.list(".hoodie/metadata/.hoodie/timeline"))
     assert merged_rows(store) == AFTER
@@ -444,7 +445,7 @@ def test_a_pending_compaction_is_rolled_back(remove_plan: bool) -> None:
     assert Table(store).compact().instant == instant
     assert merged_rows(store) == AFTER
     with pytest.raises(InstantNotFoundError):
-        roll_back_compaction(TableState(store), instant or "")
+        roll_back_plan(COMPACTION, TableState(store), instant or "")
 
 
 # --- inline --------------------------------------------------------------------------------------------------------

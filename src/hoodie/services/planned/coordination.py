@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from hoodie.errors import InvalidConfigError
-from hoodie.services.compaction.zookeeper import DEFAULT_PATH, ZooKeeperCoordinator
+from hoodie.services.planned.zookeeper import DEFAULT_PATH, ZooKeeperCoordinator
 
 
 class Claim(Protocol):

@@ -8,10 +8,11 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError
-from hoodie.services.compaction.claim import claim_plan
-from hoodie.services.compaction.coordination import Claim, TableCoordinator, coordinator_of
+from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.compaction.run import CompactionCall, compact, compact_all
-from hoodie.services.compaction.zookeeper import ZooKeeperCoordinator
+from hoodie.services.planned.claim import claim_plan
+from hoodie.services.planned.coordination import Claim, TableCoordinator, coordinator_of
+from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_state import TableState
@@ -123,11 +124,11 @@ def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
     """The session of the first ended; its heartbeat still beats, and would be believed for two minutes."""
     store, registry = planned_table(), Registry()
     first = Session(registry)
-    claimed = claim_plan(TableView.load(TableState(store)), first)
+    claimed = claim_plan(COMPACTION, TableView.load(TableState(store)), first)
     assert claimed is not None
     first.close()
-    assert claim_plan(TableView.load(TableState(store)), TableCoordinator()) is None
-    assert claim_plan(TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
+    assert claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator()) is None
+    assert claim_plan(COMPACTION, TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
     result = compact(call_of(store, Session(registry)))
     assert "executed again a plan that process" in str(result)
     assert merged_rows(store) == ROWS

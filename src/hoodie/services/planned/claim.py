@@ -1,10 +1,10 @@
-"""Claim pending compactions: the right of one process to execute a plan.
+"""Claim pending plans: the right of one process to execute the plan of a table service.
 
 A process claims a plan under the table's lock; the claim is valid as long as its heartbeat is fresh. The inflight file
-of a compaction names the process that executes it. A new claim replaces the inflight file, and a process completes the
-compaction only if it finds its own inflight file. So a process that lost its claim cannot complete the compaction, and
-its files are deleted. The JVM writes an empty inflight file; whether the JVM executes the plan is derived from the age
-of the files.
+of the instant names the process that executes it. A new claim replaces the inflight file, and a process completes the
+instant only if it finds its own inflight file. So a process that lost its claim cannot complete the instant, and its
+files are deleted. The JVM writes an empty inflight file; whether the JVM executes the plan is derived from the age of
+the files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import json
 import secrets
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Generic
 
 from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.exclusive import check_no_exclusive_service
@@ -26,29 +27,27 @@ from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
-from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.coordination import Claim, Coordinator
+from hoodie.services.planned.coordination import Claim, Coordinator
+from hoodie.services.planned.service import PlannedService, PlanT
 from hoodie.timeline import (
-    Action,
     Instant,
     State,
     delete_instant_files,
     is_live,
 )
 from hoodie.timeline.owner import Owner, fields_of
-from hoodie.view.busy_groups import stored_plan
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _FOREIGN_IDLE_MS = 30 * 60_000
-"""Idle time in ms after which a compaction of the JVM counts as interrupted: it has no heartbeat, only markers."""
+"""Idle time in ms after which an instant of the JVM counts as interrupted: it has no heartbeat, only markers."""
 _COORDINATOR = "coordinator"
 _TOKEN_NUMBERS = 1_000_000_000
 _TOKEN_PARTS = 3
 
 
 class RunState(Enum):
-    """The state of execution of a pending compaction."""
+    """The state of execution of a pending plan."""
 
     WAITING = "waiting"
     """Planned; no process has started it."""
@@ -59,7 +58,7 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """The process that executes, or executed, a pending compaction; `owner` is None for the JVM."""
+    """The process that executes, or executed, a pending plan; `owner` is None for the JVM."""
 
     state: RunState
     owner: Owner | None = None
@@ -72,14 +71,15 @@ class Runner:
 
 
 @dataclass(slots=True, kw_only=True)
-class ClaimedPlan:
+class ClaimedPlan(Generic[PlanT]):
     """A plan that this process has claimed. `number` is in the names of this attempt's files and of no other attempt's.
 
     `claim` was granted by the coordinator. `interrupted`: the dead process that executed the plan before, if any.
     """
 
+    service: PlannedService[PlanT]
     pending: PendingInstant
-    plan: CompactionPlan
+    plan: PlanT
     number: int
     claim: Claim
     interrupted: Runner | None = None
@@ -91,21 +91,22 @@ class ClaimedPlan:
 
     @property
     def instant(self) -> Instant:
-        """Return the instant of the compaction or log compaction."""
+        """Return the claimed instant."""
         return self.pending.instant
 
     @property
     def instant_time(self) -> str:
-        """Return the requested time of the compaction."""
+        """Return the requested time of the instant."""
         return self.pending.instant_time
 
     def clear(self) -> None:
         """Delete the files that earlier attempts wrote, and their markers."""
         is_foreign = self.interrupted is not None and self.interrupted.owner is None
-        clear_files(self.view, self.instant_time, self.plan if is_foreign else None)
+        partitions = self.service.partitions_of(self.plan) if is_foreign else ()
+        clear_files(self.view, self.instant_time, partitions)
 
     def give_back(self) -> None:
-        """Undo the attempt after an error; the plan stays for the next compactor. Never raises an error."""
+        """Undo the attempt after an error; the plan stays for the next executor. Never raises an error."""
         self.pending.undo()
         with contextlib.suppress(Exception):
             self._clear_own()
@@ -131,49 +132,47 @@ class ClaimedPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What a caller asked for: a plan by its instant, or any plan; and the options of the call."""
+class Wanted:
+    """What a caller wants to execute: the plan of `instant_time`, or any plan but those of `skip` (requested times).
 
-    is_asked_for: bool
-    properties: Mapping[str, str]
+    `properties` are the options of the call.
+    """
+
+    instant_time: str | None = None
+    skip: Collection[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the caller named the instant."""
+        return self.instant_time is not None
 
 
 def claim_plan(
-    view: TableView,
-    coordinator: Coordinator,
-    *,
-    instant_time: str | None = None,
-    skip: Collection[str] = (),
-    properties: Mapping[str, str] | None = None,
-) -> ClaimedPlan | None:
-    """Claim the pending plan of `instant_time`, or the oldest plan that no process executes; None if there is none.
+    service: PlannedService[PlanT], view: TableView, coordinator: Coordinator, wanted: Wanted | None = None
+) -> ClaimedPlan[PlanT] | None:
+    """Claim the wanted plan, by default the oldest plan that no process executes; None if there is none.
 
-    `view` may be slightly older than the table. `skip` are requested times of plans to skip.
-    `properties` are the options of the call.
+    `view` may be slightly older than the table.
 
-    A plan of the JVM that is named by `instant_time` is claimed if it has no live heartbeat, even if the JVM wrote
-    files a short time ago.
+    A plan of the JVM that the caller named is claimed if it has no live heartbeat, even if the JVM wrote files a short
+    time ago.
 
-    Raises: CommitConflictError if another process executes the plan of `instant_time`.
+    Raises: CommitConflictError if another process executes the plan that the caller named.
     """
-    for instant in pending_plans(view):
-        if instant_time not in (None, instant.requested_time) or instant.requested_time in skip:
+    wanted = wanted or Wanted()
+    for instant in service.pending_plans(view):
+        if wanted.instant_time not in (None, instant.requested_time) or instant.requested_time in wanted.skip:
             continue
-        asked = _Asked(is_asked_for=instant_time is not None, properties=dict(properties or {}))
-        taken = _take(view, instant, coordinator, asked)
+        taken = _take(service, view, instant, coordinator, wanted)
         if taken is not None:
             return taken
-        if instant_time is not None:
+        if wanted.is_named:
             raise CommitConflictError(
-                f"the {instant.action} {instant_time} of {view.store.uri('')} is being executed by another compactor: "
-                "wait until it completes"
+                f"the {instant.action} {wanted.instant_time} of {view.store.uri('')} is being executed by another "
+                "process: wait until it completes"
             )
     return None
-
-
-def pending_plans(view: TableView) -> list[Instant]:
-    """Return the pending compactions and log compactions, oldest first."""
-    return [found for found in view.timeline.pending() if found.action in (Action.COMPACTION, Action.LOG_COMPACTION)]
 
 
 def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) -> Runner:
@@ -194,71 +193,81 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
     return Runner(RunState.RUNNING if runs else RunState.INTERRUPTED, owner, coordinator)
 
 
-def clear_files(view: TableView, instant_time: str, plan: CompactionPlan | None) -> int:
-    """Delete the files that attempts at a pending compaction wrote, then their markers; return the number of files.
+def clear_files(view: TableView, instant_time: str, partitions: Collection[str]) -> int:
+    """Delete the files that attempts at a pending plan wrote, then their markers; return the number of files.
 
-    If there are no markers, the partitions of `plan` are searched: the JVM may write no markers.
+    If there are no markers, `partitions` are searched: the JVM may write no markers.
     """
     markers = read_markers(view.store, instant_time)
     if markers is not None:
         paths = [marker.path for marker in markers]
     else:
-        partitions = {operation.partition_path for operation in (() if plan is None else plan.operations)}
-        paths = [path for partition in sorted(partitions) for path in _files_of(view, partition, instant_time)]
+        paths = [path for partition in sorted(set(partitions)) for path in _files_of(view, partition, instant_time)]
     for path in paths:
         view.store.delete(path)
     delete_markers(view.store, instant_time)
     return len(paths)
 
 
-def _take(view: TableView, instant: Instant, coordinator: Coordinator, asked: _Asked) -> ClaimedPlan | None:
+def _take(
+    service: PlannedService[PlanT], view: TableView, instant: Instant, coordinator: Coordinator, wanted: Wanted
+) -> ClaimedPlan[PlanT] | None:
     claim = coordinator.claim(view.store.uri(""), instant.requested_time)
     if claim is None:
         return None
-    taken: ClaimedPlan | None = None
+    taken: ClaimedPlan[PlanT] | None = None
     try:
-        if not _is_running(view, instant, coordinator, is_asked_for=asked.is_asked_for):
-            taken = _take_claimed(view.state, instant, coordinator, claim, asked)
+        if not _is_running(view, instant, coordinator, wanted):
+            taken = _Taking(service, coordinator, claim, wanted).take(view.state, instant)
     finally:
         if taken is None:
             claim.release()
     return taken
 
 
-def _take_claimed(
-    state: TableState, instant: Instant, coordinator: Coordinator, claim: Claim, asked: _Asked
-) -> ClaimedPlan | None:
-    with state.table_lock(asked.properties) as lock:
-        finish_update(state.store)
-        view = TableView.load(state, lock)
-        check_no_exclusive_service(view)
-        found = view.timeline.get(instant.requested_time, instant.action)
-        if found is None or found.is_completed:
-            return None
-        if _is_running(view, found, coordinator, is_asked_for=asked.is_asked_for):
-            return None
-        plan = stored_plan(view, found)
-        if plan is None:
-            # The scheduling process died before it stored the plan: there is nothing to execute.
-            delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
-            return None
-        runner = runner_of(view, found, is_asked_for=asked.is_asked_for)
-        pending = PendingInstant.claim(ensure_metadata_partitions(view), found, _token(coordinator), asked.properties)
-    return ClaimedPlan(
-        pending=pending,
-        plan=plan,
-        number=secrets.randbelow(_TOKEN_NUMBERS),
-        claim=claim,
-        interrupted=None if runner.state is RunState.WAITING else runner,
-    )
+@dataclass(frozen=True, slots=True)
+class _Taking(Generic[PlanT]):
+    """A claim that the coordinator granted, before the table's lock decides."""
+
+    service: PlannedService[PlanT]
+    coordinator: Coordinator
+    claim: Claim
+    wanted: Wanted
+
+    def take(self, state: TableState, instant: Instant) -> ClaimedPlan[PlanT] | None:
+        """Claim the instant under the table's lock; None if it is completed or another process executes it."""
+        wanted, coordinator = self.wanted, self.coordinator
+        with state.table_lock(wanted.properties) as lock:
+            finish_update(state.store)
+            view = TableView.load(state, lock)
+            check_no_exclusive_service(view)
+            found = view.timeline.get(instant.requested_time, instant.action)
+            if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
+                return None
+            plan = self.service.stored_plan(view, found)
+            if plan is None:
+                # The scheduling process died before it stored the plan: there is nothing to execute.
+                delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
+                return None
+            runner = runner_of(view, found, is_asked_for=wanted.is_named)
+            view, token = ensure_metadata_partitions(view), _token(coordinator)
+            pending = PendingInstant.claim(view, found, token, wanted.properties)
+        return ClaimedPlan(
+            service=self.service,
+            pending=pending,
+            plan=plan,
+            number=secrets.randbelow(_TOKEN_NUMBERS),
+            claim=self.claim,
+            interrupted=None if runner.state is RunState.WAITING else runner,
+        )
 
 
-def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, *, is_asked_for: bool) -> bool:
+def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, wanted: Wanted) -> bool:
     """Return whether another process executes the plan.
 
     If that process used the same coordinator, it is dead: the coordinator has granted its claim to this process.
     """
-    runner = runner_of(view, instant, is_asked_for=is_asked_for)
+    runner = runner_of(view, instant, is_asked_for=wanted.is_named)
     if runner.state is not RunState.RUNNING:
         return False
     return not coordinator.name or runner.coordinator != coordinator.name
@@ -279,7 +288,7 @@ def _attempt_number(path: str) -> int | None:
 
 
 def _idle_ms(view: TableView, instant: Instant) -> int:
-    """Return the milliseconds since a compaction of the JVM wrote its inflight file or its last marker."""
+    """Return the milliseconds since an instant of the JVM wrote its inflight file or its last marker."""
     folder = view.layout.instant_folder()
     names = view.layout.names(instant, State.INFLIGHT)
     infos = [info for name in names if (info := view.store.head(f"{folder}/{name}")) is not None]

@@ -1,0 +1,86 @@
+"""Clustering as a planned service: its action, its stored plans, and the file slices that a plan means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie.files.slices import FileSlice
+from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
+from hoodie.services.clustering.task import GroupTask
+from hoodie.services.planned.service import PlannedService
+from hoodie.timeline import Action
+from hoodie.view.busy_groups import FileGroup, stored_clustering
+from hoodie.view.table_view import TableView
+
+
+def _partitions_of(plan: ClusteringPlan) -> set[str]:
+    return {piece.partition_path for group in plan.input_groups for piece in group.slices}
+
+
+CLUSTERING: Final = PlannedService(
+    name="clustering",
+    actions=frozenset({Action.CLUSTERING}),
+    stored_plan=stored_clustering,
+    partitions_of=_partitions_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The tasks of a plan. `changed`: file groups that changed, or were replaced, since the plan was made."""
+
+    tasks: tuple[GroupTask, ...]
+    changed: tuple[FileGroup, ...]
+
+    @property
+    def inputs(self) -> frozenset[FileGroup]:
+        """Return the file groups that the tasks read; the clustering replaces them."""
+        return frozenset((found.partition_path, found.file_id) for task in self.tasks for found in task.slices)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes that the tasks read."""
+        return sum(task.size_bytes for task in self.tasks)
+
+
+def work_of(view: TableView, plan: ClusteringPlan) -> Work:
+    """Return the work of a plan as of a view.
+
+    The slices are those of the view: no path of the plan is opened. A file group whose newest slice is not the slice of
+    the plan is left out: the plan does not know the rows that a later write added to it.
+    """
+    slices = {(found.partition_path, found.file_id): found for found in view.slices(_partitions_of(plan))}
+    tasks: list[GroupTask] = []
+    changed: list[FileGroup] = []
+    for group in plan.input_groups:
+        by_partition: dict[str, list[FileSlice]] = {}
+        for piece in group.slices:
+            found = _unchanged(piece, slices)
+            if found is None:
+                changed.append((piece.partition_path, piece.file_id))
+            else:
+                by_partition.setdefault(piece.partition_path, []).append(found)
+        tasks += [GroupTask(tuple(members), _share(group, members)) for members in by_partition.values()]
+    return Work(tasks=tuple(tasks), changed=tuple(changed))
+
+
+def _unchanged(piece: SliceInfo, slices: Mapping[FileGroup, FileSlice]) -> FileSlice | None:
+    found = slices.get((piece.partition_path, piece.file_id))
+    if found is None:
+        return None
+    base = "" if found.base_file is None else found.base_file.name
+    logs = {log.name.name for log in found.log_files}
+    planned_logs = {_name(path) for path in piece.delta_file_paths or ()}
+    return found if _name(piece.data_file_path or "") == base and planned_logs == logs else None
+
+
+def _share(group: ClusteringGroup, members: Sequence[FileSlice]) -> int:
+    """Return how many files the members of a group become, if other members are left out."""
+    files = (group.num_output_file_groups or 1) * len(members) / len(group.slices)
+    return max(1, round(files))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,135 @@
+"""Schedule a clustering: create an instant whose requested file contains the plan. Readers are not affected.
+
+Implements docs/format/table.md §9.3. Until the clustering is completed or rolled back, writers of the planned file
+groups are refused; see `hoodie.clustering.updates.strategy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.pending import request
+from hoodie.config import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
+from hoodie.errors import InvalidConfigError
+from hoodie.files.table_properties import finish_update
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.table.call_options import check_call_options, check_texts
+from hoodie.services.clustering.history import changed_partitions
+from hoodie.services.clustering.ordering import check_order
+from hoodie.services.clustering.plan import Planned, PlanRequest, RowOrder, plan_clustering
+from hoodie.services.clustering.settings import PartitionFilter, PlanLimits
+from hoodie.services.clustering.trigger import Trigger
+from hoodie.services.planned.tables import check_rewritable
+from hoodie.timeline import Action
+from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a caller asks a clustering to do; None: as the options of the call and of the table say.
+
+    `by`: columns to sort by; empty: rows are not sorted. `partitions`: paths. `properties`: options of the call.
+    """
+
+    by: str | Sequence[str] | None = None
+    layout: str | None = None
+    partitions: str | Sequence[str] | None = None
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self) -> dict[str, str]:
+        """Return the options of the call, with the arguments as options. Raises: InvalidConfigError."""
+        check_texts("extra_metadata", self.extra_metadata)
+        found = dict(self.properties)
+        if self.by is not None:
+            found[CLUSTER_SORT_COLUMNS.key] = _joined("by", self.by)
+        if self.layout is not None:
+            found[CLUSTER_LAYOUT.key] = self.layout
+        if self.partitions is not None:
+            found[CLUSTER_PARTITIONS.key] = _joined("partitions", self.partitions)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A plan on the timeline. `left_out`: partitions with file slices that did not fit into the plan."""
+
+    instant: str
+    left_out: tuple[str, ...] = ()
+
+
+def schedule_clustering(
+    state: TableState, wish: Wish | None = None, trigger: Trigger | None = None
+) -> Scheduled | None:
+    """Plan a clustering of small file slices; return None if there is nothing to cluster.
+
+    File groups in a pending compaction or clustering are skipped, so that any number of plans can be pending. With a
+    `trigger`, a clustering is planned only if it is due, and only partitions that changed since the last plan are
+    examined; else all partitions are.
+
+    Raises:
+        UnsupportedError: this release does not cluster tables of this kind.
+        InvalidConfigError: an unknown option, or one that does not parse; columns that the table does not have; a
+            table property; extra metadata that is not text.
+        LockTimeoutError: another process held the table's lock too long.
+    """
+    wish = wish or Wish()
+    given = wish.options()
+    view = TableView.load(state)
+    check_call_options(given, view.config)
+    check_rewritable(view, "cluster")
+    effective = {**view.config.raw, **given}
+    check_order(RowOrder.of(effective), view.schema().arrow)
+    PlanLimits.of(effective), PartitionFilter.of(effective)
+    if trigger is not None and not trigger.is_due(view):
+        return None
+    with state.table_lock(given) as lock:
+        finish_update(state.store)
+        view = TableView.load(state, lock)
+        check_no_exclusive_service(view)
+        if trigger is not None and not trigger.is_due(view):
+            return None
+        planned = plan_of(view, effective, is_incremental=trigger is not None)
+        if not planned.plan.input_groups:
+            return None
+        content = RequestedReplaceMetadata(
+            operation_type=WriteOperation.CLUSTER.value,
+            clustering_plan=planned.plan,
+            extra_metadata=dict(wish.extra_metadata),
+        )
+        instant = request(view, Action.CLUSTERING, content.to_bytes())
+    return Scheduled(instant=instant.requested_time, left_out=planned.left_out)
+
+
+def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: bool = False) -> Planned:
+    """Return the plan for a view by these options; it may have no groups. Nothing is changed.
+
+    Partitions that changed since the last plan and are not examined now are stored in the plan as missing, for the next
+    incremental plan. Costs a listing of the examined partitions.
+    """
+    changed = changed_partitions(view)
+    examined = sorted(changed) if is_incremental and changed is not None else list(view.listing())
+    hour = datetime.now(UTC).astimezone().hour
+    chosen = PartitionFilter.of(properties).choose(examined, hour=hour)
+    request_ = PlanRequest(
+        order=RowOrder.of(properties),
+        limits=PlanLimits.of(properties),
+        uri=view.store.uri,
+        missing=frozenset(examined if changed is None else changed) - set(chosen),
+    )
+    busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+    return plan_clustering(view.slices(chosen) if chosen else [], busy, request_)
+
+
+def _joined(name: str, found: str | Sequence[str]) -> str:
+    names = [found] if isinstance(found, str) else list(found)
+    wrong = [one for one in names if not isinstance(one, str) or "," in one]
+    if wrong:
+        raise InvalidConfigError(f"{name}: expected names without commas, found {wrong}")
+    return ",".join(names)

@@ -1,0 +1,345 @@
+"""Executing clusterings: rows, commit times and index stay right, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.commit.steps import Step, watching
+from hoodie.config import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES
+from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.services.call import ServiceCall
+from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.clustering.run import cluster, execute_plan
+from hoodie.services.clustering.schedule import plan_of
+from hoodie.services.planned.claim import claim_plan
+from hoodie.services.planned.coordination import TableCoordinator
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, State, read_instant
+from hoodie.timeline.transitions import create_requested
+from hoodie.view.table_state import TableState
+from hoodie.write.create import CreateOptions, create_table
+from tests.support.merge_on_read import EngineThen
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("x", pa.int64()), ("y", pa.float64()), ("ts", pa.int64())]
+)
+SORTED = {CLUSTER_SORT_COLUMNS.key: "x"}
+ALLOW = {CLUSTER_UPDATES.key: "allow"}
+
+
+def trips(first: int, last: int, ts: int = 1) -> pa.Table:
+    numbers = range(first, last)
+    random = np.random.default_rng(first)
+    return pa.table(
+        {
+            "id": [f"k{number:03}" for number in numbers],
+            "city": ["sf" if number % 2 else "nyc" for number in numbers],
+            "x": random.integers(0, 100, len(numbers)),
+            "y": random.random(len(numbers)),
+            "ts": [ts] * len(numbers),
+        },
+        schema=SCHEMA,
+    )
+
+
+def new_table(table_type: str = "copy_on_write", index: str = "record", **properties: str) -> MemoryStore:
+    """A table of 60 rows in six small file groups, in two partitions; on merge-on-read with logs."""
+    store = MemoryStore()
+    options = CreateOptions(
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        type=table_type,
+        index=index,
+        properties={"hoodie.metadata.record.index.min.filegroup.count": "1", **properties},
+    )
+    create_table(store, SCHEMA, options)
+    table = Table(store)
+    for first in (0, 20, 40):
+        table.bulk_insert(trips(first, first + 20))
+    table.upsert(trips(5, 25, ts=2))
+    table.delete(pa.table({"id": ["k007"], "city": ["sf"]}))
+    return store
+
+
+def rows_of(table: Table) -> pa.Table:
+    """All rows and meta columns but the file name, by key."""
+    return table.to_arrow().sort_by("_hoodie_record_key").drop_columns(["_hoodie_file_name"])
+
+
+def groups(table: Table) -> set[tuple[str, str]]:
+    return {(found.partition_path, found.file_id) for found in table.view().slices()}
+
+
+def locations(table: Table, keys: list[str]) -> list[str]:
+    found = table.record_locations(keys)
+    return sorted(found["file_id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("table_type", "index", "layout"),
+    [
+        ("copy_on_write", "record", "zorder"),
+        ("copy_on_write", "simple", None),
+        ("merge_on_read", "record", "hilbert"),
+        ("merge_on_read", "partitioned_record", "linear"),
+    ],
+)
+def test_rows_stay_what_they_are_and_writers_find_them(table_type: str, index: str, layout: str | None) -> None:
+    table = Table(new_table(table_type, index))
+    before, old = rows_of(table), groups(table)
+    since = table.timeline.completed().instants[-1].requested_time
+    done = table.cluster(None if layout is None else ["x", "y"], layout=layout)
+    assert done.instant is not None
+    assert dict(done.counts) == {"groups": 2, "file_slices": 6, "files_created": 2, "records": 59}
+    assert rows_of(table).equals(before)
+    assert not groups(table) & old
+    instant = table.timeline.completed().instants[-1]
+    assert (instant.requested_time, instant.action) == (done.instant, Action.REPLACE_COMMIT)
+    assert table.changes(since=since).num_rows == 0
+    assert table.changes(since="20000101000000000").num_rows == 59
+    # Time travel still reads the old file groups.
+    assert table.to_arrow(as_of=since).num_rows == 59
+    if index == "record":
+        assert table.index.verify().ok
+        assert set(locations(table, ["k001"])) <= {file_id for _, file_id in groups(table)}
+    written = table.upsert(trips(0, 30, ts=3))
+    assert (written.updated, written.inserted) == (29, 1)
+    assert table.to_arrow().num_rows == 60
+    table.delete(pa.table({"id": ["k009"], "city": ["sf"]}))
+    assert table.to_arrow().num_rows == 59
+
+
+def test_sorted_files_have_narrow_ranges_and_the_planned_number_of_files() -> None:
+    table = Table(new_table())
+    size_bytes = sum(found.size_bytes for found in table.view().slices())
+    target = {"hoodie.clustering.plan.strategy.target.file.max.bytes": str(size_bytes // 7)}
+    done = table.cluster("x", partitions="city=sf", properties=target)
+    assert done.counts["files_created"] >= 3
+    rows = table.to_arrow(where="city = 'sf'")
+    assert {path for path, _ in groups(table)} == {"city=nyc", "city=sf"}
+    ranges = sorted(
+        (min(values), max(values))
+        for name in set(rows["_hoodie_file_name"].to_pylist())
+        for values in [rows.filter(pa.compute.equal(rows["_hoodie_file_name"], name))["x"].to_pylist()]
+    )
+    assert all(low[1] <= high[0] for low, high in itertools.pairwise(ranges))
+    # The partition that was not asked for is left to the next incremental plan.
+    plan = plan_of(table.view(), {}, is_incremental=True).plan
+    assert {piece.partition_path for group in plan.input_groups for piece in group.slices} == {"city=nyc"}
+
+
+def test_a_pending_plan_keeps_writers_away_until_it_is_executed_or_rolled_back() -> None:
+    table = Table(new_table())
+    table.schedule_clustering()
+    (instant,) = table.pending_clusterings().instants
+    before = rows_of(table)
+    assert table.schedule_clustering() is None
+    with pytest.raises(CommitConflictError, match="being clustered"):
+        table.upsert(trips(0, 1, ts=9))
+    # Inserts go to new file groups.
+    planned = groups(table)
+    assert table.insert(trips(60, 62)).files_created == 2
+    assert rows_of(table).num_rows == before.num_rows + 2
+    table.rollback(instant)
+    assert table.pending_clusterings().instants == []
+    table.upsert(trips(0, 1, ts=9))
+    again = table.schedule_clustering(by="y", layout="hilbert")
+    (listed,) = table.pending_clusterings()
+    assert (listed.instant, listed.state, listed.by, listed.layout) == (again, "waiting", ("y",), "hilbert")
+    assert listed.file_slices == len(planned) + 2
+    assert "hilbert by y" in str(table.pending_clusterings())
+    done = table.cluster()
+    assert done.notes == (f"executed the pending plan {again} first",)
+    assert table.cluster().instant is None
+    with pytest.raises(InstantNotFoundError, match="no pending clustering"):
+        table.cluster(instant=again)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_updates_that_are_allowed_are_kept_and_their_file_groups_left_out(table_type: str) -> None:
+    table = Table(new_table(table_type))
+    instant = table.schedule_clustering()
+    assert instant is not None
+    changed = table.upsert(trips(1, 2, ts=9), properties=ALLOW)
+    assert changed.updated == 1
+    before = rows_of(table)
+    done = table.cluster(instant=instant)
+    assert done.counts["file_slices"] == 5
+    assert "1 file groups were left out" in done.notes[0]
+    assert rows_of(table).equals(before)
+    assert table.index.verify().ok
+
+
+def test_a_plan_of_which_nothing_is_left_is_rolled_back() -> None:
+    table = Table(new_table())
+    instant = table.schedule_clustering()
+    assert instant is not None
+    table.upsert(trips(0, 60, ts=9), properties=ALLOW)
+    before = rows_of(table)
+    done = table.cluster(instant=instant)
+    assert done.instant is None
+    assert f"the plan {instant} was rolled back" in done.notes[-1]
+    assert not table.timeline.pending().instants
+    assert rows_of(table).equals(before)
+
+
+def test_an_update_that_completes_while_the_clustering_runs_stops_it() -> None:
+    store = new_table()
+    state = TableState(store)
+    instant = Table(store).schedule_clustering()
+    assert instant is not None
+    engine = EngineThen(then=lambda: Table(store).upsert(trips(1, 2, ts=9), properties=ALLOW))
+    with pytest.raises(CommitConflictError, match="changed the file groups"):
+        execute_plan(ServiceCall(state=state, engine_for=lambda _: engine), instant)
+    table = Table(store)
+    assert table.index.verify().ok
+    assert table.pending_clusterings()[0].state == "waiting"
+    before = rows_of(table)
+    assert table.cluster(instant=instant).counts["file_slices"] == 5
+    assert rows_of(table).equals(before)
+    assert table.index.verify().ok
+
+
+def test_a_writer_that_began_before_the_plan_is_refused_at_its_commit() -> None:
+    store = new_table()
+
+    def meanwhile(step: Step) -> None:
+        if step is Step.WRITTEN and not Table(store).pending_clusterings().instants:
+            assert Table(store).schedule_clustering()
+
+    with watching(meanwhile), pytest.raises(CommitConflictError, match="being clustered"):
+        Table(store).upsert(trips(0, 1, ts=9))
+
+
+def test_one_process_executes_a_plan() -> None:
+    store = new_table()
+    instant = Table(store).schedule_clustering()
+    assert instant is not None
+    claimed = claim_plan(CLUSTERING, Table(store).view(), TableCoordinator())
+    assert claimed is not None
+    (listed,) = Table(store).pending_clusterings()
+    assert listed.state == "running"
+    with pytest.raises(CommitConflictError, match="being executed by another process"):
+        Table(store).cluster(instant=instant)
+    with pytest.raises(CommitConflictError, match="is being executed by"):
+        Table(store).rollback(instant)
+    assert Table(store).cluster().instant is None
+    claimed.end()
+    done = Table(store).cluster(instant=instant)
+    assert "executed again a plan" in done.notes[0]
+
+
+def test_a_plan_of_an_old_jvm_gives_rows_the_commit_time_of_the_clustering() -> None:
+    store = new_table()
+    view = Table(store).view()
+    plan = replace(plan_of(view, {}).plan, preserve_hoodie_metadata=False)
+    content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, extra_metadata={}).to_bytes()
+    instant = create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.CLUSTERING, content)
+    done = Table(store).cluster(instant=instant.requested_time)
+    assert set(Table(store).to_arrow()["_hoodie_commit_time"].to_pylist()) == {done.instant}
+    assert len(set(Table(store).to_arrow()["_hoodie_commit_seqno"].to_pylist())) == 59
+
+
+def test_compactions_and_clusterings_exclude_each_others_file_groups() -> None:
+    table = Table(new_table("merge_on_read"))
+    compaction = table.schedule_compaction()
+    assert compaction is not None
+    assert table.schedule_clustering("x") is not None
+    (plan,) = table.pending_clusterings()
+    (compacted,) = table.pending_compactions()
+    assert plan.file_slices + compacted.file_slices == 6
+    assert table.schedule_compaction() is None
+    assert table.cluster().instant is None
+    assert table.compact().instant == compaction
+    assert table.to_arrow().num_rows == 59
+
+
+def test_inline_clustering_runs_when_commits_have_come_and_not_before() -> None:
+    inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "6"}
+    table = Table(new_table())
+    done = table.upsert(trips(60, 61), properties=inline)
+    (service,) = done.services
+    assert (service.operation, service.counts["records"]) == ("clustering", 60)
+    assert table.upsert(trips(61, 62), properties=inline).services == ()
+    planning = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "2", **SORTED}
+    (service,) = table.upsert(trips(62, 63), properties=planning).services
+    assert service.operation == "schedule clustering"
+    assert table.pending_clusterings().instants == [service.instant]
+    # A write that clusters executes the plan that waits.
+    (service,) = table.insert(trips(63, 64), properties=inline).services
+    assert "executed the pending plan" in service.notes[0]
+    assert table.to_arrow().num_rows == 63
+    assert table.index.verify().ok
+
+
+def test_an_incremental_plan_examines_what_changed_and_what_was_left_out() -> None:
+    table = Table(new_table())
+    one = {"hoodie.clustering.plan.strategy.max.num.groups": "1"}
+    done = table.cluster(properties=one)
+    assert "1 partitions have more small file slices" in done.notes[0]
+    plan = plan_of(table.view(), {}, is_incremental=True).plan
+    assert [piece.partition_path for group in plan.input_groups for piece in group.slices] == ["city=sf"] * 3
+    table.cluster()
+    assert not plan_of(table.view(), {}, is_incremental=True).plan.input_groups
+    table.insert(trips(60, 80), properties={"hoodie.parquet.small.file.limit": "0"})
+    plan = plan_of(table.view(), {}, is_incremental=True).plan
+    assert {piece.partition_path for group in plan.input_groups for piece in group.slices} == {"city=nyc", "city=sf"}
+
+
+def test_the_completed_instant_has_what_the_jvm_stores() -> None:
+    table = Table(new_table())
+    view = table.view()
+    instant = table.schedule_clustering(extra_metadata={"team": "riders"})
+    assert instant is not None
+    old = {path: sorted(file_id for at, file_id in groups(table) if at == path) for path in ("city=nyc", "city=sf")}
+    table.cluster(instant=instant)
+    now = table.view()
+    found = now.timeline.get(instant)
+    assert found is not None
+    metadata = now.commit_metadata(found)
+    assert metadata.operation_type == "CLUSTER"
+    replaced = metadata.partition_to_replace_file_ids or {}
+    assert {path: sorted(file_ids) for path, file_ids in replaced.items()} == old
+    assert metadata.extra_metadata["schema"] == view.schema().avro
+    content = read_instant(now.store, now.layout, found, State.REQUESTED)
+    assert RequestedReplaceMetadata.parse(content, path="test").extra_metadata == {"team": "riders"}
+
+
+def test_what_is_wrong_is_refused_without_a_trace() -> None:
+    table = Table(new_table())
+    before = table.timeline.instants
+    with pytest.raises(InvalidConfigError, match="cluster by 'z'"):
+        table.cluster("z")
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.layout\.optimize\.strategy='spiral'"):
+        table.schedule_clustering("x", layout="spiral")
+    with pytest.raises(InvalidConfigError, match="names without commas"):
+        table.cluster(["x,y"])
+    with pytest.raises(InvalidConfigError, match="unknown option"):
+        table.cluster(properties={"hoodie.clustering.inlin": "true"})
+    assert table.timeline.instants == before
+    other = MemoryStore()
+    create_table(other, SCHEMA, CreateOptions(record_key="id", index="simple"))
+    update_table_config(other, {"hoodie.table.cdc.enabled": "true"})
+    with pytest.raises(UnsupportedError, match="does not cluster tables with change data capture"):
+        cluster(ServiceCall(state=TableState(other)))
+
+
+def test_the_runner_of_services_executes_plans_that_wait_and_new_ones() -> None:
+    table = Table(new_table())
+    planned = table.schedule_clustering("x")
+    runner = table.services(["cluster"], properties=SORTED)
+    runner.run_once()
+    assert [result.notes for result in runner.results] == [(f"executed the pending plan {planned} first",)]
+    for number in range(4):
+        table.insert(trips(60 + number, 61 + number))
+    assert runner.run_once().results[0].counts["records"] == 63
+    assert table.to_arrow().num_rows == 63
