@@ -15,7 +15,7 @@ from pathlib import Path
 from hoodie.errors import CommitConflictError
 from tests.interop.judges import JVM_CONFS, QUICK_OPTIONS, Jvm
 from tests.stress.journal import Journal
-from tests.stress.worker import OPERATION, STOP, Worker, rows_of
+from tests.stress.worker import OF_JVM, OPERATION, STOP, Worker, rows_of
 from tests.support.sessions import open_classic_session
 
 CONFS = {
@@ -51,6 +51,7 @@ class JvmWorker(Worker):
 
     def __init__(self, table: str, journal: Journal, name: str, chooser: random.Random) -> None:
         super().__init__(table, journal, name, chooser)
+        self._own = [f"{OF_JVM}{key}" for key in self._own]
         jars = {"spark.jars": str(Path(os.environ["HOODIE_JVM_BUNDLE"]).resolve())}
         scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=Path(table).parent))
         self._jvm = Jvm(open_classic_session(scratch, {**CONFS, **jars}), scratch=scratch)
