@@ -24,7 +24,7 @@ WITH_JVM = "HOODIE_STRESS_JVM"
 SEEDED = "seed"
 """The operation that writes the shared keys first where the JVM takes part."""
 OF_JVM = "jvm"
-"""The own keys of a JVM worker begin so. They have a partition of their own: the JVM is slow and would only conflict."""
+"""Own keys of JVM workers begin so. They are in a partition of their own: the JVM is slow and would only conflict."""
 STOP = "stop"
 """File in the folder of the run: workers end when they see it."""
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("operation", pa.string())])
