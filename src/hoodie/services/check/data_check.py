@@ -22,6 +22,7 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.index import RECORD, index_of_view
 from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
@@ -30,9 +31,12 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
+from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.report import EXAMPLES_MAX
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.statistics import has_statistics
 
 _TASK_BYTES = 256 * 1024 * 1024
 _KEYS_OF_A_PART = 1_000_000
@@ -72,7 +76,8 @@ def check_data(
     if problems or len(whole) < len(slices) or not reads_index:
         return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
     keys = _check_keys(call, survey, whole, read)
-    return DataCheck(keys.problems, rows, (*notes, *keys.notes))
+    ranges = _check_statistics(call, survey)
+    return DataCheck((*keys.problems, *ranges.problems), rows, (*notes, *keys.notes, *ranges.notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,21 @@ def _check_index(call: ServiceCall) -> DataCheck:
         )
         for found in report.findings
     ]
+    return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
+
+
+def _check_statistics(call: ServiceCall, survey: Survey) -> DataCheck:
+    """Compare the column statistics with the files, if the table has statistics of version 9."""
+    if not has_statistics(survey.view):
+        return DataCheck(())
+    try:
+        report = verify_statistics(IndexCall(state=call.state, engine_for=call.engine_for))
+    except HoodieError as error:
+        return DataCheck((Problem(kinds.STATISTICS_DIFFER, COLUMN_STATS, found=str(error)),))
+    problems = (
+        Problem(kinds.STATISTICS_DIFFER, found.key, found.expected, f"{found.kind}: {found.found or 'none'}")
+        for found in report.findings
+    )
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
 
 

@@ -111,6 +111,12 @@ INDEX_MISSING: Final = _warning(
     "index-missing", "the properties ask for a record index and there is none; keys are looked up in the data", REPAIR
 )
 INDEX_DIFFERS: Final = _error("index-differs", "the record index differs from the data", REPAIR)
+STATISTICS_MISSING: Final = _warning(
+    "statistics-missing", "the properties ask for column statistics and there are none; queries read more files", REPAIR
+)
+STATISTICS_DIFFER: Final = _error(
+    "statistics-differ", "the column statistics differ from the data: queries may skip files that they need", REPAIR
+)
 INDEX_BUILD_ABANDONED: Final = _warning(
     "index-build-abandoned", "files of an index build that does not run are left", REPAIR
 )
@@ -126,6 +132,9 @@ LEFTOVER_MARKERS: Final = _warning("leftover-markers", "markers of an instant th
 LEFTOVER_STAGE: Final = _warning("leftover-stage", "staged rows of a write that does not run", REPAIR)
 LEFTOVER_HEARTBEAT: Final = _warning("leftover-heartbeat", "a heartbeat of an instant that is not pending", REPAIR)
 LEFTOVER_LOCK: Final = _warning("leftover-lock", "a lock file of a writer that does not run", REPAIR)
+LEFTOVER_INDEX_FILES: Final = _warning(
+    "leftover-index-files", "files of a build of an index or of statistics that was not completed", REPAIR
+)
 LEFTOVER_TEMPORARY: Final = _warning("leftover-temporary", "a half-written temporary file", REPAIR)
 
 COMPACTION_OVERDUE: Final = _warning(

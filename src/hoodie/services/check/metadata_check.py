@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from hoodie.errors import CorruptFileError, HoodieError, MetadataTableMissingError
 from hoodie.files.slices import latest_slices
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.index import lost_record_index
 from hoodie.index.record.building.plan import pending_indexing
-from hoodie.metadata.build_instants import fills_a_partition
+from hoodie.metadata.build_instants import build_time, fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.recorded_logs import check_recorded_logs
@@ -21,6 +22,7 @@ from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.timeline import HOODIE_FOLDER, Action, State, Timeline
+from hoodie.view.statistics import lost_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     config = survey.view.config
     lost = lost_record_index(survey.view)
     problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
+    if survey.view.config.version.has_typed_statistics and lost_statistics(survey.view):
+        problems.append(Problem(kinds.STATISTICS_MISSING, "column_stats"))
     problems += _abandoned_builds(survey)
     if not (config.version.has_known_metadata_table and config.has_metadata_table):
         return MetadataState(tuple(problems))
@@ -46,6 +50,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     except MetadataTableMissingError as error:
         return MetadataState((*problems, Problem(kinds.METADATA_MISSING, METADATA_FOLDER, found=str(error))))
     problems += _empty_instants(survey, folder)
+    problems += _files_of_no_build(survey, folder, timeline)
     problems += _behind(survey, timeline)
     listing = None
     try:
@@ -57,6 +62,34 @@ def check_metadata_table(survey: Survey) -> MetadataState:
         problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=f"{type(error).__name__}: {error}"))
     commits = frozenset(instant.requested_time for instant in timeline.completed())
     return MetadataState(tuple(problems), listing, commits)
+
+
+def unfinished_build_files(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[str]:
+    """Yield the files of builds whose instant is neither in the metadata table, active or archived, nor pending.
+
+    Once the metadata table's timeline starts later, their instants would count as archived, and their entries as real.
+
+    Raises: CorruptFileError if the archived timeline of the metadata table is damaged.
+    """
+    running = {build_time(instant.requested_time) for instant in pending_indexing(survey.view)}
+    found: dict[str, list[str]] = {}
+    for info in survey.below(METADATA_FOLDER):
+        time = instant_of_data_file(info.name)
+        is_build = time is not None and fills_a_partition(time) and not time.startswith("0000")
+        if is_build and time is not None and time not in running and timeline.get(time) is None:
+            found.setdefault(time, []).append(info.path)
+    known = folder.archive().completion_times(found.keys()) if found else {}
+    for time, paths in found.items():
+        if time not in known:
+            yield from paths
+
+
+def _files_of_no_build(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[Problem]:
+    try:
+        for path in unfinished_build_files(survey, folder, timeline):
+            yield Problem(kinds.LEFTOVER_INDEX_FILES, path)
+    except CorruptFileError as error:
+        yield Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error))
 
 
 def _empty_instants(survey: Survey, folder: MetadataFolder) -> Iterator[Problem]:

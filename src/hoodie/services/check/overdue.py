@@ -21,8 +21,6 @@ from hoodie.timeline import parse_instant_time
 
 _LATE = 2
 """A service is overdue when its backlog is twice what makes it due: then it does not run, or cannot keep up."""
-_COMMITS_RETAINED = 10
-"""Default of `hoodie.clean.commits.retained`."""
 _INSTANTS_MAX = 30
 """Default of `hoodie.keep.max.commits`."""
 _WAITING_SECONDS = 24 * 3600
@@ -69,10 +67,11 @@ def _versions(survey: Survey) -> Iterator[Problem]:
         for partition_path, _, parsed in survey.data_files.values()
         if isinstance(parsed, BaseFileName)
     )
-    many = [count for count in versions.values() if count > _LATE * _COMMITS_RETAINED]
+    limit = _LATE * options.CLEAN_COMMITS_RETAINED.get(survey.view.config.raw)
+    many = [count for count in versions.values() if count > limit]
     if many:
         told = f"{len(many)} file groups have up to {max(many)} versions"
-        yield Problem(kinds.CLEANING_OVERDUE, "file groups", f"at most {_LATE * _COMMITS_RETAINED} versions", told)
+        yield Problem(kinds.CLEANING_OVERDUE, "file groups", f"at most {limit} versions", told)
 
 
 def _sizes(survey: Survey, slices: Sequence[FileSlice]) -> Iterator[Problem]:

@@ -15,15 +15,18 @@ from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
+from hoodie.services.check.metadata_check import unfinished_build_files
 from hoodie.services.check.repair_plan import RepairPlan, Step, plan_repair
 from hoodie.services.check.survey import Survey, files_of_commit
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.report import EXAMPLES_MAX
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files, is_live
@@ -158,6 +161,20 @@ def _build_index(call: ServiceCall, _keys: Sequence[str]) -> None:
     build_record_index(IndexCall(state=call.state, engine_for=call.engine_for))
 
 
+def _build_statistics(call: ServiceCall, _keys: Sequence[str]) -> None:
+    build_statistics(IndexCall(state=call.state, engine_for=call.engine_for))
+
+
+def _delete_index_files(call: ServiceCall, keys: Sequence[str]) -> None:
+    """Delete files of builds that are not completed still: looked up again under the lock."""
+    with call.state.table_lock() as lock:
+        survey = Survey.under(call.state, lock)
+        folder = MetadataFolder(call.state.store, survey.view.config)
+        for path in set(keys).intersection(unfinished_build_files(survey, folder, folder.timeline())):
+            lock.ensure_held()
+            call.state.store.delete(path)
+
+
 def _tidy(call: ServiceCall, keys: Sequence[str]) -> None:
     with call.state.table_lock(call.properties) as lock:
         view, _ = put_in_order(call.state, lock)
@@ -187,6 +204,8 @@ _STEPS: Final[dict[Step, Callable[[ServiceCall, Sequence[str]], None]]] = {
     Step.PARTITION_FILES: _write_partition_files,
     Step.REBUILD: _rebuild,
     Step.BUILD_INDEX: _build_index,
+    Step.BUILD_STATISTICS: _build_statistics,
     Step.TIDY: _tidy,
+    Step.INDEX_FILES: _delete_index_files,
     Step.TEMPORARY: _delete_temporary,
 }

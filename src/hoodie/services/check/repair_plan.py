@@ -25,7 +25,9 @@ class Step(StrEnum):
     PARTITION_FILES = "write missing .hoodie_partition_metadata files"
     REBUILD = "build the metadata table anew"
     BUILD_INDEX = "build the record index"
+    BUILD_STATISTICS = "build the column statistics anew"
     TIDY = "roll back dead writes, finish rollbacks, delete markers, stages, heartbeats and locks"
+    INDEX_FILES = "delete files of builds that were not completed"
     TEMPORARY = "delete half-written temporary files"
 
 
@@ -45,6 +47,7 @@ _STEP_OF = {
         kinds.INDEX_DIFFERS,
     ),
     Step.BUILD_INDEX: (kinds.INDEX_MISSING,),
+    Step.BUILD_STATISTICS: (kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING),
     Step.TIDY: (
         kinds.WRITE_DEAD,
         kinds.ROLLBACK_PENDING,
@@ -54,10 +57,11 @@ _STEP_OF = {
         kinds.LEFTOVER_HEARTBEAT,
         kinds.LEFTOVER_LOCK,
     ),
+    Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
 """The step that mends each kind."""
-_AGED = frozenset({Step.ORPHANS, Step.TEMPORARY})
+_AGED = frozenset({Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
 """Steps that delete files of which only the age tells that no process writes them."""
 
 

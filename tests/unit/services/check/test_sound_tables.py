@@ -70,3 +70,17 @@ def test_tables_of_ours(table_type: str, index: str) -> None:
         assert report.ok, str(report)
         assert not [name for name in report.warnings if KINDS[name].is_repaired], str(report)
     assert not table.repair(dry_run=False, full=True, min_age_seconds=0).counts
+
+
+def test_a_rebuild_keeps_the_statistics() -> None:
+    store = MemoryStore()
+    new_table(store)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
+    table.index.build("column_stats")
+    before = table.view().config.metadata_partitions
+    assert table.index.rebuild().counts["partitions"] == len(before) == 4
+    assert table.view().config.metadata_partitions == before
+    assert table.index.verify("column_stats").ok
+    report = table.verify(full=True)
+    assert (report.ok, dict(report.warnings)) == (True, {})

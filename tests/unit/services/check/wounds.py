@@ -13,6 +13,7 @@ from hoodie.files.table_properties import BACKUP, PROPERTIES, update_table_confi
 from hoodie.index.record.entries import EntryWriter
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.services.check import kinds
@@ -274,6 +275,45 @@ def _stage(store: MemoryStore) -> None:
     store.create(f"{TEMP_FOLDER}/stage-other/rows.arrow", b"x")
 
 
+def _files_of_a_build(store: MemoryStore) -> None:
+    log = next(path for path in paths(store, ".hoodie/metadata/record_index", "") if ".log." in path)
+    folder, _, name = log.rpartition("/")
+    store.create(f"{folder}/{name.partition('_')[0]}_20200101000000000004.log.1_0-0-0", store.read(log))
+
+
+def _with_statistics(change: Callable[[MemoryStore], None]) -> Callable[[], Store]:
+    def make() -> Store:
+        store = sound()
+        Table(store).index.build("column_stats")
+        change(store)
+        return aged(store)
+
+    return make
+
+
+def _wrong_ranges(store: MemoryStore) -> None:
+    """Write a file whose ranges are those of no row: a writer with a defect."""
+    original = ColumnStatsKind.rows_of
+
+    def rows_of(self: ColumnStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+        return original(self, replace(changes, ranges={}), facts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ColumnStatsKind, "rows_of", rows_of)
+        Table(store).upsert(trips({"b": (3, "sf"), "e": (3, "la")}))
+
+
+def _drop_the_statistics(store: MemoryStore) -> None:
+    update_table_config(store, {"hoodie.table.metadata.partitions": "files,record_index"})
+    for name in ("column_stats", "partition_stats"):
+        store.delete_folder(f".hoodie/metadata/{name}")
+
+
+def _lose_statistics_log(store: MemoryStore) -> None:
+    Table(store).upsert(trips({"b": (3, "sf"), "e": (3, "la")}))
+    store.delete([path for path in paths(store, ".hoodie/metadata/column_stats", "") if ".log." in path][-1])
+
+
 def _marker_folder(store: MemoryStore) -> None:
     store.create(f"{TEMP_FOLDER}/20200101000000000/MARKERS.type", b"DIRECT")
 
@@ -405,6 +445,33 @@ WOUNDS = [
     Wound("an index that a JVM call dropped", _damaged(_drop_the_index), _kinds(kinds.INDEX_MISSING), SECOND),
     Wound("an abandoned build", _damaged(_abandon_a_build), _kinds(kinds.INDEX_BUILD_ABANDONED), SECOND, SECOND),
     Wound("a listing of another length", _damaged(_list_another_length), _kinds(kinds.LISTING_LENGTH), THIRD),
+    Wound(
+        "ranges that a writer did not store",
+        _with_statistics(_wrong_ranges),
+        _kinds(kinds.STATISTICS_DIFFER),
+        THIRD,
+        full=True,
+    ),
+    Wound(
+        "statistics that another writer dropped",
+        _with_statistics(_drop_the_statistics),
+        _kinds(kinds.STATISTICS_MISSING),
+        SECOND,
+        SECOND,
+    ),
+    Wound(
+        "a missing log file of the statistics",
+        _with_statistics(_lose_statistics_log),
+        _kinds(kinds.METADATA_DAMAGED),
+        THIRD,
+    ),
+    Wound(
+        "files of a build that was not completed",
+        _damaged(_files_of_a_build),
+        _kinds(kinds.LEFTOVER_INDEX_FILES),
+        SECOND,
+        SECOND,
+    ),
     Wound("staged rows", _damaged(_stage), _kinds(kinds.LEFTOVER_STAGE), SECOND, SECOND),
     Wound("markers of an ended instant", _damaged(_marker_folder), _kinds(kinds.LEFTOVER_MARKERS), SECOND, SECOND),
     Wound("heartbeats of ended instants", _damaged(_heartbeats), _kinds(kinds.LEFTOVER_HEARTBEAT), SECOND, SECOND),
