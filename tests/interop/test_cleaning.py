@@ -112,7 +112,7 @@ def planned(path: Path) -> tuple[str, set[tuple[str, str]], set[str]]:
 def used_table(jvm: Jvm, path: Path, table_type: str) -> Table:
     """A table whose commits span hours: replaced file groups, a deleted partition, a savepoint."""
     table = new_table(path, table_type)
-    start = time.time_ns() // 1_000_000 - 10 * HOUR_MS
+    start = time.time_ns() // 1_000_000 - 7 * HOUR_MS
     minutes = [0]
     table._context.state.clock = InstantClock(
         table.view().layout.zone, now_ms=lambda: start + minutes[0] * HOUR_MS // 60

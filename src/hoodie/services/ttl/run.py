@@ -53,22 +53,28 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
         expired = find_expired(view, rule, engine, now=now)
         _remember(view, rule, expired)
     instant: str | None = None
-    if expired.times and not dry_run:
+    deleted: Mapping[str, str] = expired.times
+    if deleted and not dry_run:
         bound = rule.bound(view, now)
 
         def still_expired(begun: TableView) -> Collection[str]:
+            nonlocal deleted
             found = partition_times(begun, rule, engine, frozenset(expired.times))
-            return [path for path, time in found.items() if time < bound]
+            deleted = {path: found[path] for path in expired.times if found.get(path, bound) < bound}
+            return deleted
 
         with times.phase("delete"):
             instant = call.remove_partitions(still_expired)
     return ExpiredResult(
         operation=OPERATION,
         instant=instant,
-        counts={"partitions_deleted": len(expired.times), "partitions_kept": expired.others},
+        counts={
+            "partitions_deleted": len(deleted),
+            "partitions_kept": expired.others + len(expired.times) - len(deleted),
+        },
         seconds=times.seconds(),
         dry_run=dry_run,
-        partitions=expired.times,
+        partitions=deleted,
     )
 
 
