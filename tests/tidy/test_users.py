@@ -15,13 +15,10 @@ from hoodie.cli.app import GROUPS, MODULE_OF
 from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 
 # Without a user in the package, each with its reason.
-_INSTANTS = "format/ reads and writes what other engines' services leave in a timeline"
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
     "hoodie.format.hashes.bloom.BloomFilter.may_contain": "tests read by it the filters that base files carry",
-    "hoodie.format.instants.service_metadata.RestoreMetadata": _INSTANTS,
-    "hoodie.format.instants.service_metadata.RestorePlan": _INSTANTS,
     "hoodie.storage.faults.FaultStore": _DOUBLES,
     "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
     "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,

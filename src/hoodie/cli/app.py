@@ -76,6 +76,7 @@ MODULE_OF: Final = MappingProxyType(
         "repair": "check",
         "clean": "services",
         "expire-partitions": "services",
+        "restore": "services",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

@@ -23,12 +23,27 @@ app = typer.Typer(help="Run table services beside the writers.", no_args_is_help
 
 def rollback(
     path: TablePath,
-    instant: Annotated[str, typer.Argument(help="Requested time of a pending write or compaction.")],
+    instant: Annotated[str, typer.Argument(help="Requested time of a write or compaction, pending or completed.")],
+    chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Roll back a pending write or compaction: delete its files, and its instant from the timeline."""
-    print_result(hoodie.open(path, storage_options=pairs(storage_option)).rollback(instant), as_json)
+    """Roll back a write or compaction: delete its files, and its instant from the timeline."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    print_result(table.rollback(instant, chain=chain, dry_run=dry_run), as_json)
+
+
+def restore(
+    path: TablePath,
+    savepoint: Annotated[str, typer.Argument(help="Requested time of a savepoint, or of another completed commit.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore the table to a savepoint: roll back everything after it. Completes a restore whose process died."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    print_result(table.restore(savepoint, dry_run=dry_run), as_json)
 
 
 def clean(

@@ -50,6 +50,16 @@ def store_column_history(now: TableView, instant_time: str, metadata: CommitMeta
     now.store.create(f"{SCHEMA_FOLDER}/{name}", column_history(now).text)
 
 
+def delete_column_history(now: TableView, instant_time: str) -> None:
+    """Delete the history that an instant stored, which is rolled back: once the timeline starts later, it would count.
+
+    Costs one listing of the folder.
+    """
+    for name in now.store.names(SCHEMA_FOLDER):
+        if is_history(name) and instant_of_history(name) == instant_time:
+            now.store.delete(f"{SCHEMA_FOLDER}/{name}")
+
+
 def _delete_archived_histories(now: TableView) -> None:
     """Delete the histories of instants that left the active timeline, if a completed active instant has one.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.index.record.building.plan import build_of
-from hoodie.timeline import Action
+from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.statistics import built_statistics
 from hoodie.view.table_view import TableView
 
@@ -23,5 +24,29 @@ def check_no_exclusive_service(view: TableView) -> None:
         if instant.action in (Action.RESTORE, Action.INDEXING):
             raise UnsupportedError(
                 f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}), during which nothing "
-                "else can be written; complete it with the engine that started it, then try again"
+                f"else can be written; {_remedy(view, instant)}, then try again"
             )
+
+
+def restore_plan(view: TableView, restore: Instant) -> RestorePlan | None:
+    """Return the plan of a pending restore; None if its process died before it stored the plan.
+
+    Raises: CorruptFileError if the plan does not parse.
+    """
+    try:
+        content = read_instant(view.store, view.layout, restore, State.REQUESTED)
+    except InstantNotFoundError:
+        return None
+    return RestorePlan.parse(content, path=str(restore)) if content else None
+
+
+def restored_to(plan: RestorePlan) -> str:
+    """Return the commit to which a plan restores the table; empty if a plan of version 1 names none."""
+    return plan.savepoint_to_restore_timestamp or ""
+
+
+def _remedy(view: TableView, instant: Instant) -> str:
+    plan = restore_plan(view, instant) if instant.action is Action.RESTORE else None
+    if plan is not None and restored_to(plan):
+        return f"if its process does not run any more, complete it with t.restore('{restored_to(plan)}')"
+    return "complete it with the engine that started it"

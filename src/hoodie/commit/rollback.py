@@ -1,4 +1,4 @@
-"""Roll back a pending write: delete the files that it wrote, under a rollback instant on the timeline.
+"""Roll back a write: delete the files that it wrote, under a rollback instant on the timeline.
 
 Implements docs/format/table.md §5.4. Every step can be repeated, so that the next writer, of this library or of the
 JVM, can resume a rollback whose process died.
@@ -10,18 +10,22 @@ import time
 from dataclasses import dataclass
 
 from hoodie.commit.attempt_files import files_of_instant
+from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.commit_content import locked_table
+from hoodie.commit.metadata_partitions import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.named_paths import named_data_file
+from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackMetadata, RollbackPlan
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,
     Instant,
     State,
+    delete_heartbeat,
     delete_instant_files,
     read_instant,
 )
@@ -34,10 +38,15 @@ _TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CL
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """An instant that was rolled back, and the number of files that were deleted."""
+    """An instant that was rolled back, and the number of files that were deleted.
+
+    `dropped_metadata_table`: the metadata table held rows of the instant that no rollback can remove, and was dropped.
+    The caller builds it anew, or the next write does.
+    """
 
     instant_time: str
     files_deleted: int
+    dropped_metadata_table: bool = False
 
 
 def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
@@ -57,7 +66,10 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
 
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
-    """Roll back one pending write under a new rollback instant.
+    """Roll back one write, pending or completed, under a new rollback instant.
+
+    The caller has checked that no later instant depends on the files of a completed write. The plan of a table service
+    is deleted too.
 
     Raises: UnsupportedError if this library does not roll back writes of the table's version.
     """
@@ -66,8 +78,40 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
             "hoodie writes version 9 only: roll the write back with the engine that wrote it"
         )
-    plan = _plan(view, instant)
+    plan = plan_rollback(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
+
+
+def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:
+    """Roll back one write as a part of a restore: the rollback instant stays inflight, for the restore to delete.
+
+    Arguments and errors as `roll_back`.
+    """
+    plan = plan_rollback(view, instant)
+    return resume_unpublished(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
+
+
+def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
+    """Execute the plan of a pending rollback that is a part of a restore, from its first step on."""
+    started = time.monotonic()
+    target, pending, is_dropped = _delete_files(view, rollback, plan)
+    completion = _Rollback(pending.instant_time, target, plan, started)
+    now = view.refreshed()
+    now.held_lock.ensure_held()
+    completion.update_metadata_table(now)
+    _delete_traces(now, target)
+    return RolledBack(target.commit_time, completion.files, is_dropped)
+
+
+def metadata_of(rollback_time: str, plan: RollbackPlan) -> RollbackMetadata:
+    """Return the metadata of a rollback that deleted all files of its plan."""
+    return rollback_metadata(plan, _target(plan, rollback_time), rollback_time=rollback_time)
+
+
+def stored_rollback_plan(view: TableView, rollback: Instant) -> RollbackPlan | None:
+    """Return the plan of a pending rollback; None if its requested file is empty, because its process died."""
+    content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
+    return RollbackPlan.parse(content, path=str(rollback)) if content else None
 
 
 def _resume(view: TableView, pending: Instant) -> RolledBack:
@@ -76,15 +120,33 @@ def _resume(view: TableView, pending: Instant) -> RolledBack:
     return _execute(view, pending, RollbackPlan.parse(content, path=str(pending)))
 
 
-def _plan(view: TableView, instant: Instant) -> RollbackPlan:
-    """Plan to delete the files that markers announce; without markers, search all partitions by file name."""
+def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
+    """Plan to delete the files of an instant, absolute paths by partition.
+
+    The files of a completed instant are in its metadata. Those of a pending instant are in its markers; without
+    markers, all partitions are searched by file name.
+    """
     by_partition: dict[str, list[str]] = {}
     markers = read_markers(view.store, instant.requested_time)
-    paths = [marker.path for marker in markers] if markers is not None else _files_of(view, instant)
+    paths = [] if markers is None else [marker.path for marker in markers]
+    if instant.is_completed:
+        paths = sorted({*paths, *committed_files(view, instant)})
+    elif markers is None:
+        paths = _files_of(view, instant)
     for path in paths:
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
     return rollback_plan(target, by_partition.items())
+
+
+def committed_files(view: TableView, instant: Instant) -> dict[str, int]:
+    """Return the files that a completed write created, and their sizes in bytes, by path."""
+    sizes: dict[str, int] = {}
+    for stat in view.commit_metadata(instant).write_stats():
+        named = {stat.path or "": stat.file_size_bytes, **(stat.cdc_stats or {})}
+        # A statistic may name a file of another instant, to which the write appended nothing.
+        sizes |= {path: size for path, size in named.items() if instant_of_data_file(path) == instant.requested_time}
+    return sizes
 
 
 def _files_of(view: TableView, instant: Instant) -> list[str]:
@@ -97,16 +159,20 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
 def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
     """Delete the data files, roll back the metadata table, delete the target's instant files, complete the rollback.
 
-    Each step can be repeated. This library plans rollbacks of pending writes only; a rollback that the JVM planned may
-    have a completed target.
+    Each step can be repeated.
     """
     started = time.monotonic()
-    target = plan.instant_to_rollback
-    if target is None or not target.commit_time.isdigit() or target.action not in _ACTIONS:
-        raise CorruptFileError(
-            f"the rollback plan names no instant, found {target}; delete the pending rollback with `hoodie repair`",
-            path=rollback.requested_time,
-        )
+    target, pending, is_dropped = _delete_files(view, rollback, plan)
+    completion = _Rollback(pending.instant_time, target, plan, started)
+    now = view.refreshed()
+    pending.complete(now, completion)
+    _delete_traces(now, target)
+    return RolledBack(target.commit_time, completion.files, is_dropped)
+
+
+def _delete_files(view: TableView, rollback: Instant, plan: RollbackPlan) -> tuple[InstantInfo, PendingInstant, bool]:
+    """Begin the rollback and delete the data files of its plan; return whether the metadata table was dropped."""
+    target = _target(plan, rollback.requested_time)
     # Before anything is changed: a plan that names another file than one of the table is not executed in part.
     where = f"{view.store.uri('')}: the plan of the rollback {rollback.requested_time}"
     paths = [
@@ -115,16 +181,40 @@ def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBa
         for path in request.files_to_be_deleted
     ]
     pending = PendingInstant.resume(view, rollback)
-    found = view.timeline.get(target.commit_time)
-    if found is not None and found.is_completed:
+    action = Action(target.action)
+    found = view.timeline.get(target.commit_time, action)
+    was_completed = found is not None and found.is_completed
+    metadata_table = MetadataTable.open(view.store, view.config)
+    is_dropped = metadata_table is not None and not metadata_table.can_roll_back(
+        target.commit_time, was_completed=was_completed
+    )
+    if is_dropped:
+        # Before the completed file is deleted: a process that resumes the rollback would not know of it.
+        drop_metadata_table(view)
+    if was_completed:
+        view.held_lock.ensure_held()
         # Readers must stop counting the instant before its files are deleted.
-        delete_instant_files(view.store, view.layout, target.commit_time, Action(target.action), State.COMPLETED)
+        delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for path in paths:
         view.store.delete(path)
-    completion = _Rollback(pending.instant_time, target, plan, started)
-    pending.complete(view.refreshed(), completion)
+    return target, pending, is_dropped
+
+
+def _delete_traces(view: TableView, target: InstantInfo) -> None:
+    delete_column_history(view, target.commit_time)
     delete_markers(view.store, target.commit_time)
-    return RolledBack(target.commit_time, completion.files)
+    delete_heartbeat(view.store, target.commit_time)
+
+
+def _target(plan: RollbackPlan, rollback_time: str) -> InstantInfo:
+    """Return the instant that a plan rolls back. Raises: CorruptFileError if the plan names none."""
+    target = plan.instant_to_rollback
+    if target is None or not target.commit_time.isdigit() or target.action not in _ACTIONS:
+        raise CorruptFileError(
+            f"the rollback plan names no instant, found {target}; delete the pending rollback with `hoodie repair`",
+            path=rollback_time,
+        )
+    return target
 
 
 @dataclass(frozen=True, slots=True)

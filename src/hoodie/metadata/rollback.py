@@ -5,10 +5,39 @@ from __future__ import annotations
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+
+_LOG_COMPACTION = ".logcompaction.requested"
+
+
+def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bool) -> bool:
+    """Return whether a rollback removes all rows of a data instant: no base file or folded log file holds them.
+
+    `was_completed`: the data instant is completed. If it has no delta commit then, the delta commit is archived, or a
+    partition was filled later, from the files of the data table.
+    """
+    timeline = folder.timeline()
+    target = timeline.get(target_time, Action.DELTA_COMMIT)
+    if target is None:
+        return not was_completed
+    written = target.completion_time
+    if written is None:
+        return True
+    names = folder.store.names(folder.layout.instant_folder(METADATA_HOODIE_FOLDER))
+    if any(name.endswith(_LOG_COMPACTION) and name.partition(".")[0] > written for name in names):
+        return False
+    return not any(_may_hold(instant, written) for instant in timeline.completed())
+
+
+def _may_hold(instant: Instant, written: str) -> bool:
+    """Return whether a completed instant wrote base files with the rows of delta commits completed at `written`."""
+    if instant.action is Action.COMMIT:
+        return instant.requested_time > written
+    return fills_a_partition(instant.requested_time) and (instant.completion_time or "") > written
 
 
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: LockedTable) -> None:

@@ -22,7 +22,7 @@ from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.new_partition import create_metadata_table, drop_partitions, fill_partition
 from hoodie.metadata.places import partition_folder
-from hoodie.metadata.rollback import discard, roll_back
+from hoodie.metadata.rollback import can_roll_back, discard, roll_back
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.services.maintenance import run_services
@@ -136,6 +136,13 @@ class MetadataTable:
             data_timeline=table.timeline,
             metadata_timeline=timeline,
         )
+
+    def can_roll_back(self, target_instant: str, *, was_completed: bool) -> bool:
+        """Return whether `rollback` removes all rows of a data instant; otherwise build the metadata table anew.
+
+        Call it before anything of the instant is deleted; `was_completed`: the data instant is completed.
+        """
+        return can_roll_back(self._folder, target_instant, was_completed=was_completed)
 
     def rollback(self, target_instant: str, *, rollback_instant: str, table: LockedTable) -> None:
         """Roll back the delta commit of a data instant that is rolled back, under the table's lock.

@@ -111,11 +111,26 @@ class TableServices:
 
         return clustering_advice(self._context.view())
 
-    def rollback(self, instant: str) -> ServiceResult:
-        """Roll back a pending write, or a pending compaction and its plan; see `services.recovery.pending_rollback`."""
-        from hoodie.services.recovery.pending_rollback import roll_back_pending
+    def rollback(
+        self, instant: str, *, chain: bool = False, dry_run: bool = False, properties: Text | None = None
+    ) -> ServiceResult:
+        """Roll back a pending instant, or a completed commit; see `services.recovery.rollback`.
 
-        return roll_back_pending(self._context.state, instant)
+        A completed commit must be the newest; with `chain` all later ones are rolled back with it.
+        """
+        from hoodie.services.recovery.rollback import RollbackOptions, roll_back_instant
+
+        call = self._context.service(properties)
+        return roll_back_instant(call, instant, RollbackOptions(chain=chain, dry_run=dry_run))
+
+    def restore(self, savepoint: str, *, dry_run: bool = False, properties: Text | None = None) -> ServiceResult:
+        """Restore the table to a savepoint, or to another completed commit; see `services.recovery.restore`.
+
+        Everything after it is rolled back. A restore to it whose process died is completed.
+        """
+        from hoodie.services.recovery.restore import restore
+
+        return restore(self._context.service(properties), savepoint, dry_run=dry_run)
 
     def savepoint(self, instant: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
         """Keep the files of a completed commit, the newest by default; see `services.recovery.savepoint`.

@@ -113,6 +113,10 @@ class TimelineArchive:
             merged += 1
         self._clean(MANIFESTS_KEPT + merged)
 
+    def newest_time(self) -> str:
+        """Return the greatest requested time of the archived instants; empty if nothing is archived. Reads no rows."""
+        return max((parts.last_time for parts, _ in _by_name(self.snapshot().manifest.files)), default="")
+
     def instants(self, requested_time: str | None = None) -> list[ArchivedInstant]:
         """Return all archived instants with their content, or those of one requested time; sorted by requested time.
 

@@ -26,9 +26,10 @@ _SHOWN_MAX = 20
 class Timeline:
     """Instants sorted by requested time, one per requested time and action (a savepoint shares its commit's time).
 
-    `start` is the requested time of the first write instant, in any state, that has no savepoint. It refers to the
-    whole active timeline; filtered timelines keep it. Older instants are archived, and all archived instants are
-    completed. (A savepoint can keep its commit in the active timeline while later commits are archived.)
+    `start` is the requested time of the first write instant, in any state, that has no savepoint; if all have one, of
+    the last. It refers to the whole active timeline; filtered timelines keep it. Older instants are archived, and all
+    archived instants are completed. (A savepoint can keep its commit in the active timeline while later commits are
+    archived.)
 
     `archived` maps requested times of archived write instants to completion times; it contains only the instants that
     were looked up. `never_completed` contains times before `start` that were looked up and are not in the archive.
@@ -51,7 +52,9 @@ class Timeline:
         ordered = tuple(highest[key] for key in sorted(highest))
         saved = {i.requested_time for i in ordered if i.action is Action.SAVEPOINT}
         writes = (i.requested_time for i in ordered if i.action.writes_data and i.requested_time not in saved)
-        return cls(ordered, next(writes, None))
+        # With savepoints only, older instants that are not here are archived too.
+        kept = (i.requested_time for i in reversed(ordered) if i.action.writes_data)
+        return cls(ordered, next(writes, None) or next(kept, None))
 
     def __repr__(self) -> str:
         completed = sum(instant.is_completed for instant in self.instants)

@@ -16,12 +16,22 @@ if TYPE_CHECKING:
 def oldest_readable_instant(view: TableView) -> str:
     """Return the requested time of the oldest instant whose snapshot has all its files; empty if all have them.
 
-    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once.
+    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once. A restore to an
+    older savepoint removes the instant that a clean retained; then the savepoint is the oldest such instant.
 
     Raises: CorruptFileError if a clean does not parse.
     """
     cleans = (found for found in (*view.timeline, *view.completed_later) if found.action is Action.CLEAN)
-    return max((_facts(view, found).bound for found in cleans), default="")
+    return max((_bound(view, found) for found in cleans), default="")
+
+
+def _bound(view: TableView, clean: Instant) -> str:
+    bound = _facts(view, clean).bound
+    instants = (*view.timeline, *view.completed_later)
+    if not any(found.action is Action.RESTORE and found.requested_time > clean.requested_time for found in instants):
+        return bound
+    before = (found for found in view.timeline.writes().completed() if found.requested_time < clean.requested_time)
+    return min(bound, max((found.requested_time for found in before), default=bound))
 
 
 def last_clean(view: TableView) -> CleanFacts | None:

@@ -1,1 +1,1 @@
-"""Recovery that a user starts: roll back a pending instant."""
+"""Recovery that a user starts: rollbacks, savepoints, restores."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.commit.rollback import roll_back
+from hoodie.commit.rollback import plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.planned import CLUSTERING
@@ -17,19 +17,25 @@ from hoodie.view.table_view import TableView
 OPERATION = "rollback"
 
 
-def roll_back_pending(state: TableState, instant_time: str) -> ServiceResult:
+def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
     """Roll back a pending instant: delete its data files and its instant files.
 
-    The plan of a compaction or clustering is deleted too, so that another plan can include its file slices.
+    The plan of a compaction or clustering is deleted too, so that another plan can include its file slices. With
+    `dry_run` nothing is changed, and the result says what would go.
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
         CommitConflictError: the process that started the instant is still running.
-        UnsupportedError: the instant is completed, or is a service that this release does not roll back.
+        UnsupportedError: the instant is a service that cannot be rolled back.
     """
     times = PhaseTimes()
     view = TableView.load(state)
     instant = _pending(view, instant_time)
+    if dry_run:
+        requests = plan_rollback(view, instant).rollback_requests
+        files = sum(len(request.files_to_be_deleted) for request in requests)
+        notes = (f"{instant} would be rolled back",)
+        return ServiceResult(operation=OPERATION, counts={"files_deleted": files}, dry_run=True, notes=notes)
     if instant.action in COMPACTION.actions:
         with times.phase("rollback"):
             done = roll_back_plan(COMPACTION, state, instant_time, remove_plan=True)
@@ -55,12 +61,7 @@ def _pending(view: TableView, instant_time: str) -> Instant:
             f"{where} has no instant {instant_time}; t.timeline.pending() returns the pending instants"
         )
     if instant.is_completed:
-        raise UnsupportedError(
-            f"{instant} of {where} is completed: this release rolls back pending instants only; read the table as of "
-            "an earlier instant with as_of="
-        )
-    if not (instant.action in COMPACTION.actions or instant.action.writes_data):
-        raise UnsupportedError(
-            f"{instant} of {where}: this release rolls back writes, compactions and clusterings only"
-        )
+        raise CommitConflictError(f"{instant} of {where} completed meanwhile; call t.rollback again")
+    if not instant.action.writes_data:
+        raise UnsupportedError(f"{instant} of {where}: writes, compactions and clusterings can be rolled back")
     return instant

@@ -56,7 +56,3 @@ def test_what_is_not_pending_is_refused(store: MemoryStore) -> None:
     table = Table(store)
     with pytest.raises(hoodie.InstantNotFoundError, match="no instant 123"):
         table.rollback("123")
-    last = table.timeline.latest()
-    assert last is not None
-    with pytest.raises(hoodie.UnsupportedError, match="completed"):
-        table.rollback(last.requested_time)

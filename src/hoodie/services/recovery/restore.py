@@ -1,0 +1,193 @@
+"""Restore a table to a savepoint or another commit: roll back everything after it (docs/format/table.md §9.5).
+
+The plan is in the requested file of the restore. While a restore is pending nothing else can be written; the next call
+for the same commit, of this library or of the JVM, goes on with it. Every step can be repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hoodie.commit.begin import put_in_order
+from hoodie.commit.exclusive import restore_plan, restored_to
+from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.rollback import (
+    RolledBack,
+    metadata_of,
+    resume_unpublished,
+    roll_back_unpublished,
+    stored_rollback_plan,
+)
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
+from hoodie.progress import PhaseTimes
+from hoodie.services.call import ServiceCall
+from hoodie.services.recovery.plan import commit_to_restore, plan_restore
+from hoodie.services.recovery.rollback import notes_of, what_goes
+from hoodie.services.recovery.savepoint import check_version
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
+from hoodie.view.table_view import TableView
+
+OPERATION = "restore"
+_ACTIONS = frozenset(Action)
+
+
+def restore(call: ServiceCall, commit: str, *, dry_run: bool = False) -> ServiceResult:
+    """Restore the table to a commit, usually one with a savepoint; complete a pending restore to the same commit.
+
+    All instants after the commit are rolled back, the newest first, and so are pending plans of table services. The
+    table's lock is held meanwhile. If the process dies, writers are refused until a second call completes the restore.
+
+    Raises:
+        InstantNotFoundError: the active timeline has no such completed commit.
+        CommitConflictError: a writer or a service is running.
+        UnsupportedError: files that the table needs were deleted, or instants after the commit are archived; a later
+            savepoint exists; a restore to another commit is pending; the table version.
+    """
+    if dry_run:
+        view = TableView.load(call.state)
+        check_version(view, "restores tables")
+        begun = _begun(view, commit)
+        return what_goes(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
+    times = PhaseTimes()
+    with times.phase("restore"), call.state.table_lock(call.properties) as lock:
+        view = TableView.load(call.state, lock)
+        check_version(view, "restores tables")
+        begun = _begun(view, commit) or _begin(call, view, lock, commit)
+        if begun is None:
+            return ServiceResult(operation=OPERATION, seconds=times.seconds())
+        counts = dict(what_goes(view, OPERATION, _still_there(view, begun[1])).counts)
+        done = _execute(view, *begun)
+    notes = notes_of(call, done)
+    instant = begun[0].requested_time
+    return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
+    """Return the pending restore and its plan; None if there is none, or if it has no plan and so did nothing.
+
+    Raises: UnsupportedError if it restores to another commit.
+    """
+    for found in view.timeline.pending():
+        if found.action is not Action.RESTORE:
+            continue
+        plan = restore_plan(view, found)
+        if plan is None:
+            continue
+        to = restored_to(plan)
+        if to and to != commit:
+            raise UnsupportedError(
+                f"{view.store.uri('')}: a restore to {to} is pending ({found.requested_time}); complete it first, with "
+                f"t.restore('{to}')"
+            )
+        for info in plan.instants_to_rollback:
+            if info.action not in _ACTIONS or not info.commit_time.isdigit():
+                raise CorruptFileError(f"the restore plan names no instant, found {info}", path=str(found))
+        return found, plan
+    return None
+
+
+def _begin(call: ServiceCall, view: TableView, lock: TableLock, commit: str) -> tuple[Instant, RestorePlan] | None:
+    """Plan the restore and store the plan; None if the commit is the newest write already."""
+    for found in view.timeline.pending():
+        if found.action is Action.RESTORE:  # without a plan, see `_begun`
+            states = (State.INFLIGHT, State.REQUESTED)
+            delete_instant_files(view.store, view.layout, found.requested_time, Action.RESTORE, *states)
+    _planned(view.refreshed(), commit)  # refuses before anything is changed
+    view, _ = put_in_order(call.state, lock)
+    instants = _planned(view, commit)
+    if not instants:
+        return None
+    plan = RestorePlan(
+        instants_to_rollback=tuple(
+            InstantInfo(commit_time=found.requested_time, action=found.action.value) for found in instants
+        ),
+        savepoint_to_restore_timestamp=commit,
+    )
+    return request(view, Action.RESTORE, plan.to_bytes()), plan
+
+
+def _planned(view: TableView, commit: str) -> tuple[Instant, ...]:
+    return plan_restore(view, commit_to_restore(view, commit))
+
+
+def _still_there(view: TableView, plan: RestorePlan) -> list[Instant]:
+    found = (view.timeline.get(info.commit_time, Action(info.action)) for info in plan.instants_to_rollback)
+    return [instant for instant in found if instant is not None]
+
+
+def _execute(view: TableView, restore: Instant, plan: RestorePlan) -> list[RolledBack]:
+    """Roll back the instants of the plan, complete the restore, then delete its rollback instants."""
+    started = time.monotonic()
+    pending = PendingInstant.resume(view.refreshed(), restore)
+    begun = dict(_begun_rollbacks(view, plan))
+    done: list[RolledBack] = []
+    for info in plan.instants_to_rollback:
+        now = view.refreshed()
+        now.held_lock.ensure_held()
+        known = begun.get(info.commit_time)
+        found = now.timeline.get(info.commit_time, Action(info.action))
+        if known is not None:
+            done.append(resume_unpublished(now, *known))
+        elif found is not None:
+            done.append(roll_back_unpublished(now, found))
+    now = view.refreshed()
+    rollbacks = dict(_begun_rollbacks(now, plan))
+    pending.complete(now, _Restored(restore.requested_time, plan, rollbacks, started))
+    now = ensure_metadata_table(now.refreshed())
+    states = (State.INFLIGHT, State.REQUESTED)
+    for rollback, _ in rollbacks.values():
+        delete_instant_files(now.store, now.layout, rollback.requested_time, Action.ROLLBACK, *states)
+    return done
+
+
+def _begun_rollbacks(view: TableView, plan: RestorePlan) -> Iterator[tuple[str, tuple[Instant, RollbackPlan]]]:
+    """Yield the pending rollbacks of the restore by the time of the instant that each rolls back.
+
+    A rollback without a plan did nothing; its files are deleted.
+    """
+    times = {info.commit_time for info in plan.instants_to_rollback}
+    for found in view.timeline.pending():
+        if found.action is not Action.ROLLBACK:
+            continue
+        stored = stored_rollback_plan(view, found)
+        if stored is None:
+            states = (State.INFLIGHT, State.REQUESTED)
+            delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
+        elif stored.instant_to_rollback is not None and stored.instant_to_rollback.commit_time in times:
+            yield stored.instant_to_rollback.commit_time, (found, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """The completion of a restore; see `Completion`. `started`: monotonic clock."""
+
+    restore_time: str
+    plan: RestorePlan
+    rollbacks: Mapping[str, tuple[Instant, RollbackPlan]]
+    started: float
+
+    def check(self, now: TableView) -> None:
+        """Check nothing: no other instant can complete while a restore is pending."""
+
+    def update_metadata_table(self, now: TableView) -> None:
+        """Change nothing: each instant was rolled back in the metadata table too."""
+
+    def content(self, now: TableView) -> bytes:
+        """Return the restore metadata: the instants, and the rollback of each that is known."""
+        infos = self.plan.instants_to_rollback
+        done = RestoreMetadata(
+            start_restore_time=self.restore_time,
+            time_taken_in_millis=int((time.monotonic() - self.started) * 1000),
+            instants_to_rollback=tuple(info.commit_time for info in infos),
+            hoodie_restore_metadata={
+                target: (metadata_of(rollback.requested_time, plan),)
+                for target, (rollback, plan) in self.rollbacks.items()
+            },
+            restore_instant_info=infos,
+        )
+        return done.to_bytes()

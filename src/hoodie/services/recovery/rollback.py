@@ -1,0 +1,106 @@
+"""Roll back an instant that the caller names: a pending one, or a completed write that is the newest, or a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hoodie.commit.begin import put_in_order
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.rollback import RolledBack, committed_files, roll_back
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.progress import PhaseTimes
+from hoodie.services.call import ServiceCall
+from hoodie.services.indexing.build import IndexCall
+from hoodie.services.indexing.rebuild import build_lost_index
+from hoodie.services.recovery.pending_rollback import OPERATION, roll_back_pending
+from hoodie.services.recovery.plan import plan_chain
+from hoodie.services.recovery.savepoint import check_version
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import Instant
+from hoodie.view.table_view import TableView
+
+DROPPED_NOTE = (
+    "the metadata table had compacted rows of the instants, so it was deleted and built anew from the files in storage"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackOptions:
+    """Options of a rollback: `chain` allows later instants to go too; `dry_run` only says what would go."""
+
+    chain: bool = False
+    dry_run: bool = False
+
+
+def roll_back_instant(call: ServiceCall, instant_time: str, options: RollbackOptions) -> ServiceResult:
+    """Roll back a pending instant, or a completed write together with all later ones, the newest first.
+
+    Each instant is rolled back under a rollback instant of its own. If the process dies, the next writer completes the
+    rollback that was begun; the instants before it stay, and can be rolled back by a second call.
+
+    Raises:
+        InstantNotFoundError: the timeline has no such instant.
+        CommitConflictError: a writer or a service is running.
+        UnsupportedError: the instant cannot be rolled back; the message says why.
+    """
+    view = TableView.load(call.state)
+    instant = _instant(view, instant_time)
+    if not instant.is_completed:
+        return roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
+    check_version(view, "rolls back completed commits")
+    check_no_exclusive_service(view)
+    instants = plan_chain(view, instant, chain=options.chain)
+    if options.dry_run:
+        return what_goes(view, OPERATION, instants)
+    times = PhaseTimes()
+    with times.phase("rollback"), call.state.table_lock(call.properties) as lock:
+        view, _ = put_in_order(call.state, lock)
+        instants = plan_chain(view, _instant(view, instant_time), chain=options.chain)
+        counts = dict(what_goes(view, OPERATION, instants).counts)
+        done = []
+        for found in instants:
+            lock.ensure_held()
+            done.append(roll_back(view, found))
+            view = view.refreshed()
+        ensure_metadata_table(view)
+    notes = notes_of(call, done)
+    return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> ServiceResult:
+    """Return the result of a dry run: how many instants, files and bytes would go, and which instants."""
+    sizes: dict[str, int] = {}
+    for found in instants:
+        if found.is_completed:
+            sizes |= committed_files(view, found)
+    counts = {"instants": len(instants), "files_deleted": len(sizes), "bytes_deleted": sum(sizes.values())}
+    notes = tuple(f"{found} would be rolled back" for found in instants)
+    return ServiceResult(operation=operation, counts=counts if instants else {}, dry_run=True, notes=notes)
+
+
+def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
+    """Return notes about what was built anew; build the record index again if it went with the metadata table.
+
+    Call it without the table's lock: an index is built beside writers.
+    """
+    if not any(found.dropped_metadata_table for found in done):
+        return ()
+    built = build_lost_index(IndexCall(state=call.state, engine_for=call.engine_for), bytes_max=_ANY_SIZE)
+    return (DROPPED_NOTE,) if built is None else (DROPPED_NOTE, built)
+
+
+_ANY_SIZE = 1 << 62
+
+
+def _instant(view: TableView, instant_time: str) -> Instant:
+    found = view.timeline.get(instant_time)
+    where = view.store.uri("")
+    if found is None:
+        raise InstantNotFoundError(
+            f"{where} has no instant {instant_time} on its active timeline; t.timeline returns the instants"
+        )
+    if found.is_completed and not found.action.writes_data:
+        raise UnsupportedError(f"{found} of {where}: commits can be rolled back, and no completed {found.action}")
+    return found
