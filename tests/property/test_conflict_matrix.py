@@ -24,8 +24,11 @@ CELLS = [ALL[number] for number in sample_numbers(range(len(ALL)), 40)]
 
 
 @cache
-def _first_state(table_type: str, planned: str) -> MemoryStore:
-    """A table with a file group in each of two partitions, and the plan of a (log) compaction if one is named."""
+def _first_state(table_type: str, planned: str, is_cleaned: bool) -> MemoryStore:
+    """A table with a file group in each of two partitions, and the plan of a (log) compaction if one is named.
+
+    `is_cleaned`: it has files that a clean deletes.
+    """
     store = MemoryStore()
     options = CreateOptions(
         record_key="id", partition_by="city", type=table_type, index="record", properties=FEW_BUCKETS
@@ -33,8 +36,11 @@ def _first_state(table_type: str, planned: str) -> MemoryStore:
     create_table(store, SCHEMA, options)
     table = Table(store)
     table.upsert(trips(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "nyc")))
-    for ts in (2, 3):
+    for ts in (2, 3, 4, 5):
         table.upsert(trips(("a", ts, "sf"), ("b", ts, "sf")))
+        if ts == 3 and is_cleaned and table_type == "merge_on_read":
+            assert table.schedule_compaction() is not None
+            table.compact()
     if planned == "compaction":
         assert table.schedule_compaction() is not None
     elif planned == "log compaction":
@@ -42,10 +48,10 @@ def _first_state(table_type: str, planned: str) -> MemoryStore:
     return store
 
 
-def first_state(table_type: str, ours: str, theirs: str) -> MemoryStore:
+def first_state(table_type: str, *both: str) -> MemoryStore:
     """A copy of the table in which both can run."""
-    planned = next((name for name in (ours, theirs) if name.endswith("compaction")), "")
-    return copy_of(_first_state(table_type, planned))
+    planned = next((name for name in both if name.endswith("compaction")), "")
+    return copy_of(_first_state(table_type, planned, "clean" in both))
 
 
 def rows(table: Table) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hoodie import config as options
 from hoodie.table import Table
 
 Act = Callable[[Table], object]
@@ -30,11 +31,12 @@ class Outcome(StrEnum):
 SCHEMA: Final = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 WRITES: Final = ("upsert", "insert", "delete", "update", "delete_where", "delete_partitions")
 OVERWRITES: Final = ("insert_overwrite", "insert_overwrite_table")
-SERVICES: Final = ("compaction", "log compaction", "index build")
+SERVICES: Final = ("compaction", "log compaction", "index build", "clean")
 THEIRS_ONLY: Final = ("savepoint",)
-"""Services that hold the table's lock while they run, so that nothing completes meanwhile."""
+"""Services that run under the table's lock, so that nothing completes meanwhile."""
 OPERATIONS: Final = (*WRITES, *OVERWRITES, "bulk_insert", *SERVICES)
 _PLANNED: Final = ("compaction", "log compaction")
+_CLEAN: Final = {options.CLEAN_COMMITS_RETAINED.key: "1"}
 
 
 def trips(*rows: tuple[str, int, str]) -> pa.Table:
@@ -59,6 +61,7 @@ def acts(ts: int) -> Mapping[str, Act]:
         "compaction": lambda table: table.compact(),
         "log compaction": lambda table: table.compact(),
         "index build": lambda table: table.index.build("record", buckets=ts),
+        "clean": lambda table: table.clean(properties=_CLEAN),
         "savepoint": lambda table: table.savepoint(),
     }
 
@@ -68,7 +71,7 @@ def outcome(table_type: str, ours: str, theirs: str) -> Outcome | None:
     is_logged = table_type == "merge_on_read"
     if not is_logged and {ours, theirs} & {*_PLANNED}:
         return None
-    if (ours in _PLANNED and theirs in _PLANNED) or ours == theirs == "index build":
+    if (ours in _PLANNED and theirs in _PLANNED) or ours == theirs in ("index build", "clean"):
         return None
     if theirs == "savepoint":
         return Outcome.GOES_ON

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.commit.pending import inflight_content
 from hoodie.errors import CommitConflictError, InvalidConfigError
@@ -17,6 +17,7 @@ from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
+from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.stored_columns import visible_schemas
 from hoodie.view.table_view import TableView
 
@@ -128,7 +129,7 @@ def completed_since(baseline: TableView, now: TableView) -> list[Instant]:
     """Return the writes that completed since `baseline`.
 
     Raises: CommitConflictError if a write that `baseline` counts was taken back, or if some of the writes that
-        completed since may be archived already.
+        completed since may be archived already, or if a clean deleted files of `baseline`.
     """
     before = {instant.requested_time for instant in baseline.timeline.writes().completed().instants}
     writes = now.completed_writes()
@@ -150,7 +151,27 @@ def completed_since(baseline: TableView, now: TableView) -> list[Instant]:
             f"so many writes of {now.store.uri('')} completed while this write ran that some may be archived, and "
             "cannot be compared with it"
         )
-    return [instant for instant in writes if instant.requested_time not in before]
+    since = [instant for instant in writes if instant.requested_time not in before]
+    if since and newest is not None:
+        _refuse_cleaned(baseline, now, newest)
+    return since
+
+
+def _refuse_cleaned(baseline: TableView, now: TableView, newest: str) -> None:
+    """Refuse if a clean since `baseline` may have deleted files of its snapshot; `newest` is its newest write.
+
+    A clean that keeps commits does not go beyond a pending write; one that keeps file versions does. File groups of
+    `baseline` whose files are gone look like file groups that do not exist, so that their keys were not found.
+
+    Raises: CommitConflictError.
+    """
+    known = {found.requested_time for found in baseline.timeline.completed().instants}
+    cleans = now.timeline.filter(lambda found: found.action is Action.CLEAN and found.requested_time not in known)
+    if cleans.instants and oldest_readable_instant(replace(now, timeline=cleans)) > newest:
+        raise conflict(
+            f"{cleans.instants[-1]} deleted files that other writes replaced while this write ran, and that this write "
+            "may need"
+        )
 
 
 def _refuse_taken_back(baseline: TableView, now: TableView, missing: AbstractSet[str]) -> None:

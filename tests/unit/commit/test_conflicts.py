@@ -11,8 +11,9 @@ import pytest
 from hoodie.commit.conflicts import completed_since
 from hoodie.commit.rollback import roll_back
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError, UnsupportedError
 from hoodie.files.markers import TEMP_FOLDER, delete_markers, marker_folder
+from hoodie.progress import Progress, listening
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
@@ -25,6 +26,7 @@ from tests.support.steps import ONE_TRY, once_at
 NON_BLOCKING = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL", **ONE_TRY}
 EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true", **ONE_TRY}
 EARLY_COMMITS = {**EARLY, "hoodie.write.concurrency.early.conflict.check.commit.conflict": "true"}
+ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 START = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 
 
@@ -161,6 +163,38 @@ def test_a_write_is_made_again_if_a_completed_write_was_rolled_back_meanwhile() 
         result = table.upsert(trips({"b": (3, "sf")}))
     assert result.notes[0] == f"retried once: the write {newest} was rolled back while this write ran"
     assert rows_of(store) == {**START, "b": (3, "sf")}
+
+
+@pytest.mark.parametrize("phase", ["tag", "write"])
+@pytest.mark.parametrize("policy", [ONE_VERSION, {"hoodie.clean.commits.retained": "1"}])
+def test_a_write_is_made_again_if_files_that_it_reads_were_cleaned(phase: str, policy: Mapping[str, str]) -> None:
+    """Before it looks up keys: the file group seems to be gone, and the key new. After that: the file is missing."""
+    store, table = table_of()
+    deleted: list[int] = []
+
+    def act(progress: Progress) -> None:
+        if progress.phase == phase and not deleted:
+            deleted.append(0)
+            other = Table(store)
+            for ts in (2, 3):
+                other.upsert(trips({"a": (ts, "sf")}))
+            deleted.append(other.clean(properties=policy).counts.get("files_deleted", 0))
+
+    with listening(act):
+        result = table.upsert(trips({"b": (5, "sf")}))
+    assert result.notes[0].startswith("retried once: ")
+    assert ("deleted" in result.notes[0]) == (policy is ONE_VERSION) == (deleted == [0, 2])
+    assert rows_of(store) == {**START, "a": (3, "sf"), "b": (5, "sf")}
+    check_tidy(store)
+
+
+def test_a_file_that_is_missing_without_a_clean_is_no_conflict() -> None:
+    store, table = table_of()
+    (found,) = [slice_ for slice_ in table.view().slices({"city=sf"}) if slice_.base_file is not None]
+    assert found.base_file is not None
+    store.delete(found.base_file.path)
+    with pytest.raises(MissingFileError):
+        table.upsert(trips({"b": (5, "sf")}))
 
 
 def test_writes_that_may_be_archived_are_a_conflict() -> None:
