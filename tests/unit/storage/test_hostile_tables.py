@@ -18,9 +18,13 @@ from hoodie.format.instants.rollback_content import rollback_plan
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,
     CleanFileInfo,
+    ClusteringGroup,
+    ClusteringPlan,
     CompactionOperation,
     CompactionPlan,
     InstantInfo,
+    RequestedReplaceMetadata,
+    SliceInfo,
 )
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
@@ -146,6 +150,20 @@ def compaction(partition: str, base: str, log: str) -> Callable[[Place], None]:
     return make
 
 
+def clustering(partition: str, base: str) -> Callable[[Place], None]:
+    def make(place: Place) -> None:
+        piece = SliceInfo(
+            file_id="0a1b2c3d-0000-0000-0000-000000000000-0",
+            partition_path=partition,
+            data_file_path=base.format(outside=place.outside),
+        )
+        plan = ClusteringPlan(input_groups=(ClusteringGroup(slices=(piece,)),))
+        content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan).to_bytes()
+        place.timeline(f"{LATER}.clustering.requested", content)
+
+    return make
+
+
 def clean(*named: str) -> Callable[[Place], None]:
     def make(place: Place) -> None:
         paths = tuple(CleanFileInfo(file_path=path.format(outside=place.outside, table=place.path)) for path in named)
@@ -205,6 +223,8 @@ PLACES: dict[str, Callable[[Place], None]] = {
     "compaction plan: partition": compaction("../../outside", FILE, f".{FILE[:38]}_20200101000000000.log.1_0-0-0"),
     "compaction plan: files": compaction("sf", "../../../outside/" + FILE, "../../../outside/" + FILE),
     "compaction plan: absolute files": compaction("sf", "{outside}/" + FILE, "{outside}/" + FILE),
+    "clustering plan: partition": clustering("../../outside", "{outside}/" + FILE),
+    "clustering plan: file": clustering("sf", "{outside}/" + FILE),
     "clean plan": clean("{outside}/" + FILE, "{table}/.hoodie/hoodie.properties", "{table}/../../outside/" + FILE),
     "metadata table: partition": listing("../../outside", FILE),
     "metadata table: file": listing("sf", "../../../outside/" + FILE),
@@ -229,7 +249,8 @@ CALLS: dict[str, Callable[[hoodie.Table], object]] = {
     "verify": lambda table: table.verify(full=True),
     "upsert": lambda table: table.upsert(rows("ae", 9)),
     "compact": lambda table: table.compact(),
-    "clean": lambda table: table.clean() if hasattr(table, "clean") else None,
+    "cluster": lambda table: table.cluster(),
+    "clean": lambda table: table.clean(),
     "archive": lambda table: table.archive() if hasattr(table, "archive") else None,
     "repair": lambda table: table.repair(dry_run=False, min_age_seconds=0),
     "rebuild": lambda table: table.index.rebuild(wait_seconds=0),

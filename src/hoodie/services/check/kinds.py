@@ -140,14 +140,16 @@ LEFTOVER_TEMPORARY: Final = _warning("leftover-temporary", "a half-written tempo
 COMPACTION_OVERDUE: Final = _warning(
     "compaction-overdue", "file slices have many log files: reads get slower", "hoodie compact TABLE"
 )
-PLAN_WAITING: Final = _warning("plan-waiting", "a planned service waits for a day or longer", "hoodie compact TABLE")
+PLAN_WAITING: Final = _warning(
+    "plan-waiting", "a planned compaction or clustering waits for a day or longer", "hoodie services run TABLE --once"
+)
 CLEANING_OVERDUE: Final = _warning(
     "cleaning-overdue", "file groups keep many more versions than are retained", "hoodie clean TABLE"
 )
 ARCHIVING_OVERDUE: Final = _warning(
     "archiving-overdue", "the active timeline is long: every read and write lists it", "hoodie archive TABLE"
 )
-SMALL_FILES: Final = _warning("small-files", "most file groups of a partition are small", "hoodie cluster TABLE")
+SMALL_FILES: Final = _warning("small-files", "many file groups of a partition are small", "hoodie cluster TABLE")
 SKEW: Final = _warning("skew", "one file group is many times larger than the others", "hoodie cluster TABLE")
 INDEX_SKEW: Final = _warning(
     "index-skew", "the file groups of the record index are too large", "hoodie index build TABLE --buckets N"

@@ -14,7 +14,9 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.places import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.clustering.advice import small_files
 from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.clustering.settings import PlanLimits
 from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import parse_instant_time
@@ -25,7 +27,6 @@ _INSTANTS_MAX = 30
 """Default of `hoodie.keep.max.commits`."""
 _WAITING_SECONDS = 24 * 3600
 _FEW_SLICES = 10
-_SMALL_SHARE = 0.25
 _SKEW_TIMES = 8
 _SKEW_BYTES_MIN = 512 * 1024 * 1024
 _BUCKET_BYTES_MAX = 1024 * 1024 * 1024
@@ -78,15 +79,11 @@ def _sizes(survey: Survey, slices: Sequence[FileSlice]) -> Iterator[Problem]:
     by_partition: dict[str, list[int]] = {}
     for found in slices:
         by_partition.setdefault(found.partition_path, []).append(found.size_bytes)
-    limit = options.SMALL_FILE_BYTES.get(survey.view.config.raw)
+    small = small_files(slices, limits=PlanLimits.of(survey.view.config.raw))
+    if small.is_advised:
+        yield Problem(kinds.SMALL_FILES, ", ".join(small.partitions[:3]) or "table", found=str(small))
     for partition_path, sizes in by_partition.items():
-        if len(sizes) < _FEW_SLICES:
-            continue
         median = statistics.median(sizes)
-        if median < limit * _SMALL_SHARE:
-            told = f"{len(sizes)} file groups, half of them below {median:.0f} bytes"
-            yield Problem(kinds.SMALL_FILES, partition_path, f"files of {limit} bytes", told)
-        if max(sizes) > max(_SKEW_TIMES * median, _SKEW_BYTES_MIN):
-            yield Problem(
-                kinds.SKEW, partition_path, f"about {median:.0f} bytes", f"a file group of {max(sizes)} bytes"
-            )
+        if len(sizes) >= _FEW_SLICES and max(sizes) > max(_SKEW_TIMES * median, _SKEW_BYTES_MIN):
+            told = f"a file group of {max(sizes)} bytes"
+            yield Problem(kinds.SKEW, partition_path, f"about {median:.0f} bytes", told)
