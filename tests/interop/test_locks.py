@@ -255,7 +255,7 @@ ROWS = pa.table({"id": ["a"], "ts": [1], "city": ["sf"]})
 
 
 def test_the_jvm_reads_the_provider_from_the_tables_properties(jvm: Jvm, tmp_path: Path, servers: str) -> None:
-    """A writer of the JVM that names no provider uses the one that we stored, in the DataFrame writer and in SQL."""
+    """A writer of the JVM that names no provider uses the one that we stored."""
     path = tmp_path / "trips"
     stored = {
         "hoodie.write.lock.provider": zookeeper.NAME,

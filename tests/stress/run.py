@@ -21,7 +21,7 @@ from pathlib import Path
 
 import hoodie
 from hoodie.timeline.locks import zookeeper
-from tests.stress.journal import DONE, INTENT, Journal, Line
+from tests.stress.journal import DONE, INTENT, Journal, Line, read_journal
 from tests.stress.judge import Told, judge
 from tests.stress.worker import OPERATION, SCHEMA, SEEDED, SHARED, STOP, WITH_JVM, rows_of
 from tests.support.zookeeper_server import running_zookeeper
@@ -30,8 +30,8 @@ ROOT = Path(__file__).parents[2]
 _END_SECONDS_MAX = 240
 """How long a worker may take for its last operation: others may wait for the same lock before it."""
 _PROGRESS_LINES = 3
-_JVM_LINES_MIN = 4
-"""Lines in the journal of a JVM before it may be disturbed: two operations."""
+_JVM_LINES_MIN = 3
+"""Lines in the journal of a JVM before it may be disturbed: it has done an operation and begun another."""
 _PROGRESS_SECONDS_MAX = 10.0
 
 
@@ -192,8 +192,11 @@ def answers_of_jvm(workers: Workers, told: Told) -> str:
 
     if not workers.jvm:
         return ""
-    unknown = sum("outcome is not known" in path.read_text() for path in workers.folder.glob("*.journal"))
-    return f"JVM: {count(told.done)} acknowledged, {count(told.refused)} refused, {unknown} journals with errors; "
+    unknown = [line.error for path in workers.folder.glob("*.journal") for line in read_journal(path) if line.error]
+    errors = [" ".join(text.split())[:700] for text in unknown if "outcome is not known" in text]
+    for text in errors:
+        print(f"JVM: {text}")
+    return f"JVM: {count(told.done)} acknowledged, {count(told.refused)} refused, {len(errors)} other errors; "
 
 
 def is_over(stress: Stress, workers: Workers, faults: Counter[str], seconds: float) -> bool:
