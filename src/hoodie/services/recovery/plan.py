@@ -88,7 +88,8 @@ def _is_later(view: TableView, found: Instant, target: Instant) -> bool:
         return False
     if found.requested_time > target.requested_time:
         return found.is_completed or found.action in _PLANNED
-    return found.is_completed and not _is_compaction(view, found) and _order(view, found) > _order(view, target)
+    # The metadata of few instants is read: only of those that completed after the target.
+    return found.is_completed and _order(view, found) > _order(view, target) and not _is_compaction(view, found)
 
 
 def _completes_after(view: TableView, found: Instant, target: Instant) -> bool:
