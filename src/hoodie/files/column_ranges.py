@@ -145,21 +145,23 @@ def _chunk_range(
 ) -> ColumnRange | None:
     """Return the range of a column chunk; None if its bounds are unknown."""
     told = chunk.statistics
-    values = chunk.num_values
-    if told is None or not told.has_null_count:
+    if noted is not None:
+        low, high, nulls = noted.low, noted.high, noted.nulls
+    elif told is None or not told.has_null_count:
         return None
-    low, high = (noted.low, noted.high) if noted is not None else (None, None)
-    if noted is None and told.null_count < values:
-        if not told.has_min_max:
-            return None
-        low, high = (_raw(found, value_type) for found in (told.min_raw, told.max_raw))
+    else:
+        low, high, nulls = None, None, told.null_count
+        if nulls < chunk.num_values:
+            if not told.has_min_max:
+                return None
+            low, high = (_raw(found, value_type) for found in (told.min_raw, told.max_raw))
     return ColumnRange(
         column=name,
         type=value_type,
         low=low,
         high=high,
-        values=values,
-        nulls=told.null_count,
+        values=chunk.num_values,
+        nulls=nulls,
         size_bytes=chunk.total_compressed_size,
         uncompressed_bytes=chunk.total_uncompressed_size,
     )

@@ -82,7 +82,8 @@ def _unknown_ranges(
         if chunk is None or path_of_structs(name, parquet.schema_arrow) is None:
             continue
         told = chunk.statistics
-        is_known = told is not None and (told.has_min_max or told.null_count == chunk.num_values)
+        is_counted = told is not None and told.has_null_count
+        is_known = is_counted and (told.has_min_max or told.null_count == chunk.num_values)
         if is_known and not value_type.is_floating:
             continue
         try:
