@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 
+from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
@@ -77,7 +78,7 @@ def build_metadata_table_anew(view: TableView) -> TableView:
 
 
 def drop_metadata_table(view: TableView) -> TableView:
-    """Delete the metadata table; properties that ask for a record index stay, or are stored if the table had one.
+    """Delete the metadata table; properties that ask for its indexes stay, or are stored if the table had them.
 
     Call it under the table's lock. Returns the view after this change.
     """
@@ -85,6 +86,8 @@ def drop_metadata_table(view: TableView) -> TableView:
     if RECORD_INDEX in view.config.metadata_partitions and not wants_record_index(view.config):
         is_global = stored_index(view.config) is not PARTITIONED_RECORD and not is_partitioned_record_index(view.store)
         changes |= dict.fromkeys((switch.key for switch in RECORD.switches), "true") if is_global else {}
+    if COLUMN_STATS in view.config.metadata_partitions:
+        changes[options.COLUMN_STATS_ENABLE.key] = "true"
     update_table_config(view.store, changes)
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
     view.held_lock.ensure_held()
