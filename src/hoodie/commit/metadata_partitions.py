@@ -35,7 +35,8 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     """
     config = view.config
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
-    kept = {name: kind for name, kind in kept.items() if name not in outdated_statistics(view)}
+    outdated = outdated_statistics(view)
+    kept = {name: kind for name, kind in kept.items() if name not in outdated}
     added = {kind.name: kind for kind in (*partitions_to_add(view), *statistics_to_add(view, properties or {}))}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
     if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:

@@ -15,9 +15,9 @@ from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.metadata.definitions import write_definition
-from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.view.rules import slice_read
-from hoodie.view.statistics import has_statistics, written_columns
+from hoodie.view.statistics import has_statistics, indexed_columns, written_columns
 from hoodie.view.table_view import TableView
 
 Ranges = Mapping[str, Mapping[str, tuple[ColumnRange, ...]]]
@@ -40,11 +40,12 @@ def commit_ranges(now: TableView, metadata: CommitMetadata) -> Ranges:
 
     Raises: as `base_file_ranges`, `log_file_ranges`.
     """
-    if not has_statistics(now):
+    stored = indexed_columns(now)
+    if stored is None:
         return {}
     schema = _schema(now, metadata)
-    columns = written_columns(now, schema) or ()
-    _define(now, columns)
+    columns = written_columns(now, schema, stored=stored) or ()
+    _define(now, stored, columns)
     found: dict[str, dict[str, tuple[ColumnRange, ...]]] = {}
     for stat in metadata.write_stats():
         name = (stat.path or "").rpartition("/")[2]
@@ -88,9 +89,8 @@ def _schema(now: TableView, metadata: CommitMetadata) -> pa.Schema:
     return without_meta_fields(avro_to_arrow(metadata.schema, path=f"{now.store.uri('')}: the commit's schema"))
 
 
-def _define(now: TableView, columns: tuple[str, ...]) -> None:
+def _define(now: TableView, stored: tuple[str, ...], columns: tuple[str, ...]) -> None:
     """Add new columns to the index definition, before rows of them are written; no column leaves it."""
-    stored = statistics_columns(now.store) or ()
     new = [name for name in columns if name not in stored]
     if new:
         now.held_lock.ensure_held()

@@ -5,7 +5,7 @@ docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -106,9 +106,14 @@ def slices_of(store: Store, kind: PartitionKind, timeline: Timeline) -> list[Fil
 
     Files of instants that are not completed in `timeline` are left out.
     """
-    folder = partition_folder(kind.name)
-    sizes = {info.name: info.size_bytes for info in store.list(folder)}
-    return latest_slices({folder: sizes}, with_archived_logs(store, timeline, sizes, kind), {})
+    return slices_among(store, kind, timeline, store.list(partition_folder(kind.name)))
+
+
+def slices_among(store: Store, kind: PartitionKind, timeline: Timeline, files: Iterable[FileInfo]) -> list[FileSlice]:
+    """Return the slices as `slices_of` does, of the partition's files that the caller has listed."""
+    sizes = {info.name: info.size_bytes for info in files}
+    timeline = with_archived_logs(store, timeline, sizes, kind)
+    return latest_slices({partition_folder(kind.name): sizes}, timeline, {})
 
 
 def read_base(store: Store, path: str) -> HFileReader:

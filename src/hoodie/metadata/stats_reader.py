@@ -19,7 +19,7 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.parsed_files import read_slice
 from hoodie.metadata.places import REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
-from hoodie.metadata.slice_reader import slices_of
+from hoodie.metadata.slice_reader import slices_among
 from hoodie.storage import Store
 from hoodie.timeline import Timeline
 
@@ -40,7 +40,7 @@ class StatsReader:
         infos = {info.path: info for info in store.list(partition_folder(kind.name))}
         self._store = store
         self._infos = infos
-        self._slices = slices_of(store, kind, timeline)
+        self._slices = slices_among(store, kind, timeline, infos.values())
         if not self._slices:
             where = store.uri(partition_folder(kind.name))
             raise CorruptFileError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)

@@ -27,23 +27,32 @@ OUR_BUILD: Final = "hoodie.python.statistics"
 
 def has_statistics(view: TableView) -> bool:
     """Return whether the table has column statistics that this release maintains."""
-    return COLUMN_STATS in view.config.metadata_partitions and statistics_columns(view.store) is not None
+    return indexed_columns(view) is not None
+
+
+def indexed_columns(view: TableView) -> tuple[str, ...] | None:
+    """Return the columns of the table's statistics; None if it has none that this release maintains. One read."""
+    return statistics_columns(view.store) if COLUMN_STATS in view.config.metadata_partitions else None
 
 
 def written_columns(
-    view: TableView, schema: pa.Schema, properties: Mapping[str, str] | None = None
+    view: TableView,
+    schema: pa.Schema,
+    properties: Mapping[str, str] | None = None,
+    *,
+    stored: tuple[str, ...] | None = None,
 ) -> tuple[str, ...] | None:
     """Return the columns whose ranges a write stores; None if the table has no statistics.
 
     `schema` has the columns after the write, without meta columns. The columns are those of the index definition, and
     columns that the write adds to the table. A column that the table has and the definition lacks is left out: the
     statistics of its partitions would not cover the earlier files. `properties` are options of the call, for the first
-    write of a table.
+    write of a table. `stored`: `indexed_columns`, if the caller has them.
     """
-    if not has_statistics(view):
+    stored = indexed_columns(view) if stored is None else stored
+    if stored is None:
         wanted = statistics_to_add(view, properties or {})
         return wanted[0].columns if wanted and isinstance(wanted[0], ColumnStatsKind) else None
-    stored = statistics_columns(view.store) or ()
     known = typed_columns(stored, with_meta_fields(schema))
     found = [name for name in stored if name in known]
     if options.COLUMN_STATS_COLUMNS.get(view.config.raw):
@@ -112,4 +121,4 @@ def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
 def outdated_statistics(view: TableView) -> frozenset[str]:
     """Return the statistics partitions that writes do not keep up to date, and must drop."""
     named = {*view.config.metadata_partitions} & {COLUMN_STATS, PARTITION_STATS}
-    return frozenset() if has_statistics(view) else frozenset(named)
+    return frozenset(named) if named and not has_statistics(view) else frozenset()
