@@ -102,19 +102,27 @@ def _range_of(block: RowBlock, start: bytes, stop: bytes) -> tuple[pa.BinaryArra
 
 
 def _merged(pieces: _Pieces, path: str) -> dict[str, StatsRow]:
-    """Merge rows, oldest first, by the rule of the JVM: a row that is not tight is joined with the older row."""
-    found: dict[str, StatsRow] = {}
-    for keys, values, schema_json in pieces:
+    """Merge rows by the rule of the JVM: a row that is not tight is joined with the older row of its key.
+
+    `pieces` are ordered from the oldest to the newest. Rows that a newer row replaces are not parsed.
+    """
+    found: dict[str, StatsRow | None] = {}
+    settled: set[str] = set()
+    for keys, values, schema_json in reversed(list(pieces)):
         names = keys.cast(pa.string()).to_pylist()
-        if values is None:
-            for name in names:
-                found.pop(name, None)
-            continue
-        for name, value in zip(names, values.to_pylist(), strict=True):
-            row = StatsRow.parse(value, schema_json=schema_json, path=path)
-            older = found.get(name)
-            found[name] = row if older is None or _is_same_file(row, older) else row.after(older)
-    return {name: row for name, row in found.items() if not row.is_deleted}
+        for number, name in enumerate(names):
+            if name in settled:
+                continue
+            if values is None:
+                found.setdefault(name, None)
+                settled.add(name)
+                continue
+            row = StatsRow.parse(values[number].as_py(), schema_json=schema_json, path=path)
+            newer = found.get(name)
+            found[name] = row if newer is None else newer if _is_same_file(newer, row) else newer.after(row)
+            if row.is_tight or row.is_deleted:
+                settled.add(name)
+    return {name: row for name, row in found.items() if row is not None and not row.is_deleted}
 
 
 def _is_same_file(row: StatsRow, older: StatsRow) -> bool:

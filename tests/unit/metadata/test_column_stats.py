@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.hashes.java_hash import file_group_index
@@ -12,13 +15,15 @@ from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
 from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
 from hoodie.format.metadata_table.stats_keys import column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promoted
+from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns, stats_deltas
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.metadata.visible_instants import visible_instants
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
 from tests.unit.metadata.conftest import InMemory
@@ -129,3 +134,34 @@ def test_a_table_of_the_jvm_keeps_its_statistics(in_memory: InMemory) -> None:
         ranges = {one.column: one for one in base_file_ranges(view.store, found.base_file, columns)}
         keys = {column_stats_key(name, found.partition_path, found.base_file.name): name for name in ranges}
         assert {keys[key]: row.range for key, row in reader.rows_at(keys).items()} == ranges
+
+
+def test_rows_that_are_not_tight_are_joined_with_older_ones() -> None:
+    number = ValueType(ValueKind.LONG)
+
+    def row(low: int, high: int, *, is_tight: bool) -> StatsRow:
+        return StatsRow(name="p", range=ColumnRange(column="x", type=number, low=low, high=high), is_tight=is_tight)
+
+    store = MemoryStore()
+    data = pa.table({"id": ["a"], "p": ["p"], "x": [1]})
+    on = {"hoodie.metadata.index.column.stats.enable": "true"}
+    table = hoodie.create(store.uri(""), data.schema, record_key="id", partition_by="p", index="simple", properties=on)
+    for written in (row(0, 3, is_tight=True), row(10, 20, is_tight=True), row(30, 40, is_tight=False)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PartitionStatsKind, "rows_of", _only(written))
+            table.upsert(data)
+    folder, timeline = visible(table)
+    key = partition_stats_key("x", "p")
+    for found in (
+        StatsReader(folder.store, PartitionStatsKind(), timeline).rows_at([key])[key],
+        StatsReader(folder.store, PartitionStatsKind(), timeline).rows_below([key])[key],
+    ):
+        assert (found.range.low, found.range.high) == (10, 40)
+
+
+def _only(row: StatsRow) -> Callable[..., list[FileGroupDelta]]:
+    def rows_of(self: PartitionStatsKind, changes: object, facts: object) -> list[FileGroupDelta]:
+        key = partition_stats_key(row.range.column, row.name)
+        return stats_deltas(self.name, RecordType.PARTITION_STATS, ["partition-stats-0000-0"], {key: row})
+
+    return rows_of
