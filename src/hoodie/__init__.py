@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.errors import (
     CommitConflictError,
     CorruptFileError,
+    HistoryLostError,
     HoodieError,
     HoodieWarning,
     InstantNotFoundError,
@@ -30,6 +31,7 @@ __version__ = "0.4.0"
 __all__ = [
     "CommitConflictError",
     "CorruptFileError",
+    "HistoryLostError",
     "HoodieError",
     "HoodieWarning",
     "InstantNotFoundError",

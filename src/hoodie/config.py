@@ -63,6 +63,13 @@ def _positive(text: str) -> int:
     return value
 
 
+def _several(text: str) -> int:
+    value = int(text)
+    if value < 2:
+        raise ValueError("a number from 2 up expected")
+    return value
+
+
 def _count(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -537,6 +544,49 @@ TTL_PARTITIONS_MAX: Final = Option(
     "1.0",
     "Number of partitions that one run deletes at most; the longest expired first.",
 )
+ARCHIVE_AUTOMATIC: Final = Option(
+    "hoodie.archive.automatic",
+    True,
+    flag,
+    "0.11",
+    "Move the oldest instants of the timeline to its archive after a write, if there are more commits than "
+    "hoodie.keep.max.commits.",
+)
+KEEP_COMMITS_MAX: Final = Option(
+    "hoodie.keep.max.commits", 30, _positive, "0.4", "Commits on the active timeline with which nothing is archived."
+)
+KEEP_COMMITS_MIN: Final = Option(
+    "hoodie.keep.min.commits", 20, _positive, "0.4", "Commits that archiving keeps on the active timeline."
+)
+ARCHIVE_BEYOND_SAVEPOINT: Final = Option(
+    "hoodie.archive.beyond.savepoint",
+    False,
+    flag,
+    "0.12",
+    "Archive commits after the first savepoint too; savepointed commits stay on the active timeline.",
+)
+ARCHIVE_LAYER_FILES: Final = Option(
+    "hoodie.timeline.compaction.batch.size",
+    10,
+    _several,
+    "1.0",
+    "Files of one layer of the archived timeline that are merged into one file of the next layer.",
+)
+ARCHIVE_FILE_BYTES: Final = Option(
+    "hoodie.timeline.compaction.target.file.max.bytes",
+    64 * 1024 * 1024,
+    _positive,
+    "1.1",
+    "Files of the archived timeline with more bytes are not merged again. (In Hudi: 1,048,576,000. A merge here holds "
+    "its files in memory.)",
+)
+ARCHIVE_MANIFESTS: Final = Option(
+    "hoodie.timeline.manifest.retained.versions",
+    3,
+    _positive,
+    "1.1",
+    "Snapshots of the archived timeline whose files are kept for readers.",
+)
 LOCAL_BYTES_MAX: Final = Option(
     "hoodie.python.local.bytes.max",
     256 * 1024 * 1024,
@@ -922,6 +972,13 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
         TTL_DAYS,
         TTL_PARTITIONS_SELECTED,
         TTL_PARTITIONS_MAX,
+        ARCHIVE_AUTOMATIC,
+        KEEP_COMMITS_MAX,
+        KEEP_COMMITS_MIN,
+        ARCHIVE_BEYOND_SAVEPOINT,
+        ARCHIVE_LAYER_FILES,
+        ARCHIVE_FILE_BYTES,
+        ARCHIVE_MANIFESTS,
         LOCAL_BYTES_MAX,
         CLUSTER_INLINE,
         CLUSTER_INLINE_COMMITS,

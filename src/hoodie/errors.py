@@ -107,6 +107,26 @@ class UnsupportedError(HoodieError):
     """This release does not support what the table or the call requires; the message names a release that does."""
 
 
+class HistoryLostError(UnsupportedError):
+    """The table no longer has the past state or the changes that a read asks for: they were cleaned or restored.
+
+    `oldest_instant` is the requested time of the oldest instant as of which, and since which, the table can be read.
+    """
+
+    def __init__(self, message: str, *, oldest_instant: str) -> None:
+        """Create the error with its message."""
+        super().__init__(message)
+        self.oldest_instant = oldest_instant
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the message and the instant."""
+        return _history_lost, (str(self), self.oldest_instant)
+
+
+def _history_lost(message: str, oldest_instant: str) -> HistoryLostError:
+    return HistoryLostError(message, oldest_instant=oldest_instant)
+
+
 class StorageError(HoodieError, OSError):
     """The file system or object store refused a call: no access, no space, no connection, not a folder.
 

@@ -10,8 +10,7 @@ from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD, index_kind
 from hoodie.metadata.services.context import EngineFor
-from hoodie.read.changes import completion_of
-from hoodie.read.times import When
+from hoodie.read.times import When, completion_of
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.drop import drop_record_index

@@ -76,7 +76,7 @@ class FakeTable:
             config=self.config,
             timeline=self.timeline,
             clock=self.clock,
-            create_last=self.store.create,
+            create_last=self.store.replace,
             ensure_held=lambda: None,
         )
 

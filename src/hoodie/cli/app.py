@@ -77,6 +77,7 @@ MODULE_OF: Final = MappingProxyType(
         "clean": "services",
         "expire-partitions": "services",
         "restore": "services",
+        "archive": "services",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

@@ -30,7 +30,9 @@ Where = Annotated[str | None, typer.Option("--where", "-w", help="Condition in S
 AsOf = Annotated[
     str | None,
     typer.Option(
-        "--as-of", metavar="TIME", help="Read the table as of this instant (inclusive), ISO date or datetime."
+        "--as-of",
+        metavar="TIME",
+        help="Read the table as of this instant (inclusive), ISO date or datetime; requested:TIME counts by request.",
     ),
 ]
 

@@ -63,6 +63,18 @@ def clean(
             typer.echo(f"  snapshots from {result.oldest_readable} on stay readable")
 
 
+def archive(
+    path: TablePath,
+    dry_run: DryRun = False,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move the oldest instants of the timeline to its archive, if there are more than hoodie.keep.max.commits."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    print_result(table.archive(dry_run, properties=pairs(option)), as_json)
+
+
 def expire_partitions(
     path: TablePath,
     dry_run: DryRun = False,

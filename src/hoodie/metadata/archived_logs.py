@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
+from hoodie.files.old_logs import logs_in_doubt
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HISTORY
@@ -34,7 +34,7 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str],
     Raises:
         CorruptFileError: the archive does not parse.
     """
-    in_doubt = _in_doubt(timeline, names, kind)
+    in_doubt = logs_in_doubt(names, timeline.start, all_old=kind.logs_before_commit)
     if not in_doubt:
         return timeline
     completed = _completion_times(store, in_doubt)
@@ -66,22 +66,3 @@ def _completion_times(store: Store, requested_times: Set[str]) -> dict[str, str]
         known |= TimelineArchive(store, METADATA_HISTORY).completion_times(unknown)
         _known[store.spec] = known
     return {time: known[time] for time in requested_times & known.keys()}
-
-
-def _in_doubt(timeline: Timeline, names: Collection[str], kind: PartitionKind) -> set[str]:
-    """Return the instants of the log files that need their completion time."""
-    start = timeline.start or ""
-    newest: dict[str, str] = {}
-    logs: list[LogFileName] = []
-    for name in names:
-        log = LogFileName.parse(name)
-        if log is not None:
-            if log.instant_time < start:
-                logs.append(log)
-            continue
-        base = BaseFileName.parse(name)
-        if base is not None:
-            newest[base.file_id] = max(newest.get(base.file_id, ""), base.instant_time)
-    return {
-        log.instant_time for log in logs if kind.logs_before_commit or log.instant_time < newest.get(log.file_id, "")
-    }

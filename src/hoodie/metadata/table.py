@@ -123,6 +123,7 @@ class MetadataTable:
                 limits=ServiceLimits.of(config.raw),
                 engine_for=table.engine_for,
                 unfinished=frozenset(config.metadata_partitions_inflight),
+                fence=table,
             )
         )
         facts = CommitFacts(store=self._folder.store, timeline=visible_instants(timeline, table.timeline))

@@ -1,21 +1,77 @@
-"""Incremental reads: the rows that commits of a time span wrote, as of the end of the span."""
+"""Incremental reads: the rows that commits of a time span wrote, as of the end of the span.
+
+Commits that were archived count too. docs/operations/incremental-pipelines.md.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import HistoryLostError, InvalidConfigError, UnsupportedError
+from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.read.readable import check_readable
-from hoodie.read.times import When, warn_of_midnight
-from hoodie.timeline import Action, Instant, State, read_instant, to_instant_time
+from hoodie.read.times import When, completion_of, warn_of_midnight
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.archived import archived_commits, archived_writes
 from hoodie.view.table_view import TableView
+
+BEGINNING: Final = "00000000000000000"
+"""The time before every commit: the place of a consumer that has read a table without commits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRows:
+    """The rows that changed in `(since, until]`, and the place of their consumer.
+
+    `rows` is a Spark DataFrame, or a pyarrow Table without Spark. Pass `until` as the next `since`: no commit is
+    missed, and none is read twice. `is_snapshot`: the rows are all rows of the table as of `until`, and replace what
+    the consumer has; otherwise they are the changed rows, to be merged into it. `commits` is the number of commits
+    read.
+    """
+
+    rows: Any
+    since: str | None
+    until: str
+    is_snapshot: bool
+    commits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesPlan:
+    """A planned incremental read: its scan, and the values of `ChangedRows` that are known without reading rows."""
+
+    scan: ScanPlan
+    since: str | None
+    until: str
+    is_snapshot: bool
+    commits: int
+
+    def with_rows(self, rows: Any) -> ChangedRows:
+        """Return the result, with the rows that the scan returned."""
+        return ChangedRows(
+            rows=rows, since=self.since, until=self.until, is_snapshot=self.is_snapshot, commits=self.commits
+        )
 
 
 def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
-    """Plan an incremental read of the commits that completed in `(since, until]`.
+    """Plan an incremental read of the commits that completed in `(since, until]`; see `plan_batch`.
+
+    Raises: as `plan_batch`; InvalidConfigError for another mode.
+    """
+    if mode == "cdc":
+        raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
+    if mode != "latest":
+        raise InvalidConfigError(f"mode={mode!r}: expected 'latest'")
+    return plan_batch(view, since, until).scan
+
+
+def plan_batch(view: TableView, since: When | None, until: When | None, *, fallback: str = "error") -> ChangesPlan:
+    """Plan an incremental read, with the place from which its consumer goes on.
 
     Times are compared with completion times. The requested time of an instant is replaced by the completion time of
     the instant, so callers can pass the `instant` of a `WriteResult`. Each changed row is returned once, as of `until`;
@@ -24,42 +80,73 @@ def plan_changes(view: TableView, since: When | None, until: When | None, *, mod
     Version 6 stores no completion times. There the span contains the commits that were requested in `(since, until]`,
     and a pending write that was requested before one of them is an error: its rows would be missed when it completes.
 
-    Raises: UnsupportedError if `since` is in the archived timeline, for such a pending write, or for mode `cdc`, and as
-    `check_readable`; InvalidConfigError for another mode.
+    Only file slices that a commit of the span wrote are read, and only the files of the archived timeline that may have
+    one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
+    reads the whole table as it is now, and warns.
+
+    Raises: HistoryLostError if files that `until` needs were cleaned, or the table was restored after `since`;
+        UnsupportedError for such a pending write, and as `check_readable`; InvalidConfigError for another fallback, or
+        a span that ends before it begins; CorruptFileError if the archived timeline is damaged.
     """
-    if mode == "cdc":
-        raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
-    if mode != "latest":
-        raise InvalidConfigError(f"mode={mode!r}: expected 'latest'")
+    if fallback not in ("error", "snapshot"):
+        raise InvalidConfigError(f"fallback={fallback!r}: expected 'error' or 'snapshot'")
     start, end = _span(view, since, until)
     check_readable(view, by_meta_columns=since is not None)
-    _check_active(view, start)
+    try:
+        return _plan(view, start, end)
+    except HistoryLostError as error:
+        if fallback == "error":
+            raise
+        view.state.warn(f"all rows of the table are returned, not the changed ones: {error}")
+        return _plan(view, None, None, since=start)
+
+
+def _plan(view: TableView, start: str | None, end: str | None, *, since: str | None = None) -> ChangesPlan:
     at_end = view if end is None else view.as_completed_by(end)
-    chosen = _completed_after(at_end, start)
+    newest = max((view.order_time(instant) for instant in at_end.completed_writes()), default=BEGINNING)
+    if start is None:
+        # A commit that completed last may be archived already, if it was requested long before.
+        archived = archived_writes(view, newest, end)
+        restores = (found for found in at_end.timeline.completed() if found.action is Action.RESTORE)
+        scan = plan_scan(at_end)
+        until = max((newest, *(view.order_time(instant) for instant in (*archived, *restores))))
+        return ChangesPlan(
+            scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
+        )
+    _check_not_restored(view, start, end)
+    chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
+    archived = archived_writes(view, start, end)
     if not view.config.version.has_completion_time_in_name:
-        _check_no_write_between(at_end, chosen)
+        _check_no_write_between(at_end, [*archived, *chosen])
     scan = plan_scan(at_end)
-    if since is None:
-        return scan
-    instants = frozenset(instant.requested_time for instant in chosen)
-    touched = {
-        (stat.partition_path or "", stat.file_id)
-        for instant in chosen
-        for stat in view.commit_metadata(instant).write_stats()
-    }
-    slices = tuple(found for found in scan.slices if (found.partition_path, found.file_id) in touched)
-    return dataclasses.replace(scan, slices=slices, instants=instants)
+    groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
+    for _, commit in archived_commits(view, archived):
+        groups |= _written(commit)
+    slices = tuple(found for found in scan.slices if (found.partition_path, found.file_id) in groups)
+    instants = frozenset(instant.requested_time for instant in (*archived, *chosen))
+    return ChangesPlan(
+        scan=dataclasses.replace(scan, slices=slices, instants=instants),
+        since=start,
+        until=max((start, *(view.order_time(found) for found in (*archived, *chosen)))),
+        is_snapshot=False,
+        commits=len(instants),
+    )
+
+
+def _written(commit: CommitMetadata) -> set[tuple[str, str]]:
+    """Return the file groups that a commit wrote, as partition path and file id."""
+    return {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
 
 
 def completed_between(view: TableView, since: When | None, until: When | None) -> list[Instant]:
-    """Return the write instants that completed in `(since, until]`; times as for `plan_changes`.
+    """Return the write instants that completed in `(since, until]`, archived ones too; times as for `plan_batch`.
 
-    Raises: UnsupportedError if part of the span is in the archived timeline; InvalidConfigError if the span ends before
-    it begins.
+    Raises: InvalidConfigError if the span ends before it begins; CorruptFileError if the archive is damaged.
     """
     start, end = _span(view, since, until)
-    _check_active(view, start or "")
-    return _completed_after(view if end is None else view.as_completed_by(end), start)
+    at_end = view if end is None else view.as_completed_by(end)
+    active = [found for found in at_end.completed_writes() if view.order_time(found) > (start or "")]
+    return sorted([*archived_writes(view, start or "", end), *active], key=view.order_time)
 
 
 def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
@@ -73,8 +160,16 @@ def _span(view: TableView, since: When | None, until: When | None) -> tuple[str 
     return start, end
 
 
-def _completed_after(view: TableView, start: str | None) -> list[Instant]:
-    return [instant for instant in view.completed_writes() if start is None or view.order_time(instant) > start]
+def _check_not_restored(view: TableView, start: str, end: str | None) -> None:
+    """Refuse a span in which the table was restored: rows that the caller has may be gone, and no commit says so."""
+    for instant in view.timeline.completed():
+        ended = instant.completion_time or instant.requested_time
+        if instant.action is Action.RESTORE and start < ended and (end is None or ended <= end):
+            raise HistoryLostError(
+                f"{view.store.uri('')} was restored at {ended}, after {start}: commits that were read before may be "
+                "gone. Read the whole table once, or pass fallback='snapshot' to changes_since",
+                oldest_instant=instant.requested_time,
+            )
 
 
 def _check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:
@@ -101,20 +196,3 @@ def _adds_rows(view: TableView, instant: Instant) -> bool:
     # In version 6 the pending files of a clustering have the action of an insert overwrite.
     content = read_instant(view.store, view.layout, instant, State.REQUESTED)
     return not content or RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan is None
-
-
-def completion_of(view: TableView, when: When) -> str:
-    """Convert a caller's time to an order time: an instant's requested time gives the `order_time` of the instant."""
-    text = to_instant_time(when, view.layout.zone)
-    instant = view.timeline.get(text)
-    return text if instant is None or not instant.is_completed else view.order_time(instant)
-
-
-def _check_active(view: TableView, start: str | None) -> None:
-    first = view.timeline.start
-    if start is not None and first is not None and start < first and view.has_archived_instants():
-        raise UnsupportedError(
-            f"{view.store.uri('')}: part of the changes since {start or 'the first commit'} is in the archived "
-            f"timeline, and the active timeline begins at {first}; read the whole table once, then the changes since "
-            f"{first} or later"
-        )

@@ -13,6 +13,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline import Instant, parse_instant_time, read_instant
+from hoodie.view.archived import archived_commits
 from hoodie.view.table_view import TableView
 
 HISTORY_SCHEMA = pa.schema(
@@ -35,19 +36,38 @@ _REARRANGING = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, Wr
 """Operations that rewrite existing records and change none."""
 
 
-def history(view: TableView, limit: int | None = None) -> pa.Table:
+def history(view: TableView, limit: int | None = None, *, archived: bool = False) -> pa.Table:
     """Return the instants of the active timeline, newest first, one row each; at most `limit` rows.
+
+    `archived`: archived instants follow, newest first.
 
     `inserted`, `updated` and `deleted` count records. They are null for pending instants, for instants that write no
     data, and for compactions, log compactions and clustering, which change no record. A record that moved between
     partitions counts as inserted and deleted. `seconds` is the time from the request to the completion. Reads one small
-    file for each write.
+    file for each write; of archived writes the parts of the archive that have them.
+
+    Raises: CorruptFileError if a commit or the archive is damaged.
     """
     newest_first = list(reversed(view.timeline.instants))[:limit]
-    return pa.Table.from_pylist([_row(view, instant) for instant in newest_first], schema=HISTORY_SCHEMA)
+    rows = [_row(view, instant, _commit_of(view, instant)) for instant in newest_first]
+    if archived and (limit is None or len(rows) < limit):
+        rows += _archived_rows(view, None if limit is None else limit - len(rows))
+    return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
 
 
-def _row(view: TableView, instant: Instant) -> Mapping[str, Any]:
+def _commit_of(view: TableView, instant: Instant) -> CommitMetadata | None:
+    return view.commit_metadata(instant) if instant.is_completed and instant.action.writes_data else None
+
+
+def _archived_rows(view: TableView, limit: int | None) -> list[Mapping[str, Any]]:
+    known = {(instant.requested_time, instant.action) for instant in view.timeline}
+    found = [instant for instant in view.archive().completed() if (instant.requested_time, instant.action) not in known]
+    chosen = sorted(found, key=lambda instant: (instant.requested_time, instant.action), reverse=True)[:limit]
+    commits = dict(archived_commits(view, [instant for instant in chosen if instant.action.writes_data]))
+    return [_row(view, instant, commits.get(instant)) for instant in chosen]
+
+
+def _row(view: TableView, instant: Instant, commit: CommitMetadata | None) -> Mapping[str, Any]:
     row: dict[str, Any] = {
         "instant": instant.requested_time,
         "action": instant.action.value,
@@ -58,7 +78,7 @@ def _row(view: TableView, instant: Instant) -> Mapping[str, Any]:
     zone = view.layout.zone
     row["seconds"] = _seconds_between(instant.requested_time, instant.completion_time, zone)
     row["completed_at"] = parse_instant_time(instant.completion_time or instant.requested_time, zone)
-    return {**row, **_counts(view.commit_metadata(instant))} if instant.action.writes_data else row
+    return row if commit is None else {**row, **_counts(commit)}
 
 
 def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
@@ -95,14 +115,24 @@ def instant_content(view: TableView, requested_time: str) -> Mapping[str, Any]:
     The file of the instant's latest state is read. The content of an empty file is None; the files of most pending
     instants are empty.
 
-    Raises: InstantNotFoundError if the active timeline has no such instant; CorruptFileError.
+    An archived instant is looked up in the archive.
+
+    Raises: InstantNotFoundError if neither timeline has such an instant; CorruptFileError.
     """
     instant = view.timeline.get(requested_time)
     if instant is None:
+        for content in view.archive().contents(view.archive().find([requested_time])[:1]):
+            return {
+                "instant": content.requested_time,
+                "completion_time": content.completion_time,
+                "action": content.action,
+                "state": "archived",
+                "content": _decoded(content.metadata or b"", f"{requested_time} in the archived timeline"),
+            }
         latest = view.timeline.latest()
         known = "it is empty" if latest is None else f"it contains {view.timeline.instants[0]} to {latest}"
         raise InstantNotFoundError(
-            f"no instant {requested_time} in the active timeline of {view.store.uri('')}: {known}"
+            f"no instant {requested_time} in the timeline of {view.store.uri('')}: {known}; nor is it archived"
         )
     return {
         "instant": instant.requested_time,

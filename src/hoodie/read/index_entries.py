@@ -17,7 +17,7 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.read.changes import completed_between
-from hoodie.read.times import When, instant_as_of
+from hoodie.read.times import When, view_as_of
 from hoodie.timeline import Instant, instant_time_of_ms
 from hoodie.view.table_view import TableView
 
@@ -51,7 +51,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     Raises: UnsupportedError for a table without a record index, or if the index no longer stores its state as of that
     instant.
     """
-    instant_time = None if as_of is None else instant_as_of(view, as_of)
+    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     state = _index_of(view).state(as_of=instant_time)
     reader = SliceReader(view.store)
 
@@ -91,7 +91,7 @@ def entry_changes(view: TableView, since: When | None, until: When | None = None
     each commit. An update of a record inside its file group changes no entry. Only the log files of those commits are
     read. Memory: the changes.
 
-    Raises: UnsupportedError for a table without a record index, if `since` is in the archived timeline, and if the
+    Raises: UnsupportedError for a table without a record index, and if the
     changes can no longer be read: they were part of an index build, or were compacted into base files and cleaned.
     """
     index = _index_of(view)

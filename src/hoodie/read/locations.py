@@ -19,7 +19,7 @@ from hoodie.read.local import KeySet, SliceScan
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import plan_keys
 from hoodie.read.readable import check_readable
-from hoodie.read.times import When, instant_as_of
+from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import instant_time_of_ms
 from hoodie.view.table_view import TableView
@@ -43,7 +43,7 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
 
     Raises: as `key_table`; UnsupportedError if the cleaner removed files that `as_of` (inclusive) requires.
     """
-    instant_time = None if as_of is None else instant_as_of(view, as_of)
+    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not is_unique_by_partition(view):

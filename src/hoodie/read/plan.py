@@ -18,7 +18,7 @@ from hoodie.index import partition_follows_columns
 from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
-from hoodie.read.times import When, instant_as_of
+from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
@@ -38,10 +38,10 @@ COMMIT_TIME = "_hoodie_commit_time"
 class ScanPlan:
     """A planned read: file slices, columns and a condition.
 
-    `schema` is the table schema with meta columns. `columns` are the columns to return, in order. `as_of` is the
-    requested time (inclusive) of the newest commit whose rows are read. `instants`: only rows that one of these commits
-    wrote are returned; None for all rows. `keys`: only rows with these record keys (and these partition paths, if
-    `keys` has that column) are returned; None for all rows.
+    `schema` is the table schema with meta columns. `columns` are the columns to return, in order. `as_of` is a
+    requested time (inclusive) that limits the commits of `view` whose rows are read; None for all of them. `instants`:
+    only rows that one of these commits wrote are returned; None for all rows. `keys`: only rows with these record keys
+    (and these partition paths, if `keys` has that column) are returned; None for all rows.
     """
 
     view: TableView
@@ -152,9 +152,9 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a snapshot, read-optimised or time-travel read.
 
-    `as_of` (inclusive) is compared with requested times. Partitions are pruned here. If the table has a record index,
-    and the condition limits the record keys, file groups without these keys are pruned here too. Row groups and rows
-    are filtered later.
+    `as_of` (inclusive) is compared with completion times; see `view_as_of`. Partitions are pruned here. If the table
+    has a record index, and the condition limits the record keys, file groups without these keys are pruned here too.
+    Row groups and rows are filtered later.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
     `check_readable`.
@@ -162,7 +162,7 @@ def plan_scan(
     if kind not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
     check_readable(view)
-    instant_time = None if as_of is None else instant_as_of(view, as_of)
+    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted = _checked_columns(schema, columns)

@@ -1,32 +1,79 @@
-"""Times of a caller (`as_of`, `until`) as instant times; a warning for those that read less than they seem to."""
+"""Times of a caller (`as_of`, `since`, `until`): the state of the table that they mean; warnings for surprising ones.
+
+docs/operations/incremental-pipelines.md says which rule applies. Commits count by completion time where the table's
+version stores it, so that a state that was read once never changes. `requested:` before a time asks for the rule of JVM
+Hudi, which compares requested times.
+"""
 
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from typing import Final
 
 from hoodie.timeline import to_instant_time
+from hoodie.view.archived import archived_writes
 from hoodie.view.table_view import TableView
 
 When = str | datetime | date
 
+BY_REQUEST: Final = "requested:"
+"""Prefix of an `as_of` text that is compared with requested times."""
 
-def instant_as_of(view: TableView, as_of: When) -> str:
-    """Return the requested time (inclusive) that `as_of` of a read means.
+
+def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:
+    """Return the table as of a time (inclusive), and a requested time that limits it further; None for no limit.
+
+    An instant's requested time means the moment at which it completed. Commits that completed later are not in the view
+    that is returned. Version 6 stores no completion times; there, and for a text that begins with `requested:`, the
+    view is unchanged, and commits requested later do not count.
 
     Warns: `HoodieWarning` if `as_of` is a date and the table has commits of that day, which are left out; or if it is
-    before the first commit of the table. The second case costs one listing of the archived timeline.
+    before the first commit of the table.
 
-    Raises: InvalidConfigError for a text that is no time.
+    Raises: InvalidConfigError for a text that is no time; CorruptFileError if the archived timeline is damaged.
     """
-    instant_time = to_instant_time(as_of, view.layout.zone)
-    requested = [instant.requested_time for instant in view.completed_writes()]
-    if not warn_of_midnight(view, "as_of", as_of, requested) and requested and instant_time < min(requested):
-        archived = "; older instants are archived" if view.has_archived_instants() else ", so that no rows are found"
+    is_by_request = isinstance(as_of, str) and as_of.strip().startswith(BY_REQUEST)
+    when = as_of.strip().removeprefix(BY_REQUEST) if isinstance(as_of, str) else as_of
+    commits = view.completed_writes()
+    if is_by_request or not view.config.version.has_completion_time_in_name:
+        instant_time = to_instant_time(when, view.layout.zone)
+        requested = [instant.requested_time for instant in commits]
+        if not warn_of_midnight(view, "as_of", when, requested) and requested and instant_time < min(requested):
+            known = any(instant.requested_time <= instant_time for instant in archived_writes(view))
+            _warn_of_beginning(view, as_of, min(requested), known)
+        return view, instant_time
+    order_time = completion_of(view, when)
+    completed = [view.order_time(instant) for instant in commits]
+    if not warn_of_midnight(view, "as_of", when, completed) and completed and order_time < min(completed):
+        _warn_of_beginning(view, as_of, commits[0].requested_time, bool(archived_writes(view, until=order_time)))
+    return view.as_completed_by(order_time), None
+
+
+def completion_of(view: TableView, when: When) -> str:
+    """Convert a caller's time to an order time: an instant's requested time gives the `order_time` of the instant.
+
+    The archive is looked up for the requested time of an instant that is older than the active timeline.
+
+    Raises: as `view_as_of`.
+    """
+    text = to_instant_time(when, view.layout.zone)
+    instant = view.timeline.get(text)
+    if instant is not None and instant.is_completed:
+        return view.order_time(instant)
+    start = view.timeline.start
+    if isinstance(when, str) and instant is None and start is not None and text < start:
+        for archived in view.archive().find([text]):
+            if archived.action.writes_data:
+                return view.order_time(archived)
+    return text
+
+
+def _warn_of_beginning(view: TableView, as_of: When, first: str, has_older: bool) -> None:
+    if not has_older:
         view.state.warn(
-            f"as_of={str(as_of)!r} is before {min(requested)}, the first commit on the timeline of "
-            f"{view.store.uri('')}{archived}"
+            f"as_of={str(as_of)!r} is before {first}, the first commit of {view.store.uri('')}, so that no rows are "
+            "found"
         )
-    return instant_time
 
 
 def warn_of_midnight(view: TableView, name: str, when: When, instant_times: list[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from hoodie.errors import HoodieError
 from hoodie.progress import PhaseTimes
+from hoodie.services.archiving.run import ARCHIVE
 from hoodie.services.call import ServiceCall
 from hoodie.services.cleaning.inline import CLEAN
 from hoodie.services.clustering.inline import INLINE_CLUSTERING
@@ -18,7 +19,7 @@ from hoodie.services.result import ServiceResult
 from hoodie.services.ttl.inline import EXPIRE
 from hoodie.view.table_view import TableView
 
-SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN)
+SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 

@@ -21,7 +21,7 @@ from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
-from hoodie.read.times import When, instant_as_of
+from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.spark.engine import session_of
@@ -104,7 +104,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     file ids of the table's file groups.
     """
     check_readable(view, by_meta_columns=True)
-    instant_time = None if as_of is None else instant_as_of(view, as_of)
+    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     columns = key_columns(view)
     by_path = is_unique_by_partition(view) and columns.tells_paths(frame.columns)
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)

@@ -63,8 +63,10 @@ class Table(TableReads, TableWrites, TableServices):
         """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`."""
         return self.view().timeline
 
-    def history(self, limit: int | None = None) -> pa.Table:
+    def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """Return the instants of the active timeline, newest first, at most `limit`; columns as `HISTORY_SCHEMA`.
+
+        With `archived` the instants of the archived timeline follow.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"]})
@@ -75,7 +77,7 @@ class Table(TableReads, TableWrites, TableServices):
         """
         from hoodie.read.history import history
 
-        return history(self.view(), limit)
+        return history(self.view(), limit, archived=archived)
 
     @property
     def inspect(self) -> Inspection:

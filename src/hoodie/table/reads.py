@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from hoodie.read.changes import ChangedRows
     from hoodie.read.explain import ReadExplained
     from hoodie.read.times import When
 
@@ -53,7 +54,8 @@ class TableReads:
         Args:
             columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
             where: condition in Spark SQL; partitions and row groups that cannot match are not read.
-            as_of: read the table as of this instant (inclusive), datetime or ISO date.
+            as_of: read the table as of this instant (inclusive), datetime or ISO date. Commits that completed later do
+                not count; with `requested:` before a text, commits that were requested later (Hudi's rule).
             view: query type: `snapshot`, or `read_optimized`, which skips log files.
 
         Warns: `HoodieWarning` if a part of the table is missing and the read is slower, if `as_of` is a date without a
@@ -129,7 +131,8 @@ class TableReads:
         Returns a Spark DataFrame, or a pyarrow Table without Spark. `since` and `until` are instants, datetimes or ISO
         dates; the `instant` of a `WriteResult` stands for its completion.
 
-        Raises: as `to_arrow`; UnsupportedError also for mode `cdc`, and if a part of the span is archived.
+        Raises: as `to_arrow`; UnsupportedError also for mode `cdc`; HistoryLostError if files that `until` needs were
+        cleaned, or the table was restored after `since`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -143,6 +146,29 @@ class TableReads:
         from hoodie.read.changes import plan_changes
 
         return self._context.result(plan_changes(self._context.view(), since, until, mode=mode))
+
+    def changes_since(
+        self, since: When | None = None, until: When | None = None, *, fallback: str = "error"
+    ) -> ChangedRows:
+        """Read as `changes`, and return the place from which the consumer goes on: `until`, the next `since`.
+
+        Without `since` the rows are the whole table (`is_snapshot`). `fallback="snapshot"` returns the whole table too,
+        with a warning, if the changes cannot be told any more.
+
+        Raises: as `changes`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> t = hoodie.create("memory://doc-changes-since", pa.table({"id": ["a"], "x": [1]}), record_key="id")
+        >>> place = t.changes_since().until
+        >>> written = t.upsert([{"id": "b", "x": 3}])
+        >>> found = t.changes_since(place)
+        >>> found.rows["id"].to_pylist(), found.is_snapshot, t.changes_since(found.until).rows.num_rows
+        (['b'], False, 0)
+        """
+        from hoodie.read.changes import plan_batch
+
+        plan = plan_batch(self._context.view(), since, until, fallback=fallback)
+        return plan.with_rows(self._context.result(plan.scan))
 
     def read_keys(self, keys: Any) -> Any:
         """Read the rows with these record keys, as a Spark DataFrame, or as a pyarrow Table without Spark.

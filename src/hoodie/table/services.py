@@ -111,6 +111,15 @@ class TableServices:
 
         return clustering_advice(self._context.view())
 
+    def archive(self, dry_run: bool = False, *, properties: Text | None = None) -> ServiceResult:
+        """Move the oldest instants of the timeline to its archive, if there are more than `hoodie.keep.max.commits`.
+
+        Writes do this by themselves (`hoodie.archive.automatic`). See `hoodie.services.archiving`.
+        """
+        from hoodie.services.archiving.run import archive
+
+        return archive(self._context.service(properties), dry_run=dry_run)
+
     def rollback(
         self, instant: str, *, chain: bool = False, dry_run: bool = False, properties: Text | None = None
     ) -> ServiceResult:

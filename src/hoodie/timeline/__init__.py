@@ -1,6 +1,9 @@
 """Instants and their state changes: the only package that parses and creates instant files."""
 
-from hoodie.timeline.archive import TimelineArchive, archive_instants
+from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
+from hoodie.timeline.archive_logs import ArchiveLogs
+from hoodie.timeline.archived import ArchivedTimeline, ArchiveReader
+from hoodie.timeline.archiving import archive_instants
 from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
@@ -22,7 +25,12 @@ from hoodie.timeline.zone import instant_time_of_ms, ms_of_instant_time, parse_i
 __all__ = [
     "HOODIE_FOLDER",
     "Action",
+    "ArchiveLimits",
+    "ArchiveLogs",
+    "ArchiveReader",
+    "ArchivedTimeline",
     "CreateFile",
+    "Fence",
     "Heartbeat",
     "Instant",
     "InstantClock",

@@ -6,10 +6,12 @@ format: docs/format/table.md §2.7. Writers must hold the table's lock; readers 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from hoodie.errors import CorruptFileError
+from hoodie import config as options
+from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.format.instants.archive import (
     MANIFEST_PREFIX,
     VERSION_FILE,
@@ -24,23 +26,46 @@ from hoodie.format.instants.archive import (
     merged_to_bytes,
     parse_archived,
 )
-from hoodie.storage import FileInfo, Store
-from hoodie.timeline.instant import Action, Instant, State
+from hoodie.storage import Store
+from hoodie.timeline.instant import Action
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
-LAYER_FILES_MAX = 10
-"""Files of one layer that are merged into one file of the next layer (`hoodie.timeline.compaction.batch.size`)."""
-MANIFESTS_KEPT = 3
-"""Number of snapshots whose files are kept (`hoodie.timeline.manifest.retained.versions`)."""
 _LAYER_MAX = 9
 # The file name has one digit for the layer.
 
-_KEEPS_PLAN = {
-    Action.CLEAN: (Action.CLEAN,),
-    Action.COMMIT: (Action.COMPACTION,),
-    Action.DELTA_COMMIT: (Action.LOG_COMPACTION,),
-    Action.REPLACE_COMMIT: (Action.REPLACE_COMMIT, Action.CLUSTERING),
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveLimits:
+    """When files of the archive are merged, and how many of its snapshots are kept.
+
+    `layer_files`: files of one layer that are merged into one file of the next layer. `manifests`: snapshots whose
+    files are kept. `file_bytes`: a larger file is not merged any more; this bounds the memory of a merge.
+    """
+
+    layer_files: int = options.ARCHIVE_LAYER_FILES.default
+    manifests: int = options.ARCHIVE_MANIFESTS.default
+    file_bytes: int = options.ARCHIVE_FILE_BYTES.default
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ArchiveLimits:
+        """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
+        return cls(
+            layer_files=options.ARCHIVE_LAYER_FILES.get(properties),
+            manifests=options.ARCHIVE_MANIFESTS.get(properties),
+            file_bytes=options.ARCHIVE_FILE_BYTES.get(properties),
+        )
+
+
+class Fence(Protocol):
+    """The table's lock while a writer holds it, for changes that a writer without the lock must not make."""
+
+    def ensure_held(self) -> None:
+        """Raise CommitConflictError if the lock was lost."""
+        ...
+
+    def create_last(self, path: str, content: bytes, /) -> None:
+        """Write a file in one atomic step that fails if the lock was lost before the step."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +101,13 @@ class TimelineArchive:
             return Snapshot(0, ArchiveManifest())
         return Snapshot(version, self._manifest(version))
 
-    def append(self, instants: Sequence[ArchivedInstant]) -> None:
-        """Add instants and skip those that are archived already. Readers see them when this function returns."""
+    def append(self, instants: Sequence[ArchivedInstant], fence: Fence | None = None) -> None:
+        """Add instants and skip those that are archived already. Readers see them when this function returns.
+
+        `fence` is the table's lock, which the caller holds; without it nothing else may change the archive.
+
+        Raises: CommitConflictError if another process changes the archive at the same time.
+        """
         if not instants:
             return
         ordered = sorted(instants, key=lambda instant: (instant.requested_time, instant.action))
@@ -90,28 +120,41 @@ class TimelineArchive:
         if not added:
             return
         name = ArchiveFileName(added[0].requested_time, added[-1].requested_time).name
+        if _lists(known, name):
+            raise CorruptFileError(
+                f"expected in it the instants {added[0].requested_time} and {added[-1].requested_time}, found others",
+                path=self.store.uri(self._path(name)),
+            )
         data = archived_to_bytes(added)
         self.store.replace(self._path(name), data)
-        self._publish(known.version + 1, (*known.manifest.files, ArchiveFile(name, len(data))))
+        self._publish(known.version + 1, (*known.manifest.files, ArchiveFile(name, len(data))), fence)
 
-    def compact(self, *, layer_files_max: int = LAYER_FILES_MAX) -> None:
-        """Merge layers that have too many files, and delete files that only old snapshots list."""
+    def compact(self, limits: ArchiveLimits | None = None, fence: Fence | None = None) -> None:
+        """Merge layers that have too many files, and delete files that only old snapshots list.
+
+        Memory: the rows of the files that are merged, at most twice `file_bytes` as stored.
+
+        Raises: as `append`.
+        """
+        limits = limits or ArchiveLimits()
         known = self.snapshot()
         merged = 0
         for layer in range(_LAYER_MAX):
-            files = sorted((found for found in _by_name(known.manifest.files) if found[0].layer == layer), key=_parts)
-            if len(files) < layer_files_max:
+            batch = _to_merge(known.manifest.files, layer, limits)
+            if not batch:
                 break
-            batch = files[:layer_files_max]
-            name = ArchiveFileName(batch[0][0].first_time, max(parts.last_time for parts, _ in batch), layer + 1).name
-            data = merged_to_bytes((self.store.read(self._path(file.name)) for _, file in batch), path=self._path(name))
+            parts = [file.parsed_name for file in batch]
+            name = ArchiveFileName(parts[0].first_time, max(found.last_time for found in parts), layer + 1).name
+            if _lists(known, name):
+                # Readers use that file. The next batch has another range.
+                break
+            data = merged_to_bytes((self.store.read(self._path(file.name)) for file in batch), path=self._path(name))
             self.store.replace(self._path(name), data)
-            gone = {file.name for _, file in batch}
-            kept = tuple(file for file in known.manifest.files if file.name not in gone)
-            self._publish(known.version + 1, (*kept, ArchiveFile(name, len(data))))
-            known = Snapshot(known.version + 1, ArchiveManifest((*kept, ArchiveFile(name, len(data)))))
+            kept = (*(file for file in known.manifest.files if file not in batch), ArchiveFile(name, len(data)))
+            self._publish(known.version + 1, kept, fence)
+            known = Snapshot(known.version + 1, ArchiveManifest(kept))
             merged += 1
-        self._clean(MANIFESTS_KEPT + merged)
+        self._clean(limits.manifests + merged, fence)
 
     def newest_time(self) -> str:
         """Return the greatest requested time of the archived instants; empty if nothing is archived. Reads no rows."""
@@ -175,16 +218,37 @@ class TimelineArchive:
             message = "the manifest of the archived timeline is missing; restore the file"
             raise CorruptFileError(message, path=self.store.uri(path)) from error
 
-    def _publish(self, version: int, files: tuple[ArchiveFile, ...]) -> None:
-        # A dead writer may have left a manifest of this number. Readers ignore it: the version file does not name it.
-        self.store.replace(self._path(manifest_name(version)), ArchiveManifest(files).to_bytes())
-        self.store.replace(self._path(VERSION_FILE), str(version).encode())
+    def _publish(self, version: int, files: tuple[ArchiveFile, ...], fence: Fence | None) -> None:
+        """Make these files the snapshot `version`, unless another process has published it or a later one."""
+        _check(fence)
+        path, data = self._path(manifest_name(version)), ArchiveManifest(files).to_bytes()
+        try:
+            self.store.create(path, data)
+        except FileExistsError:
+            # A dead writer may have left a manifest of this number. Readers ignore it: the version file does not name
+            # it. (Without a version file they go by the greatest number; then `version` is greater.)
+            self._ensure_newest_is_before(version)
+            _check(fence)
+            self.store.replace(path, data)
+        if fence is None:
+            self.store.replace(self._path(VERSION_FILE), str(version).encode())
+        else:
+            fence.create_last(self._path(VERSION_FILE), str(version).encode())
 
-    def _clean(self, manifests_kept: int) -> None:
+    def _ensure_newest_is_before(self, version: int) -> None:
+        newest = self._version()
+        if newest >= version:
+            raise CommitConflictError(
+                f"expected snapshot {version - 1} of the archived timeline {self.store.uri(self.folder)}, found "
+                f"{newest}: another process archives instants without the table's lock; nothing was deleted, try again"
+            )
+
+    def _clean(self, manifests_kept: int, fence: Fence | None) -> None:
         infos = self.store.list(self.folder)
         versions = sorted(version for info in infos if (version := manifest_version(info.name)) is not None)
         if len(versions) <= manifests_kept:
             return
+        _check(fence)
         kept = set(versions[-manifests_kept:])
         live = {file.name for version in kept for file in self._manifest(version).files}
         live |= {manifest_name(version) for version in kept}
@@ -216,72 +280,39 @@ class TimelineArchive:
         return f"{self.folder}/{name}"
 
 
-def archive_instants(
-    store: Store,
-    layout: Layout,
-    instants: Sequence[Instant],
-    *,
-    folder: str = HOODIE_FOLDER,
-    history_path: str = "history",
-) -> None:
-    """Move completed instants, the oldest of a timeline, to its archive. Call it under the table's lock.
-
-    The instants are added to the archive first. Then their files are deleted from the active timeline, the oldest
-    first. A reader therefore sees the instants as completed at any moment, also after a crash. Repeating is safe.
-    """
-    files = _files_of(store, layout, instants, folder)
-    archive = TimelineArchive.of(store, layout, folder=folder, history_path=history_path)
-    archive.append([_archived(store, instant, files[instant]) for instant in instants if files[instant]])
-    # Delete pending files first: an instant that has only pending files would be read as pending again.
-    for is_completed in (False, True):
-        for instant in instants:
-            for found, info in files[instant]:
-                if found.is_completed is is_completed:
-                    store.delete(info.path)
-    archive.compact()
-
-
-def _files_of(
-    store: Store, layout: Layout, instants: Sequence[Instant], folder: str
-) -> dict[Instant, list[tuple[Instant, FileInfo]]]:
-    """Return the files of each instant, each with the instant parsed from its name."""
-    found: dict[Instant, list[tuple[Instant, FileInfo]]] = {instant: [] for instant in instants}
-    by_key = {(instant.requested_time, instant.action.completed_as): instant for instant in instants}
-    for info in store.list(layout.instant_folder(folder)):
-        parsed = layout.parse(info)
-        if parsed is not None:
-            instant = by_key.get((parsed.requested_time, parsed.action.completed_as))
-            if instant is not None:
-                found[instant].append((parsed, info))
-    return found
-
-
-def _archived(store: Store, instant: Instant, files: Iterable[tuple[Instant, FileInfo]]) -> ArchivedInstant:
-    """Return the archive's row of an instant: its completed content, and its plan if its action has one."""
-    contents = {(found.action, found.state): info for found, info in files}
-    completed = contents.get((instant.action, State.COMPLETED))
-    plan: bytes | None = None
-    for action in _KEEPS_PLAN.get(instant.action, ()):
-        states = (State.REQUESTED, State.INFLIGHT) if instant.action is Action.REPLACE_COMMIT else (State.REQUESTED,)
-        for state in states:
-            info = contents.get((action, state))
-            if info is not None and info.size_bytes:
-                plan = store.read(info.path)
-    return ArchivedInstant(
-        requested_time=instant.requested_time,
-        completion_time=instant.completion_time or instant.requested_time,
-        action=instant.action.value,
-        metadata=None if completed is None else store.read(completed.path),
-        plan=plan,
-    )
-
-
 def _by_name(files: Iterable[ArchiveFile]) -> list[tuple[ArchiveFileName, ArchiveFile]]:
     return [(file.parsed_name, file) for file in files]
 
 
-def _parts(found: tuple[ArchiveFileName, ArchiveFile]) -> ArchiveFileName:
-    return found[0]
+def _check(fence: Fence | None) -> None:
+    if fence is not None:
+        fence.ensure_held()
+
+
+def _lists(known: Snapshot, name: str) -> bool:
+    return any(file.name == name for file in known.manifest.files)
+
+
+def _to_merge(files: Iterable[ArchiveFile], layer: int, limits: ArchiveLimits) -> list[ArchiveFile]:
+    """Return the oldest files of a layer that become one file of the next; none if the layer has too few.
+
+    As in the JVM, files that are too large stay, and a batch ends when it is large enough.
+    """
+    found = sorted(pair for pair in _by_name(files) if pair[0].layer == layer)
+    if len(found) < limits.layer_files:
+        return []
+    batch: list[ArchiveFile] = []
+    total_bytes = 0
+    for _, file in found:
+        batch.append(file)
+        total_bytes += file.size_bytes
+        if len(batch) >= limits.layer_files:
+            break
+        if total_bytes > limits.file_bytes:
+            if len(batch) > 1:
+                break
+            batch, total_bytes = [], 0
+    return batch if len(batch) > 1 else []
 
 
 def _overlapping(files: Iterable[ArchiveFile], first_time: str, last_time: str) -> list[ArchiveFile]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.archived import archived_content
 from hoodie.view.commit_cache import CleanFacts
 
 if TYPE_CHECKING:
@@ -17,11 +18,14 @@ def oldest_readable_instant(view: TableView) -> str:
     """Return the requested time of the oldest instant whose snapshot has all its files; empty if all have them.
 
     Pending cleans count too: their files may be deleted already. Each plan or metadata is read once. A restore to an
-    older savepoint removes the instant that a clean retained; then the savepoint is the oldest such instant.
+    older savepoint removes the instant that a clean retained; then the savepoint is the oldest such instant. If the
+    active timeline has no clean, the newest archived one counts.
 
-    Raises: CorruptFileError if a clean does not parse.
+    Raises: CorruptFileError if a clean does not parse, or the archive is damaged.
     """
-    cleans = (found for found in (*view.timeline, *view.completed_later) if found.action is Action.CLEAN)
+    cleans = [found for found in (*view.timeline, *view.completed_later) if found.action is Action.CLEAN]
+    if not cleans and view.has_archived_instants():
+        cleans = [found for found in view.archive().completed() if found.action is Action.CLEAN][-1:]
     return max((_bound(view, found) for found in cleans), default="")
 
 
@@ -58,7 +62,10 @@ def _facts(view: TableView, clean: Instant) -> CleanFacts:
 
 def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
     """Return the facts of a completed clean; None if its file is empty because its writer died."""
-    content = read_instant(view.store, view.layout, clean)
+    try:
+        content = read_instant(view.store, view.layout, clean)
+    except InstantNotFoundError:
+        content = archived_content(view, clean)
     if not content:
         return None
     done = CleanMetadata.parse(content, path=view.path_of(clean))

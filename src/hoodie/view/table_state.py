@@ -14,7 +14,19 @@ from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import InstantClock, Layout, LockOptions, TableLock, Timeline, TimelineReader
+from hoodie.timeline import (
+    HOODIE_FOLDER,
+    ArchivedTimeline,
+    ArchiveLogs,
+    ArchiveReader,
+    InstantClock,
+    Layout,
+    LockOptions,
+    TableLock,
+    Timeline,
+    TimelineArchive,
+    TimelineReader,
+)
 from hoodie.view.commit_cache import CommitCache
 from hoodie.view.timeline_folder import check_timeline_folder
 
@@ -48,6 +60,9 @@ class TableState:
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
     expiry: tuple[Hashable, str] | None = None
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
+    archived_times: dict[str, str] = field(default_factory=dict)
+    """Completion times of archived instants that were looked up for log files; empty for those not archived."""
+    _archive: ArchivedTimeline | None = field(init=False, default=None)
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
     _warned: set[str] = field(init=False, default_factory=set)
@@ -105,3 +120,14 @@ class TableState:
             check_timeline_folder(self.store, config, layout)
             self._is_known_empty = True
         return timeline
+
+    def archive(self, config: TableConfig, layout: Layout) -> ArchivedTimeline:
+        """Return the archived timeline. Nothing is read yet, and files that were read are not read again."""
+        with self.lock:
+            if self._archive is None:
+                if config.version.has_completion_time_in_name:
+                    archive = TimelineArchive.of(self.store, layout, history_path=config.history_path)
+                    self._archive = ArchiveReader(archive)
+                else:
+                    self._archive = ArchiveLogs(self.store, f"{HOODIE_FOLDER}/{config.archive_folder}")
+            return self._archive

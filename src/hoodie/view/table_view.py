@@ -6,12 +6,12 @@ table share a cache of completed instants, which never change either.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie.errors import InvalidConfigError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import HistoryLostError, InstantNotFoundError, InvalidConfigError, MetadataTableMissingError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
@@ -20,7 +20,18 @@ from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, w
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant, InstantClock, Layout, TableLock, Timeline, layout_for, read_instant
+from hoodie.timeline import (
+    Action,
+    ArchivedTimeline,
+    Instant,
+    InstantClock,
+    Layout,
+    TableLock,
+    Timeline,
+    layout_for,
+    read_instant,
+)
+from hoodie.view.archived import archived_content, archived_writes, newest_archived_schema, with_archived_logs
 from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
@@ -104,20 +115,35 @@ class TableView:
         return instant.completion_time or instant.requested_time
 
     def as_completed_by(self, order_time: str) -> TableView:
-        """Return the table as of a time (inclusive): completed instants with a later `order_time` are left out."""
+        """Return the table as of a time (inclusive): completed instants with a later `order_time` are left out.
+
+        It takes one read of the archive's manifest, and reads those of its files that may have later instants.
+
+        Raises: CorruptFileError if the archive is damaged.
+        """
 
         def is_later(instant: Instant) -> bool:
             return instant.is_completed and self.order_time(instant) > order_time
 
+        archived = archived_writes(self, order_time)
         later = tuple(filter(is_later, self.timeline.instants))
         timeline = self.timeline.filter(lambda instant: not is_later(instant))
-        return replace(self, timeline=timeline, completed_later=later)
+        hidden = timeline.never_completed | {instant.requested_time for instant in archived}
+        timeline = replace(timeline, never_completed=hidden)
+        return replace(self, timeline=timeline, completed_later=(*archived, *self.completed_later, *later))
+
+    def archive(self) -> ArchivedTimeline:
+        """Return the archived timeline of the table; it is read when it is used."""
+        return self.state.archive(self.config, self.layout)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a completed write instant; the cache keeps the metadata that was used last."""
         known = self.state.commits.get(instant.requested_time)
         if known is None:
-            content = read_instant(self.store, self.layout, instant)
+            try:
+                content = read_instant(self.store, self.layout, instant)
+            except InstantNotFoundError:
+                content = archived_content(self, instant)
             known = CommitMetadata.parse(content, path=self.path_of(instant))
             self.state.commits[instant.requested_time] = known
         return known
@@ -147,20 +173,15 @@ class TableView:
     def schema(self, *, as_of: str | None = None) -> TableSchema:
         """Return the schema of the newest commit that has a schema, else the schema that the table was created with.
 
-        With `as_of`, only commits requested at `as_of` or before count. If `as_of` is before the oldest commit on the
-        active timeline, the schema of that commit is returned: older schemas are not known.
+        With `as_of`, only commits requested at `as_of` or before count. Before the oldest commit the schema of that
+        commit is returned.
 
         Raises: InvalidConfigError if neither exists.
         """
-        text = None
-        for instant in (*reversed(self.completed_later), *reversed(self.completed_writes())):
-            if not instant.action.writes_data:
-                continue
-            facts = self.commit_facts(instant)
-            if facts.schema and facts.changes_schema:
-                text = facts.schema
-                if instant not in self.completed_later and (as_of is None or instant.requested_time <= as_of):
-                    break
+        text = self._newest_schema(self.completed_writes(), as_of) or newest_archived_schema(self, until=as_of)
+        if text is None and (as_of is not None or self.completed_later):
+            known = (*self.completed_writes(), *(found for found in self.completed_later if found.action.writes_data))
+            text = self._newest_schema(sorted(known, key=self.order_time, reverse=True))
         text = text or self.config.create_schema
         if text:
             where = f"{self.store.uri('')}: the table's schema"
@@ -169,6 +190,15 @@ class TableView:
             f"{self.store.uri('')} has no schema: it has neither a commit nor hoodie.table.create.schema; write to it "
             "with the engine that created it, or create it with hoodie.create(path, schema)"
         )
+
+    def _newest_schema(self, commits: Sequence[Instant], as_of: str | None = None) -> str | None:
+        """Return the schema of the last of these commits that has one, of those requested at `as_of` or before."""
+        for instant in reversed(commits):
+            if as_of is None or instant.requested_time <= as_of:
+                facts = self.commit_facts(instant)
+                if facts.schema and facts.changes_schema:
+                    return facts.schema
+        return None
 
     def _with_path_fields(self, schema: pa.Schema) -> pa.Schema:
         """Append the partition columns that data files do not have; as in JVM Hudi, they are text unless stored."""
@@ -198,12 +228,15 @@ class TableView:
         """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:
             return self.timeline
-        return replace(self.timeline, instants=Timeline.of((*self.timeline, *self.completed_later)).instants)
+        hidden = self.timeline.never_completed
+        later = (instant for instant in self.completed_later if instant.requested_time not in hidden)
+        instants = Timeline.of((*self.timeline, *later)).instants
+        return replace(self.timeline, instants=instants, never_completed=frozenset())
 
     def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
         """Return the latest committed file slices of all or some partitions, now or as of a requested time (inclusive).
 
-        Raises: UnsupportedError if the cleaner removed files that `as_of` needs.
+        Raises: HistoryLostError if the cleaner removed files that `as_of` needs.
         """
         if as_of is not None:
             self._check_not_cleaned(as_of)
@@ -212,8 +245,8 @@ class TableView:
             before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
             self._check_not_cleaned(max(before, default=""))
         listing = self.listing(partitions)
-        version = self.config.version
-        return latest_slices(listing, self.timeline, self._replaced(as_of), as_of=as_of, version=version)
+        version, timeline = self.config.version, with_archived_logs(self, listing)
+        return latest_slices(listing, timeline, self._replaced(as_of), as_of=as_of, version=version)
 
     def slice_read(self) -> SliceRead:
         """Return the options to read the newest file slices with all columns.
@@ -235,7 +268,8 @@ class TableView:
     def _check_not_cleaned(self, as_of: str) -> None:
         earliest = oldest_readable_instant(self)
         if as_of < earliest:
-            raise UnsupportedError(
+            raise HistoryLostError(
                 f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only the files that instants "
-                f"from {earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more"
+                f"from {earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
+                oldest_instant=earliest,
             )

@@ -18,6 +18,7 @@ from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.timeline import (
     Action,
+    ArchiveLimits,
     LayoutV2,
     TimelineArchive,
     archive_instants,
@@ -26,7 +27,9 @@ from hoodie.timeline import (
     create_requested,
     load_timeline,
 )
-from hoodie.timeline.archive import LAYER_FILES_MAX, MANIFESTS_KEPT
+
+LAYER_FILES_MAX = ArchiveLimits().layer_files
+MANIFESTS_KEPT = ArchiveLimits().manifests
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "archive"
 LAYOUT = LayoutV2(zone=TimelineZone.UTC)

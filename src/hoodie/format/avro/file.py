@@ -141,22 +141,31 @@ def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_mar
     return b"".join([MAGIC, *header, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
 
 
-def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
-    stream = io.BytesIO(block)
-    try:
-        text = header.get("avro.schema", b"").decode()
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(f"a schema in UTF-8 expected: {error}", path=path) from error
-    schema = RecordSchema.of(text, path=path)
+def decode_record(schema: RecordSchema, data: bytes, *, path: str, offset: int = 0) -> dict[str, Any]:
+    """Decode one record, which must have all the bytes; `offset` is where they begin in the file.
+
+    Raises:
+        CorruptFileError: the bytes do not fit the schema.
+    """
+    stream = io.BytesIO(data)
     try:
         record = fastavro.schemaless_reader(stream, schema.parsed, None)
     except _DECODE_ERRORS as error:
         message = f"the record does not fit the file's schema: {error!r}"
         raise CorruptFileError(message, path=path, offset=offset) from error
-    if not isinstance(record, dict) or stream.tell() != len(block):
-        found = f"one record of {len(block)} bytes expected, found a value of {stream.tell()} bytes"
+    if not isinstance(record, dict) or stream.tell() != len(data):
+        found = f"one record of {len(data)} bytes expected, found a value of {stream.tell()} bytes"
         raise CorruptFileError(found, path=path, offset=offset)
-    return schema, record
+    return record
+
+
+def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
+    try:
+        text = header.get("avro.schema", b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"a schema in UTF-8 expected: {error}", path=path) from error
+    schema = RecordSchema.of(text, path=path)
+    return schema, decode_record(schema, block, path=path, offset=offset)
 
 
 @dataclass(slots=True)

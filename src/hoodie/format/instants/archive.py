@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ VERSION_FILE: Final = "_version_"
 MANIFEST_PREFIX: Final = "manifest_"
 _INSTANT_VERSION: Final = 1
 _DIGITS_MAX: Final = 18
+_ROW_GROUP_INSTANTS: Final = 128
+"""Instants of a row group: a reader of one instant's content reads so many."""
 _NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
 _TEXT = {"type": "string", "avro.java.string": "String"}
 _AVRO_FIELDS: Final[list[dict[str, Any]]] = [
@@ -83,7 +85,7 @@ class ArchiveFileName:
         return None if match is None else cls(match[1], match[2], int(match[3]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ArchiveFile:
     """A valid file of the archive: its name and its size in bytes."""
 
@@ -155,13 +157,19 @@ def archived_to_bytes(instants: Sequence[ArchivedInstant]) -> bytes:
 
 
 def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
-    """Encode the rows of several files of the archive, oldest first, as one file of the next layer.
+    """Encode the rows of several files of the archive as one file, sorted by requested time, each instant once.
 
     Raises:
         CorruptFileError: one of the files does not parse.
     """
-    tables = [_read(data, _SCHEMA.names, path) for data in files]
-    return _to_bytes(pa.concat_tables(tables))
+    rows = pa.concat_tables([_read(data, _SCHEMA.names, path) for data in files])
+    times, actions = (rows[name].to_pylist() for name in ("instantTime", "action"))
+    # A JVM that stops after it archived instants, and before it deleted their files, archives them a second time.
+    first = {
+        (time or "", action or ""): row
+        for row, (time, action) in reversed([*enumerate(zip(times, actions, strict=True))])
+    }
+    return _to_bytes(rows.take(pa.array([first[key] for key in sorted(first)], pa.int64())))
 
 
 def parse_archived(data: bytes, *, path: str = "<memory>", requested_time: str | None = None) -> list[ArchivedInstant]:
@@ -194,16 +202,62 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
     return {(time, action): end or time for time, end, action in zip(times, completed, actions, strict=True) if time}
 
 
+def greatest_completion_time(file: pq.ParquetFile) -> str | None:
+    """Return the greatest completion time of a file by its footer; None if the footer does not have it."""
+    newest = ""
+    for group in range(file.metadata.num_row_groups):
+        column = file.metadata.row_group(group).column(file.schema.names.index(_SCHEMA.names[1]))
+        statistics = column.statistics
+        if statistics is None or not statistics.has_min_max or statistics.null_count:
+            return None
+        newest = max(newest, str(statistics.max))
+    return newest or None
+
+
+def archived_columns(file: pq.ParquetFile) -> list[list[str | None]]:
+    """Return the requested times, the completion times and the actions of a file, in the order of its rows."""
+    names = _SCHEMA.names[:3]
+    table = _as_stored(file.read(columns=names), names)
+    return [table[name].to_pylist() for name in names]
+
+
+def archived_rows(file: pq.ParquetFile, wanted: Collection[int]) -> Iterator[tuple[int, ArchivedInstant]]:
+    """Yield the rows with these numbers, each with its number; only row groups that have one of them are read."""
+    names, first = _SCHEMA.names[:-1], 0
+    for group in range(file.metadata.num_row_groups):
+        count = file.metadata.row_group(group).num_rows
+        chosen = sorted(row for row in wanted if first <= row < first + count)
+        if chosen:
+            table = _as_stored(file.read_row_group(group, columns=names), names)
+            taken = table.take(pa.array([row - first for row in chosen], pa.int64()))
+            for row, values in zip(chosen, zip(*taken.to_pydict().values(), strict=True), strict=True):
+                time, completed, action, metadata, plan = values
+                yield (
+                    row,
+                    ArchivedInstant(
+                        requested_time=time,
+                        completion_time=completed or time,
+                        action=action,
+                        metadata=metadata,
+                        plan=plan,
+                    ),
+                )
+        first += count
+
+
 def _read(data: bytes, names: list[str], path: str) -> pa.Table:
     """Read these columns and cast them to the types of the archive's schema."""
-    schema = pa.schema([_SCHEMA.field(name) for name in names])
     try:
-        table = pq.read_table(pa.BufferReader(data), columns=names, page_checksum_verification=True)
-        table = table.select(names).cast(schema)
-        # Invalid UTF-8 raises here, not later when the text is used.
-        table.validate(full=True)
+        return _as_stored(pq.read_table(pa.BufferReader(data), columns=names, page_checksum_verification=True), names)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
+
+
+def _as_stored(table: pa.Table, names: list[str]) -> pa.Table:
+    """Cast columns to the types of the archive's schema. Raises: ArrowException, KeyError."""
+    table = table.select(names).cast(pa.schema([_SCHEMA.field(name) for name in names]))
+    # Invalid UTF-8 raises here, not later when the text is used.
+    table.validate(full=True)
     return table
 
 
@@ -212,6 +266,6 @@ def _to_bytes(table: pa.Table) -> bytes:
     # Only features that every Parquet reader supports: other engines and later releases read the archive.
     options = {"compression": "gzip", "use_dictionary": False, "store_schema": False, "write_page_checksum": True}
     with pq.ParquetWriter(sink, _SCHEMA, **options) as writer:
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=_ROW_GROUP_INSTANTS)
         writer.add_key_value_metadata({"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))})
     return sink.getvalue()

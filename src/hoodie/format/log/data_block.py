@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -141,6 +141,17 @@ def read_data_block(block: LogBlock, *, path: str, columns: Collection[str] | No
         return _read_hfile(block, text, wanted, path)
     starts, ends = _record_bounds(memoryview(block.content), path, block.content_offset)
     return decode_rows(block.content, starts, ends, text, columns=wanted.names, path=path, offset=block.content_offset)
+
+
+def data_records(block: LogBlock, *, path: str) -> Iterator[tuple[bytes, int]]:
+    """Yield the bytes of each record of an Avro data block, and where they begin in the block's content.
+
+    Raises: as `read_data_block`.
+    """
+    content = memoryview(block.content)
+    starts, ends = _record_bounds(content, path, block.content_offset)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield bytes(content[start:end]), start
 
 
 def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:

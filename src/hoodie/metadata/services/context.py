@@ -9,7 +9,7 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.timeline import CreateFile, Instant, InstantClock, Timeline
+from hoodie.timeline import CreateFile, Fence, Instant, InstantClock, Timeline
 
 EngineFor = Callable[[int], Engine]
 """Returns the engine for work on a number of bytes."""
@@ -40,6 +40,8 @@ class ServiceContext:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     engine_for: EngineFor = local_engine
     unfinished: frozenset[str] = frozenset()
+    fence: Fence | None = None
+    """The table's lock, for changes of the archive."""
 
     @property
     def finished_kinds(self) -> dict[str, PartitionKind]:

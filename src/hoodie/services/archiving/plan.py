@@ -1,0 +1,207 @@
+"""Choose the instants to archive: the oldest that no reader, writer or table service looks for on the active timeline.
+
+The rules of JVM Hudi (docs/format/table.md §9.6), and two more. A commit that completed after the oldest pending
+instant began stays, because the conflict check of that instant looks for it. A replace commit stays while a file of a
+file group that it replaced exists, because readers would show that file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie import config as options
+from hoodie.errors import InvalidConfigError
+from hoodie.format.filenames import parse_data_file
+from hoodie.format.table.table_config import TableType
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.timeline import Action, Instant
+from hoodie.view.table_view import TableView
+
+_BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})
+"""Actions whose instants are archived together with the commits around them."""
+_COUNTING_TRIGGERS = frozenset({"num_commits", "num_and_time"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveRules:
+    """How many commits stay on the active timeline, and which bounds apply.
+
+    Archiving is due with more than `commits_max` completed commits, and keeps `commits_min`. `deltas_to_compact` are
+    the delta commits that make a compaction due; None if the trigger does not count them. `earliest_to_retain` is the
+    requested time of the oldest commit that a clean would retain.
+    """
+
+    commits_min: int = options.KEEP_COMMITS_MIN.default
+    commits_max: int = options.KEEP_COMMITS_MAX.default
+    beyond_savepoint: bool = False
+    deltas_to_compact: int | None = options.COMPACT_DELTA_COMMITS.default
+    earliest_to_retain: str | None = None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], earliest_to_retain: str | None = None) -> ArchiveRules:
+        """Return the rules that these properties define.
+
+        Raises: InvalidConfigError if a value does not parse, or the minimum is not below the maximum.
+        """
+        least, most = options.KEEP_COMMITS_MIN.get(properties), options.KEEP_COMMITS_MAX.get(properties)
+        if least >= most:
+            raise InvalidConfigError(
+                f"{options.KEEP_COMMITS_MIN.key}={least} must be below {options.KEEP_COMMITS_MAX.key}={most}: "
+                "archiving is due above the maximum, and keeps the minimum"
+            )
+        counts = options.COMPACT_TRIGGER.get(properties) in _COUNTING_TRIGGERS
+        return cls(
+            commits_min=least,
+            commits_max=most,
+            beyond_savepoint=options.ARCHIVE_BEYOND_SAVEPOINT.get(properties),
+            deltas_to_compact=options.COMPACT_DELTA_COMMITS.get(properties) if counts else None,
+            earliest_to_retain=earliest_to_retain,
+        )
+
+    def limits(self, commits: Sequence[Instant]) -> tuple[int, int]:
+        """Return the minimum and the maximum for these commits: both grow if a clean would retain more commits."""
+        if self.earliest_to_retain is None:
+            return self.commits_min, self.commits_max
+        needed = sum(found.requested_time > self.earliest_to_retain for found in commits) + 2
+        more = max(needed - self.commits_min, 0)
+        return self.commits_min + more, self.commits_max + more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivePlan:
+    """The instants to archive, by requested time. `held_back` says what keeps more of them on the active timeline."""
+
+    instants: tuple[Instant, ...] = ()
+    held_back: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Bound:
+    """Instants from `requested_time` on stay on the active timeline, because of `reason`."""
+
+    requested_time: str
+    reason: str = field(compare=False)
+
+
+def is_archiving_due(view: TableView, rules: ArchiveRules) -> bool:
+    """Return whether the active timeline has more commits than the maximum."""
+    commits = view.timeline.writes().completed().instants
+    return len(commits) > rules.limits(commits)[1]
+
+
+def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
+    """Return the instants to archive; none if archiving is not due.
+
+    Files are read only if instants remain after the rules that need none: the contents of commits, the metadata table's
+    timeline, and the listings of partitions in which a replace commit replaced file groups.
+
+    Raises: CorruptFileError.
+    """
+    commits = view.timeline.writes().completed().instants
+    least, most = rules.limits(commits)
+    if len(commits) <= most:
+        return ArchivePlan()
+    candidates = list(commits)
+    held_back = ""
+    for bound in _bounds(view, rules, candidates):
+        kept = [found for found in candidates if found.requested_time < bound.requested_time]
+        if len(kept) < len(candidates) and len(kept) < len(commits) - least:
+            held_back = bound.reason
+        candidates = kept
+        if not candidates:
+            return ArchivePlan(held_back=held_back)
+    saved = {found.requested_time for found in view.timeline if found.action is Action.SAVEPOINT}
+    chosen = [found for found in candidates if found.requested_time not in saved][: len(commits) - least]
+    if not chosen:
+        return ArchivePlan(held_back=held_back)
+    last = chosen[-1].requested_time
+    beside = [found for found in view.timeline.completed() if found.action in _BESIDE and found.requested_time < last]
+    ordered = sorted((*chosen, *beside), key=lambda found: (found.requested_time, found.action))
+    return ArchivePlan(instants=tuple(ordered), held_back=held_back)
+
+
+def _bounds(view: TableView, rules: ArchiveRules, candidates: Sequence[Instant]) -> Iterator[_Bound]:
+    """Yield the bounds, first those that read no file."""
+    yield from _pending_bounds(view)
+    if not rules.beyond_savepoint:
+        saved = next((found for found in view.timeline if found.action is Action.SAVEPOINT), None)
+        if saved is not None:
+            yield _Bound(
+                saved.requested_time,
+                f"the savepoint {saved.requested_time}: delete it, or set {options.ARCHIVE_BEYOND_SAVEPOINT.key}=true",
+            )
+    yield from _compaction_bound(view, rules)
+    yield from _metadata_bound(view)
+    yield from _schema_bound(view)
+    yield from _replaced_bound(view, candidates)
+
+
+def _pending_bounds(view: TableView) -> Iterator[_Bound]:
+    """Keep the last commit before the oldest pending instant, and what completed since that instant was requested."""
+    pending = view.timeline.pending().latest() and view.timeline.pending().instants[0]
+    if not pending:
+        return
+    reason = f"the pending instant {pending}: it must complete, or be rolled back"
+    commits = view.timeline.writes().completed().instants
+    before = [found.requested_time for found in commits if found.requested_time < pending.requested_time]
+    yield _Bound(max(before, default=pending.requested_time), reason)
+    since = [found for found in commits if view.order_time(found) > pending.requested_time]
+    yield _Bound(min((found.requested_time for found in since), default=pending.requested_time), reason)
+
+
+def _compaction_bound(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
+    """Keep the delta commits that make the next compaction due, or the last compaction if there are too few yet."""
+    if view.config.table_type is not TableType.MERGE_ON_READ or rules.deltas_to_compact is None:
+        return
+    completed = view.timeline.completed()
+    compactions = [found for found in completed if found.action is Action.COMMIT]
+    last = compactions[-1] if compactions else None
+    since = "" if last is None else last.requested_time
+    deltas = [found for found in completed if found.action is Action.DELTA_COMMIT and view.order_time(found) > since]
+    if len(deltas) >= rules.deltas_to_compact:
+        first: Instant | None = deltas[len(deltas) - rules.deltas_to_compact]
+    else:
+        first = last or (deltas[0] if deltas else None)
+    if first is not None:
+        yield _Bound(first.requested_time, "the delta commits since the last compaction: compact the table")
+
+
+def _metadata_bound(view: TableView) -> Iterator[_Bound]:
+    """Keep the commits that completed after the last compaction of the metadata table was requested."""
+    if not (view.config.version.has_known_metadata_table and view.config.has_metadata_table):
+        return
+    timeline = MetadataFolder(view.store, view.config).existing_timeline()
+    last = timeline.completed().filter(lambda found: found.action is Action.COMMIT).latest()
+    if last is None:
+        yield _Bound("", "the metadata table: it was not compacted yet, which follows from further commits")
+        return
+    commits = view.timeline.writes().completed()
+    since = [found.requested_time for found in commits if view.order_time(found) > last.requested_time]
+    if since:
+        yield _Bound(min(since), "the metadata table: its next compaction follows from further commits")
+
+
+def _schema_bound(view: TableView) -> Iterator[_Bound]:
+    """Keep the newest commit that stores the table's schema: engines look for it on the active timeline."""
+    for instant in reversed(view.completed_writes()):
+        facts = view.commit_facts(instant)
+        if facts.schema and facts.changes_schema:
+            yield _Bound(instant.requested_time, "the commit that stores the table's schema")
+            return
+
+
+def _replaced_bound(view: TableView, candidates: Sequence[Instant]) -> Iterator[_Bound]:
+    """Keep the first replace commit of which a replaced file group still has files: a clean deletes them."""
+    for instant in candidates:
+        if instant.action is not Action.REPLACE_COMMIT:
+            continue
+        replaced = view.commit_facts(instant).replaced
+        gone = {(path, file_id) for path, file_ids in replaced.items() for file_id in file_ids}
+        for path, names in view.listing(sorted(replaced)).items():
+            if any((found := parse_data_file(name)) and (path, found.file_id) in gone for name in names):
+                yield _Bound(
+                    instant.requested_time,
+                    f"{instant}: file groups that it replaced still have files, which a clean deletes",
+                )
+                return

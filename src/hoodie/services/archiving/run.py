@@ -1,0 +1,113 @@
+"""Archive a table's oldest instants under its lock: `t.archive()`, and the archiving that follows a write.
+
+docs/format/table.md §2.7, §9.6. Instants are added to the archive first, then deleted from the active timeline. So
+each step can be repeated, and a reader finds each instant in one of both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from hoodie import config as options
+from hoodie.errors import UnsupportedError
+from hoodie.progress import PhaseTimes
+from hoodie.services.archiving.plan import ArchivePlan, ArchiveRules, is_archiving_due, plan_archiving
+from hoodie.services.call import ServiceCall
+from hoodie.services.cleaning.options import CleanOptions
+from hoodie.services.cleaning.window import earliest_to_retain
+from hoodie.services.inline import InlineService
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import ArchiveLimits, archive_instants
+from hoodie.view.table_view import TableView
+
+OPERATION: Final = "archive"
+_WAIT_MS_AFTER_WRITE: Final = 2_000
+"""How long the archiving after a write waits for the lock; if it gets none, a later write archives."""
+
+
+def archive(call: ServiceCall, *, dry_run: bool = False) -> ServiceResult:
+    """Move the oldest instants to the archive if there are more commits than `hoodie.keep.max.commits`.
+
+    It creates no instant. With `dry_run` nothing is changed. A note says what keeps further instants on the active
+    timeline. If the process dies at any step, the next archiving completes the work.
+
+    Memory: the contents of instants with files of at most 32 MiB, and a merge of the archive's files.
+
+    Raises:
+        UnsupportedError: the table is of a version that this release does not write.
+        LockTimeoutError: another writer holds the table's lock.
+        CommitConflictError: this process lost the lock.
+        CorruptFileError: the archive, or a commit, is damaged.
+    """
+    times = PhaseTimes()
+    view = TableView.load(call.state)
+    if not view.config.version.is_written:
+        raise UnsupportedError(
+            f"{view.store.uri('')}: this release archives tables of version 9 only, and reads the archive of older "
+            "ones; archive with the engine that writes the table"
+        )
+    if dry_run:
+        with times.phase("plan"):
+            plan = _plan(call, view)
+        return _result(plan, times, dry_run=True)
+    with call.state.table_lock(call.properties) as lock:
+        view = TableView.load(call.state, lock)
+        with times.phase("plan"):
+            plan = _plan(call, view)
+        if not plan.instants:
+            return _result(plan, times)
+        with times.phase("archive"):
+            archive_instants(
+                view.store,
+                view.layout,
+                plan.instants,
+                history_path=view.config.history_path,
+                limits=ArchiveLimits.of(_options(call, view)),
+                fence=lock,
+            )
+    return _result(plan, times)
+
+
+def _options(call: ServiceCall, view: TableView) -> Mapping[str, str]:
+    return {**view.config.raw, **call.properties}
+
+
+def _rules(call: ServiceCall, view: TableView) -> ArchiveRules:
+    properties = _options(call, view)
+    retained = earliest_to_retain(view, CleanOptions.of(properties), None, datetime.now(UTC))
+    return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
+
+
+def _plan(call: ServiceCall, view: TableView) -> ArchivePlan:
+    return plan_archiving(view, _rules(call, view))
+
+
+def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
+    commits = sum(instant.action.writes_data for instant in plan.instants)
+    counts = {"commits": commits, "other_instants": len(plan.instants) - commits} if plan.instants else {}
+    notes = (f"more instants are kept by {plan.held_back}",) if plan.held_back else ()
+    return ServiceResult(
+        operation=OPERATION,
+        counts=counts,
+        seconds=times.seconds(),
+        dry_run=dry_run,
+        notes=notes,
+    )
+
+
+def _is_due(call: ServiceCall, view: TableView) -> bool:
+    return view.config.version.is_written and is_archiving_due(view, _rules(call, view))
+
+
+def _after_write(call: ServiceCall) -> ServiceResult | None:
+    properties = {**call.properties, options.LOCK_WAIT_MS.key: str(_WAIT_MS_AFTER_WRITE)}
+    done = archive(ServiceCall(state=call.state, engine_for=call.engine_for, properties=properties))
+    # What holds instants back is news to a caller of `archive`, but not after each write.
+    return replace(done, notes=()) if done.counts else None
+
+
+ARCHIVE: Final = InlineService(name=OPERATION, is_on=options.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_after_write)
+"""The archiving that follows a write; it never fails the write (see `services.after_write`)."""

@@ -1,0 +1,219 @@
+"""Read archived instants: their times and actions from an index of each file, their contents on demand.
+
+On-disk format: docs/format/table.md §2.7. The archive of version 6 is read by `archive_logs`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.instants.archive import (
+    ArchivedInstant,
+    ArchiveFile,
+    ArchiveFileName,
+    archived_columns,
+    archived_rows,
+    greatest_completion_time,
+)
+from hoodie.storage import Store
+from hoodie.timeline.archive import TimelineArchive
+from hoodie.timeline.instant import Action, Instant, State
+
+_T = TypeVar("_T")
+_TRIES = 5
+"""How often a read begins anew because a writer merged the files meanwhile and deleted the old ones."""
+
+
+class ArchivedTimeline(Protocol):
+    """The archived instants of one table. All are completed. Thread-safe."""
+
+    def completed(self, after: str = "", until: str | None = None) -> list[Instant]:
+        """Return the instants with a completion time in `(after, until]`, sorted by completion time.
+
+        In version 6 requested times take the place of completion times, as everywhere.
+
+        Raises: CorruptFileError.
+        """
+        ...
+
+    def find(self, requested_times: Collection[str]) -> list[Instant]:
+        """Return the instants with these requested times, sorted by requested time. Raises: CorruptFileError."""
+        ...
+
+    def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
+        """Yield the contents of archived instants, in no defined order.
+
+        Raises: CorruptFileError; InstantNotFoundError if one of them is not archived.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _FileIndex:
+    """What is known of one file: its greatest completion time, and the row of each instant once they were needed."""
+
+    newest: str | None
+    rows: dict[Instant, int] | None = None
+
+
+class ArchiveReader:
+    """The archived timeline of table versions 8 and 9. Files that cannot have a wanted instant are not read.
+
+    Files never change, so each is indexed once: its footer, and three columns of it if it may have a wanted instant.
+    Memory: about 300 bytes for each instant of an indexed file, and one row group of contents.
+    """
+
+    def __init__(self, archive: TimelineArchive) -> None:
+        """Read nothing yet."""
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._known: dict[ArchiveFile, _FileIndex] = {}
+
+    @property
+    def store(self) -> Store:
+        """The table's folder."""
+        return self._archive.store
+
+    def completed(self, after: str = "", until: str | None = None) -> list[Instant]:
+        """As `ArchivedTimeline.completed`. An instant completes after its request: later files are skipped."""
+
+        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> set[Instant]:
+            return {
+                instant
+                for parts, file in files
+                if until is None or parts.first_time <= until
+                for instant in self._instants(file, after)
+                if after < (instant.completion_time or "")
+                and (until is None or (instant.completion_time or "") <= until)
+            }
+
+        found = self._retried(in_files)
+        return sorted(found, key=lambda instant: (instant.completion_time or "", instant.requested_time))
+
+    def find(self, requested_times: Collection[str]) -> list[Instant]:
+        """As `ArchivedTimeline.find`. Reads files whose range of instants contains one of the times."""
+        wanted = frozenset(requested_times)
+        if not wanted:
+            return []
+
+        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> set[Instant]:
+            return {
+                instant
+                for parts, file in files
+                if any(parts.first_time <= time <= parts.last_time for time in wanted)
+                for instant in self._instants(file)
+                if instant.requested_time in wanted
+            }
+
+        return sorted(self._retried(in_files), key=lambda instant: (instant.requested_time, instant.action))
+
+    def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
+        """As `ArchivedTimeline.contents`. Reads the row groups that have the instants."""
+        left = set(instants)
+        for last_try in range(1, _TRIES + 1):
+            try:
+                for _, file in self._files():
+                    indexed = self._rows(file)
+                    for instant, content in self._contents_in(
+                        file, {row: i for i, row in indexed.items() if i in left}
+                    ):
+                        left.discard(instant)
+                        yield content
+                break
+            except FileNotFoundError:
+                if last_try == _TRIES:
+                    raise self._lost() from None
+        if left:
+            raise InstantNotFoundError(
+                f"{min(map(str, left))} is not in the archived timeline {self.store.uri(self._archive.folder)}"
+            )
+
+    def _retried(self, in_files: Callable[[list[tuple[ArchiveFileName, ArchiveFile]]], _T]) -> _T:
+        for _ in range(_TRIES):
+            try:
+                return in_files(self._files())
+            except FileNotFoundError:
+                continue
+        raise self._lost()
+
+    def _lost(self) -> CorruptFileError:
+        message = "a file that the manifest of the archived timeline lists is missing; restore the file"
+        return CorruptFileError(message, path=self.store.uri(self._archive.folder))
+
+    def _files(self) -> list[tuple[ArchiveFileName, ArchiveFile]]:
+        """Return the files of the newest snapshot, and forget what is known of others."""
+        files = self._archive.snapshot().manifest.files
+        with self._lock:
+            for file in self._known.keys() - set(files):
+                del self._known[file]
+        return [(file.parsed_name, file) for file in files]
+
+    def _instants(self, file: ArchiveFile, after: str = "") -> Collection[Instant]:
+        """Return the instants of a file; none if all of them completed at `after` or before."""
+        known = self._known.get(file)
+        if known is None and after:
+            with self._open(file) as source:
+                known = _FileIndex(self._parsed(file, lambda: greatest_completion_time(source)))
+            with self._lock:
+                known = self._known.setdefault(file, known)
+        if known is not None and known.newest is not None and known.newest <= after:
+            return ()
+        return self._rows(file).keys()
+
+    def _rows(self, file: ArchiveFile) -> dict[Instant, int]:
+        known = self._known.get(file)
+        if known is not None and known.rows is not None:
+            return known.rows
+        with self._open(file) as source:
+            columns = self._parsed(file, lambda: archived_columns(source))
+        rows = {
+            Instant(
+                requested_time=time,
+                action=self._action(action, file),
+                state=State.COMPLETED,
+                completion_time=completion_time or time,
+            ): row
+            for row, (time, completion_time, action) in enumerate(zip(*columns, strict=True))
+            if time
+        }
+        newest = max((instant.completion_time or "" for instant in rows), default="")
+        with self._lock:
+            self._known[file] = _FileIndex(newest, rows)
+        return rows
+
+    def _contents_in(self, file: ArchiveFile, wanted: dict[int, Instant]) -> Iterator[tuple[Instant, ArchivedInstant]]:
+        if not wanted:
+            return
+        with self._open(file) as source:
+            rows = self._parsed(file, lambda: archived_rows(source, wanted))
+            while (found := self._parsed(file, lambda: next(rows, None))) is not None:
+                yield wanted[found[0]], found[1]
+
+    def _open(self, file: ArchiveFile) -> pq.ParquetFile:
+        # The name comes from the manifest: it must not lead to another folder.
+        source = self.store.open_input(f"{self._archive.folder}/{file.parsed_name.name}")
+        return self._parsed(file, lambda: pq.ParquetFile(source, page_checksum_verification=True))
+
+    def _parsed(self, file: ArchiveFile, read: Callable[[], _T]) -> _T:
+        try:
+            return read()
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            path = self.store.uri(f"{self._archive.folder}/{file.name}")
+            raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
+
+    def _action(self, name: str | None, file: ArchiveFile) -> Action:
+        try:
+            return Action(name or "")
+        except ValueError as error:
+            path = self.store.uri(f"{self._archive.folder}/{file.name}")
+            message = f"a completed action expected, found {str(name)[:50]!r}; restore the file"
+            raise CorruptFileError(message, path=path) from error

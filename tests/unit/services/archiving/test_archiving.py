@@ -1,0 +1,191 @@
+"""Archiving of the data table's timeline: what is archived, what stays, and tables that live on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, TimelineArchive, create_completed, create_inflight, create_requested
+from hoodie.view.table_view import TableView
+from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
+from tests.support.archived import OFTEN, active_times, archived_times
+
+OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An empty copy-on-write table whose limits are small."""
+    store = MemoryStore()
+    new_table(store, properties=OFTEN)
+    return store
+
+
+def write(store: MemoryStore, count: int, *, first: int = 0, options: Mapping[str, str] = OFF) -> list[str]:
+    """Commit `count` times one changing row; return the instants."""
+    table = Table(store)
+    return [
+        table.upsert(trips({f"k{number % 4}": (number, "sf")}), properties=options).instant
+        for number in range(first, first + count)
+    ]
+
+
+@pytest.mark.parametrize(("table_type", "commits"), [("copy_on_write", 20), ("merge_on_read", 102)])
+def test_a_table_lives_through_many_commits(table_type: str, commits: int) -> None:
+    store = MemoryStore()
+    new_table(store, table_type=table_type, properties={**OFTEN, "hoodie.compact.inline": "true"})
+    table, rows, instants = Table(store), Rows(), list[str]()
+    for number in range(commits):
+        change = {f"k{number % 7}": (number, "sf")}
+        result = table.upsert(trips(change))
+        rows |= change
+        instants.append(result.instant)
+        assert not [note for service in result.services for note in service.notes]
+    assert rows_of(store) == rows
+    check_tidy(store)
+    archived, active = archived_times(store), active_times(store)
+    assert sorted({*archived, *active} & {*instants}) == instants
+    assert not {*archived} & {*active}
+    assert len(active) <= 8
+    names = [info.path for info in store.list(".hoodie/timeline", recursive=True)]
+    assert len(names) <= 45, "the folder of the timeline grows"
+    assert Table(store).changes(since=instants[-2]).num_rows == 1
+
+
+def test_more_commits_than_the_maximum_are_archived(store: MemoryStore) -> None:
+    instants = write(store, 9)
+    planned = Table(store).archive(dry_run=True)
+    assert planned.dry_run
+    assert planned.counts["commits"] == 6
+    assert active_times(store) == instants
+    done = Table(store).archive()
+    assert {**done.counts} == {**planned.counts}
+    assert archived_times(store) == instants[:6]
+    assert active_times(store) == instants[6:]
+    again = Table(store).archive()
+    assert again.counts == {}
+    assert "nothing to do" in str(again)
+
+
+def test_a_write_archives_by_itself_unless_told_not_to(store: MemoryStore) -> None:
+    write(store, 9)
+    assert archived_times(store) == []
+    result = Table(store).upsert(trips({"a": (1, "sf")}))
+    assert [service.operation for service in result.services if service.operation == "archive"] == ["archive"]
+    assert len(active_times(store)) == 3
+
+
+def test_a_write_does_not_fail_with_its_archiving(store: MemoryStore) -> None:
+    write(store, 9)
+    history = TimelineArchive.of(store, Table(store).view().layout)
+    store.create(f"{history.folder}/_version_", b"no number")
+    result = Table(store).upsert(trips({"a": (1, "sf")}), properties={"hoodie.clean.automatic": "false"})
+    (note,) = (note for service in result.services for note in service.notes)
+    assert "archive failed after this write, which is committed" in note
+    assert rows_of(store)["a"] == (1, "sf")
+
+
+def pending_after(store: MemoryStore, instant: str) -> str:
+    """A pending instant of another process, requested after this one."""
+    instant_time = str(int(instant) + 1)
+    layout = Table(store).view().layout
+    create_requested(store, layout, instant_time, Action.INDEXING)
+    create_inflight(store, layout, instant_time, Action.INDEXING)
+    return instant_time
+
+
+def test_what_a_pending_instant_needs_stays(store: MemoryStore) -> None:
+    instants = write(store, 7)
+    waiting = pending_after(store, instants[2])
+    done = Table(store).archive()
+    assert archived_times(store) == instants[:2], "the last commit before the pending instant stays"
+    assert waiting in done.notes[0]
+    assert "must complete" in done.notes[0]
+
+
+def test_commits_that_completed_since_a_pending_instant_began_stay(store: MemoryStore) -> None:
+    first, second, third, *_ = write(store, 8)
+    pending_after(store, third)
+    (name,) = (name for name in store.names(".hoodie/timeline") if name.startswith(f"{second}_"))
+    store.move(f".hoodie/timeline/{name}", f".hoodie/timeline/{second}_{int(third) + 2}.commit")
+    Table(store).archive()
+    assert archived_times(store) == [first], "the conflict check of the pending instant looks for the second commit"
+
+
+@pytest.mark.parametrize("beyond", ["false", "true"])
+def test_savepointed_commits_stay(store: MemoryStore, beyond: str) -> None:
+    instants = write(store, 3)
+    view = Table(store).view()
+    create_completed(
+        store,
+        view.layout,
+        instants[1],
+        Action.SAVEPOINT,
+        b"",
+        completion_time=view.clock.next_time(view.timeline),
+    )
+    write(store, 6, first=3)
+    done = Table(store).archive(properties={"hoodie.archive.beyond.savepoint": beyond})
+    if beyond == "false":
+        assert archived_times(store) == instants[:1]
+        assert instants[1] in done.notes[0]
+    else:
+        assert instants[1] in active_times(store)
+        assert len(archived_times(store)) == 6
+    assert rows_of(store) == {f"k{number % 4}": (number, "sf") for number in range(5, 9)}
+
+
+def test_replaced_file_groups_with_files_keep_their_replace_commit(store: MemoryStore) -> None:
+    write(store, 2)
+    replaced = Table(store).insert_overwrite(trips({"k0": (50, "sf")}), properties=OFF).instant
+    write(store, 6)
+    done = Table(store).archive()
+    assert replaced in active_times(store)
+    assert "replaced still have files" in done.notes[0]
+    gone = Table(store).view().commit_facts(Table(store).view().timeline.get(replaced)).replaced  # type: ignore[arg-type]
+    names = {info.path for info in store.list("city=sf")}
+    assert any(file_id in path for path in names for file_id in gone["city=sf"])
+
+
+def test_nothing_is_archived_before_the_metadata_table_was_compacted() -> None:
+    store = MemoryStore()
+    new_table(store, properties={**OFTEN, "hoodie.metadata.compact.max.delta.commits": "50"})
+    write(store, 9)
+    done = Table(store).archive()
+    assert archived_times(store) == []
+    assert "it was not compacted yet" in done.notes[0]
+
+
+def test_delta_commits_that_make_a_compaction_due_stay() -> None:
+    store = MemoryStore()
+    new_table(store, table_type="merge_on_read", properties=OFTEN)
+    instants = write(store, 12, options={**OFF, "hoodie.compact.schedule.inline": "false"})
+    Table(store).archive(properties={"hoodie.compact.inline.max.delta.commits": "7"})
+    assert active_times(store) == instants[-7:]
+
+
+def test_the_minimum_is_below_the_maximum(store: MemoryStore) -> None:
+    write(store, 1)
+    with pytest.raises(InvalidConfigError, match="must be below"):
+        Table(store).archive(properties={"hoodie.keep.min.commits": "4"})
+
+
+def test_tables_of_other_versions_are_refused(golden_tables: Iterator[object]) -> None:
+    with pytest.raises(UnsupportedError, match="version 9 only"):
+        hoodie.open(golden_tables / "v6_cow", spark=False).archive()  # type: ignore[operator]
+
+
+def test_a_view_reads_commits_that_were_archived_after_it_was_loaded(store: MemoryStore) -> None:
+    instants = write(store, 9)
+    view = Table(store).view()
+    fresh = TableView.load(type(view.state)(store))
+    Table(store).archive()
+    first = fresh.timeline.get(instants[0])
+    assert first is not None
+    assert fresh.commit_metadata(first).operation_type == "UPSERT"
+    assert first.requested_time in archived_times(store)
