@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hoodie.config import INDEX_TYPE
+from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
 from hoodie.services.clustering.task import GroupTask
 from hoodie.services.planned.service import PlannedService
+from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
 from hoodie.view.busy_groups import FileGroup, stored_clustering
 from hoodie.view.table_view import TableView
@@ -25,6 +28,44 @@ CLUSTERING: Final = PlannedService(
     stored_plan=stored_clustering,
     partitions_of=_partitions_of,
 )
+
+
+_STRATEGIES = frozenset(
+    {
+        "SparkSortAndSizeExecutionStrategy",
+        "SparkSingleFileSortExecutionStrategy",
+        "JavaSortAndSizeExecutionStrategy",
+        "FlinkSortAndSizeExecutionStrategy",
+        "SparkStreamCopyClusteringExecutionStrategy",
+    }
+)
+"""Strategy classes of Hudi whose plans ask for larger or sorted files. Others change the buckets of a bucket index."""
+
+
+def check_clusterable(view: TableView) -> None:
+    """Refuse tables whose rows cannot go to other file groups, and those that this release does not rewrite.
+
+    Raises: UnsupportedError.
+    """
+    check_rewritable(view, "cluster")
+    if INDEX_TYPE.get(view.config.raw) == "bucket":
+        raise UnsupportedError(
+            f"{view.store.uri('')} has a bucket index, by which the name of a file group decides which keys it has: "
+            "this release does not cluster it; cluster it with JVM Hudi"
+        )
+
+
+def check_strategy(view: TableView, instant_time: str, plan: ClusteringPlan) -> None:
+    """Refuse a plan that another kind of execution needs than writing the rows to new files.
+
+    Raises: UnsupportedError.
+    """
+    name = (plan.strategy.strategy_class_name or "") if plan.strategy is not None else ""
+    if name and name.rpartition(".")[2] not in _STRATEGIES:
+        raise UnsupportedError(
+            f"the clustering {instant_time} of {view.store.uri('')} is planned for {name}, which this release does not "
+            f"execute: execute it with JVM Hudi, or roll it back with t.rollback({instant_time!r})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

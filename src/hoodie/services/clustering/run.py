@@ -29,7 +29,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.ordering import check_order
 from hoodie.services.clustering.plan import RowOrder
-from hoodie.services.clustering.planned import CLUSTERING, Work, work_of
+from hoodie.services.clustering.planned import CLUSTERING, Work, check_clusterable, check_strategy, work_of
 from hoodie.services.clustering.schedule import Wish, schedule_clustering
 from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup
@@ -38,7 +38,6 @@ from hoodie.services.planned.claim import ClaimedPlan, Wanted, claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
 from hoodie.services.planned.schema import schema_at
-from hoodie.services.planned.tables import check_rewritable
 from hoodie.services.result import ServiceResult
 from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns
@@ -113,7 +112,7 @@ def execute_plan(call: ServiceCall, instant: str) -> ServiceResult:
 def _checked(call: ServiceCall) -> TableView:
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    check_rewritable(view, "cluster")
+    check_clusterable(view)
     return view
 
 
@@ -232,6 +231,7 @@ def _carry_out(call: ServiceCall, claimed: ClaimedClustering, times: PhaseTimes)
     execution = _Execution(call, claimed, Work(tasks=(), changed=()), index, times)
     try:
         reached(Step.BEGUN)
+        check_strategy(claimed.view, claimed.instant_time, claimed.plan)
         with times.phase("clear"):
             _clear(claimed)
         execution.work = work_of(claimed.view, claimed.plan)

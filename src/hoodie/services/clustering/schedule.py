@@ -21,9 +21,9 @@ from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.services.clustering.history import changed_partitions
 from hoodie.services.clustering.ordering import check_order
 from hoodie.services.clustering.plan import Planned, PlanRequest, RowOrder, plan_clustering
+from hoodie.services.clustering.planned import check_clusterable
 from hoodie.services.clustering.settings import PartitionFilter, PlanLimits
 from hoodie.services.clustering.trigger import Trigger
-from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
 from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
 from hoodie.view.table_state import TableState
@@ -83,7 +83,7 @@ def schedule_clustering(
     given = wish.options()
     view = TableView.load(state)
     check_call_options(given, view.config)
-    check_rewritable(view, "cluster")
+    check_clusterable(view)
     effective = {**view.config.raw, **given}
     check_order(RowOrder.of(effective), view.schema().arrow)
     PlanLimits.of(effective), PartitionFilter.of(effective)

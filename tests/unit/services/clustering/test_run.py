@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.steps import Step, watching
-from hoodie.config import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES
+from hoodie.config import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES, INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata
 from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.clustering.run import cluster, execute_plan
@@ -331,6 +331,24 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
     update_table_config(other, {"hoodie.table.cdc.enabled": "true"})
     with pytest.raises(UnsupportedError, match="does not cluster tables with change data capture"):
         cluster(ServiceCall(state=TableState(other)))
+    update_table_config(other, {"hoodie.table.cdc.enabled": "false", INDEX_TYPE_KEY: "BUCKET"})
+    with pytest.raises(UnsupportedError, match="has a bucket index"):
+        Table(other).cluster()
+
+
+def test_a_plan_for_another_kind_of_execution_is_refused_and_stays() -> None:
+    store = new_table()
+    view = Table(store).view()
+    name = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
+    plan = replace(plan_of(view, {}).plan, strategy=ClusteringStrategy(strategy_class_name=name))
+    content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, extra_metadata={}).to_bytes()
+    create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.CLUSTERING, content)
+    with pytest.raises(UnsupportedError, match="SparkConsistentBucketClusteringExecutionStrategy"):
+        Table(store).cluster()
+    (left,) = Table(store).pending_clusterings()
+    assert left.state == "waiting"
+    Table(store).rollback(left.instant)
+    assert Table(store).cluster().instant is not None
 
 
 def test_the_runner_of_services_executes_plans_that_wait_and_new_ones() -> None:
