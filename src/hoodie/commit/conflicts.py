@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from hoodie.commit.executor import executor_text
 from hoodie.commit.pending import inflight_content
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
@@ -82,7 +83,7 @@ def _may_run(view: TableView, clustering: Instant) -> bool:
     if clustering.state is not State.INFLIGHT:
         return False
     content = inflight_content(view, clustering)
-    is_foreign = content is not None and Owner.parse(content) is None
+    is_foreign = content is not None and Owner.parse(executor_text(content)) is None
     return is_foreign or is_live(view.store, clustering.requested_time)
 
 

@@ -20,6 +20,7 @@ from typing import Generic
 
 from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.executor import executor_content, executor_text
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content
 from hoodie.errors import CommitConflictError
@@ -183,7 +184,8 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
     """
     if instant.state is not State.INFLIGHT:
         return Runner(RunState.WAITING)
-    content = inflight_content(view, instant)
+    found = inflight_content(view, instant)
+    content = None if found is None else executor_text(found)
     owner = None if content is None else Owner.parse(content)
     named = None if content is None or owner is None else fields_of(content).get(_COORDINATOR)
     coordinator = named if isinstance(named, str) else ""
@@ -250,7 +252,8 @@ class _Taking(Generic[PlanT]):
                 delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
                 return None
             runner = runner_of(view, found, is_asked_for=wanted.is_named)
-            view, token = ensure_metadata_partitions(view), _token(coordinator)
+            view = ensure_metadata_partitions(view)
+            token = executor_content(found.action, _token(coordinator), view.config.version)
             pending = PendingInstant.claim(view, found, token, wanted.properties)
         return ClaimedPlan(
             service=self.service,
