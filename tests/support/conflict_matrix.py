@@ -26,13 +26,15 @@ class Outcome(StrEnum):
     RETRIES = "retries"
     CONFLICTS = "conflicts"
     """It raises CommitConflictError."""
+    REFUSES = "refuses"
+    """It goes on; the second one raises CommitConflictError while the first runs."""
 
 
 SCHEMA: Final = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 WRITES: Final = ("upsert", "insert", "delete", "update", "delete_where", "delete_partitions")
 OVERWRITES: Final = ("insert_overwrite", "insert_overwrite_table")
-SERVICES: Final = ("compaction", "log compaction", "index build", "clean")
-THEIRS_ONLY: Final = ("savepoint",)
+SERVICES: Final = ("compaction", "log compaction", "index build", "clean", "clustering")
+THEIRS_ONLY: Final = ("savepoint", "rollback", "restore")
 """Services that run under the table's lock, so that nothing completes meanwhile."""
 OPERATIONS: Final = (*WRITES, *OVERWRITES, "bulk_insert", *SERVICES)
 _PLANNED: Final = ("compaction", "log compaction")
@@ -45,44 +47,66 @@ def trips(*rows: tuple[str, int, str]) -> pa.Table:
     return pa.table([pa.array(column, field.type) for column, field in columns], schema=SCHEMA)
 
 
-def acts(ts: int) -> Mapping[str, Act]:
-    """Return the writes and services by name; `ts` tells the rows of one writer from those of another."""
+def acts(ts: int, properties: Mapping[str, str] | None = None) -> Mapping[str, Act]:
+    """Return the writes and services by name; `ts` tells the rows of one writer from those of another.
+
+    `properties` are the options of the writes.
+    """
+    given = dict(properties or {})
     rows = trips(("a", ts, "sf"), ("x", ts, "sf"))
     return {
-        "upsert": lambda table: table.upsert(rows),
-        "insert": lambda table: table.insert(trips((f"new {ts}", ts, "sf"))),
-        "delete": lambda table: table.delete(["a"]),
-        "update": lambda table: table.update({"ts": f"ts + {ts}"}, where="id = 'a'"),
-        "delete_where": lambda table: table.delete_where("id = 'a'"),
-        "delete_partitions": lambda table: table.delete_partitions(["city=sf"]),
-        "insert_overwrite": lambda table: table.insert_overwrite(rows),
-        "insert_overwrite_table": lambda table: table.insert_overwrite_table(rows),
-        "bulk_insert": lambda table: table.bulk_insert(trips((f"bulk {ts}", ts, "sf"))),
+        "upsert": lambda table: table.upsert(rows, properties=given),
+        "insert": lambda table: table.insert(trips((f"new {ts}", ts, "sf")), properties=given),
+        "delete": lambda table: table.delete(["a"], properties=given),
+        "update": lambda table: table.update({"ts": f"ts + {ts}"}, where="id = 'a'", properties=given),
+        "delete_where": lambda table: table.delete_where("id = 'a'", properties=given),
+        "delete_partitions": lambda table: table.delete_partitions(["city=sf"], properties=given),
+        "insert_overwrite": lambda table: table.insert_overwrite(rows, properties=given),
+        "insert_overwrite_table": lambda table: table.insert_overwrite_table(rows, properties=given),
+        "bulk_insert": lambda table: table.bulk_insert(trips((f"bulk {ts}", ts, "sf")), properties=given),
         "compaction": lambda table: table.compact(),
         "log compaction": lambda table: table.compact(),
         "index build": lambda table: table.index.build("record", buckets=ts),
         "clean": lambda table: table.clean(properties=_CLEAN),
+        "clustering": lambda table: table.cluster(by="ts"),
         "savepoint": lambda table: table.savepoint(),
+        "rollback": lambda table: table.rollback(table.view().completed_writes()[-1].requested_time),
+        "restore": lambda table: table.restore(table.view().completed_writes()[-2].requested_time),
     }
 
 
 def outcome(table_type: str, ours: str, theirs: str) -> Outcome | None:
     """Return the outcome of a cell; None if the two cannot meet."""
     is_logged = table_type == "merge_on_read"
-    if not is_logged and {ours, theirs} & {*_PLANNED}:
-        return None
-    if (ours in _PLANNED and theirs in _PLANNED) or ours == theirs in ("index build", "clean"):
+    both = {ours, theirs}
+    if not _can_meet(table_type, ours, theirs):
         return None
     if theirs == "savepoint":
         return Outcome.GOES_ON
+    if theirs in ("rollback", "restore"):
+        return Outcome.REFUSES
     if theirs == "index build":
         # The keys were staged for the buckets of the index that is gone.
         return Outcome.CONFLICTS if ours in WRITES[:5] else Outcome.GOES_ON
-    # A bulk insert makes new file groups; so does an insert into a table with log files.
-    makes_new = {"bulk_insert", *(("insert",) if is_logged else ())}
-    if {ours, theirs} & makes_new or {ours, theirs} & {*SERVICES}:
+    if both & {"bulk_insert", *SERVICES[:4]} or (is_logged and "insert" in both):
+        # A bulk insert makes new file groups; so does an insert into a table with log files.
         return Outcome.GOES_ON
+    if ours == "clustering":
+        return Outcome.GOES_ON if theirs == "insert" else Outcome.REFUSES
     return Outcome.CONFLICTS if ours in OVERWRITES else Outcome.RETRIES
+
+
+def _can_meet(table_type: str, ours: str, theirs: str) -> bool:
+    """Return whether the two can run at the same time and touch the same file groups, in the state that tests make."""
+    both = {ours, theirs}
+    if table_type != "merge_on_read" and both & {*_PLANNED}:
+        return False
+    # A plan has its file groups for itself. Nothing goes back past a planned service, or past deleted files.
+    if ours in (*_PLANNED, "clustering") and theirs in (*_PLANNED, "clustering"):
+        return False
+    if both & {"rollback", "restore"} and both & {"clean", "clustering", *_PLANNED}:
+        return False
+    return ours != theirs or ours not in ("index build", "clean")
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
