@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from hoodie.commit.exclusive import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,
@@ -165,10 +166,16 @@ def _doubled(instants: Mapping[tuple[str, Action], _Files]) -> Iterator[Problem]
 
 
 def _pending(survey: Survey) -> Iterator[Problem]:
-    for instant in survey.timeline.pending():
+    restores = [instant for instant in survey.timeline.pending() if instant.action is Action.RESTORE]
+    for instant in restores or survey.timeline.pending():
         if is_live(survey.view.store, instant.requested_time):
             continue
-        if instant.action is Action.ROLLBACK:
+        if instant.action is Action.RESTORE:
+            # The other pending instants are part of it, or wait for it.
+            plan = restore_plan(survey.view, instant)
+            commit = "" if plan is None else f", to the commit {restored_to(plan)}"
+            yield Problem(kinds.RESTORE_PENDING, instant.requested_time, found=f"{instant}{commit}")
+        elif instant.action is Action.ROLLBACK:
             yield Problem(kinds.ROLLBACK_PENDING, instant.requested_time, found=str(instant))
         elif instant.action is Action.CLEAN:
             yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))

@@ -6,8 +6,8 @@ import pytest
 
 from hoodie.services.check.kinds import KINDS
 from hoodie.table import Table
-from tests.crash.tables import Rows, check_tidy, rows_of, trips
-from tests.unit.services.check.wounds import WOUNDS, Wound, orphan_of_no_instant, sound
+from tests.crash.tables import Rows, check_tidy, copy_of, rows_of, run_until, trips
+from tests.unit.services.check.wounds import START, WOUNDS, Wound, orphan_of_no_instant, sound
 
 INCIDENTAL = {"leftover-stage", "leftover-lock", "leftover-markers", "leftover-heartbeat"}
 """What a dead writer leaves beside the wound that a case is about."""
@@ -65,3 +65,19 @@ def test_young_files_and_running_writers_are_kept() -> None:
     assert table.verify().problems == {"file-orphaned": 1}
     assert table.repair(dry_run=False, min_age_seconds=0).counts == {"orphans": 1}
     assert table.verify().ok
+
+
+def test_a_restore_that_died_is_finished_by_a_restore() -> None:
+    store = sound()
+    first = Table(store).timeline.writes().instants[0].requested_time
+    calls = run_until(copy_of(store), lambda table: table.restore(first), None).calls
+    run_until(store, lambda table: table.restore(first), len(calls) // 2)
+    table = Table(store)
+    report = table.verify()
+    assert report.problems == {"restore-pending": 1}
+    assert first in str(report)
+    assert not {"rollback-pending", "write-dead"} & report.warnings.keys()
+    assert any("restore-pending is not repaired (hoodie restore" in note for note in table.repair().notes)
+    table.restore(first)
+    assert rows_of(store) == START
+    assert table.verify(full=True).ok
