@@ -70,7 +70,7 @@ class JvmWorker(Worker):
             if any(name in text for name in REFUSALS):
                 raise CommitConflictError(text[:2000]) from error
             # Whether the instant completed cannot be told: the error may come from a service after it.
-            raise CommitConflictError(f"the outcome is not known: {text[:4000]}") from error
+            raise CommitConflictError(f"the outcome is not known: {text[:1000]} … {text[-3000:]}") from error
         return ""
 
     def _table_type(self) -> str:

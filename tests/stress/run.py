@@ -193,7 +193,11 @@ def answers_of_jvm(workers: Workers, told: Told) -> str:
     if not workers.jvm:
         return ""
     unknown = [line.error for path in workers.folder.glob("*.journal") for line in read_journal(path) if line.error]
-    errors = [" ".join(text.split())[:700] for text in unknown if "outcome is not known" in text]
+    errors = [
+        " ".join(text.split())[:300] + " … " + " ".join(text.split())[-700:]
+        for text in unknown
+        if "outcome is not known" in text
+    ]
     for text in errors:
         print(f"JVM: {text}")
     return f"JVM: {count(told.done)} acknowledged, {count(told.refused)} refused, {len(errors)} other errors; "
