@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, raw_values, value_type_of
 
-META_COLUMNS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+COMMIT_TIME: Final = "_hoodie_commit_time"
+META_COLUMNS: Final = (COMMIT_TIME, "_hoodie_partition_path", "_hoodie_record_key")
 """Meta columns that always have statistics, in the JVM's order."""
 _FOOTER_BYTES_MAX: Final = 4096
 """Parquet writers leave out the bounds of a column chunk if one of them is longer."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, MetadataTableMissingError, SchemaMismatchError, UnsupportedError
+from hoodie.files.column_ranges import COMMIT_TIME
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
@@ -93,19 +94,30 @@ def _in_partitions(
         return slices
     paths = sorted({found.partition_path for found in slices})
     reader = StatsReader(view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()))
-    keys = {partition_stats_key(name, path) for name in types for path in paths}
+    names = {*types, COMMIT_TIME}
+    keys = {partition_stats_key(name, path) for name in names for path in paths}
     if len(keys) <= _LOOKED_UP_MAX:
         rows = reader.rows_at(keys)
     else:
-        rows = reader.rows_below([column_prefix(name) for name in types])
+        rows = reader.rows_below([column_prefix(name) for name in names])
     by_name = _by_name(rows.values())
     bounds = {
-        name: _bounds([by_name.get((name, path or NON_PARTITIONED_KEY)) for path in paths], data_type, nulls=True)
+        name: _bounds([_of_all_files(name, path, by_name) for path in paths], data_type, nulls=True)
         for name, data_type in types.items()
     }
     can = can_match(request.where.tree, request.schema, bounds, len(paths))
     kept = {path for path, is_kept in zip(paths, can.tolist(), strict=True) if is_kept}
     return [found for found in slices if found.partition_path in kept]
+
+
+def _of_all_files(name: str, partition_path: str, by_name: Mapping[tuple[str, str], ColumnRange]) -> ColumnRange | None:
+    """Return the range of a column in a partition, if it covers all files; None if it is not known.
+
+    Every file has ranges of the commit time. A file without a range of another column brought it no values.
+    """
+    place = partition_path or NON_PARTITIONED_KEY
+    found, all_files = by_name.get((name, place)), by_name.get((COMMIT_TIME, place))
+    return found if found is not None and all_files is not None and found.values >= all_files.values else None
 
 
 def _is_ahead(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:

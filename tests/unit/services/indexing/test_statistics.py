@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -9,7 +12,15 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.format.metadata_table.stats_keys import column_prefix
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.metadata.kinds.partition_kind import CommitFacts
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.metadata.places import partition_folder
+from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
@@ -134,9 +145,45 @@ def test_new_columns_get_statistics_and_widened_ones_keep_them(table: Table) -> 
     for where, ids in {"y = 200": ["k32"], f"y = {2**40}": ["k33"], "y < 0": []}.items():
         assert table.to_arrow("id", where=where)["id"].to_pylist() == ids
     assert table.to_arrow("id", where="y IS NULL").num_rows == 31
-    # Files from before the column have no range of it, and nulls only: the range of the partition excludes y < 0.
-    assert table.explain("y < 0").file_slices == 0
+    # Files from before the column have no range of it.
+    assert table.explain("y < 0").file_slices == 3
     assert table.explain("y IS NULL").file_slices >= 4
+
+
+def test_the_cleaner_deletes_the_ranges_of_its_files() -> None:
+    on = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.clean.automatic": "false"}
+    first = rows(range(3))
+    table = hoodie.create(MemoryStore().uri(""), first.schema, record_key="id", index="simple", properties=on)
+    for _ in range(4):
+        table.upsert(first)
+    before = ranges_of_x(table)
+    cleaned = table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    assert cleaned.counts["files_deleted"] == len(before - ranges_of_x(table)) > 0
+    assert table.index.verify("column_stats").ok
+
+
+def ranges_of_x(table: Table) -> set[str]:
+    view = table.view()
+    folder = MetadataFolder(view.store, view.config)
+    timeline = visible_instants(folder.existing_timeline(), view.whole_timeline())
+    return set(StatsReader(view.store, ColumnStatsKind(), timeline).rows_below([column_prefix("x")]))
+
+
+def test_a_range_of_a_partition_that_lacks_a_file_is_not_used(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM writer whose list of columns grew folds only the files that have ranges of the column."""
+    table.index.build("column_stats")
+    original = PartitionStatsKind.rows_of
+
+    def without_older(self: PartitionStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
+        gone = {
+            path: {name: tuple(one for one in found if one.column != "x") for name, found in files.items()}
+            for path, files in changes.ranges.items()
+        }
+        return original(self, replace(changes, ranges=gone), facts)
+
+    monkeypatch.setattr(PartitionStatsKind, "rows_of", without_older)
+    table.upsert(rows(range(700, 701)))
+    assert table.to_arrow("id", where="x = 700")["id"].to_pylist() == ["k700"]
 
 
 def test_time_travel_uses_the_ranges_of_files_only(table: Table) -> None:
