@@ -284,7 +284,7 @@ def test_we_continue_a_record_index_of_the_jvm(jvm: Jvm, tmp_path: Path, buckets
     if run.rules.moves:
         run.store(STORED)
     run.step("upsert", run.ours)
-    assert run.partitions == {"files", "record_index"}
+    assert run.partitions == {"files", "record_index", "column_stats", "partition_stats"}
     run.check()
     run.step("upsert", named)
     run.step("delete", run.ours)
