@@ -1,0 +1,52 @@
+"""All options, and the checks of given options."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from hoodie.config import clustering, compaction, concurrency, indexes, retention, writes
+from hoodie.config.option import Option
+from hoodie.config.writes import MAX_FILE_BYTES, SMALL_FILE_BYTES
+from hoodie.errors import InvalidConfigError
+
+_MODULES = (writes, indexes, compaction, clustering, retention, concurrency)
+
+OPTIONS: Final[Mapping[str, Option[Any]]] = {
+    option.key: option for module in _MODULES for option in vars(module).values() if isinstance(option, Option)
+}
+"""All options by their keys, in the order of the modules."""
+
+
+def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = ()) -> None:
+    """Refuse unknown keys and values that do not parse; `also_known` are further accepted keys (table properties).
+
+    Raises: InvalidConfigError; the message names the most similar known key.
+
+    >>> check_options({"hoodie.index.typ": "simple"})
+    Traceback (most recent call last):
+    ...
+    hoodie.errors.InvalidConfigError: unknown option 'hoodie.index.typ'; did you mean 'hoodie.index.type'?
+    """
+    known = {*OPTIONS, *also_known}
+    for key in properties:
+        if key in OPTIONS:
+            OPTIONS[key].get(properties)
+        elif key not in known:
+            near = difflib.get_close_matches(key, known, 1, 0.5)
+            advice = f"did you mean {near[0]!r}?" if near else "hoodie.config.OPTIONS lists all options"
+            raise InvalidConfigError(f"unknown option {key!r}; {advice}")
+
+
+def check_sizes(options: Mapping[str, str]) -> None:
+    """Refuse options by which one file would be both full and small.
+
+    Raises: InvalidConfigError: the limit of small files is above the maximum file size.
+    """
+    small, full = SMALL_FILE_BYTES.get(options), MAX_FILE_BYTES.get(options)
+    if (SMALL_FILE_BYTES.key in options or MAX_FILE_BYTES.key in options) and small > full:
+        raise InvalidConfigError(
+            f"{SMALL_FILE_BYTES.key}={small} is above {MAX_FILE_BYTES.key}={full}: a file would be both full and "
+            "small; lower the first option or raise the second"
+        )

@@ -1,0 +1,134 @@
+"""One typed option, and the parsers of the values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from hoodie.errors import InvalidConfigError
+
+T = TypeVar("T")
+
+NO_NAMES: Final[tuple[str, ...]] = ()
+"""The default of options whose value is a list of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option."""
+
+    key: str
+    default: T
+    parse: Callable[[str], T]
+    since: str
+    doc: str
+
+    def get(self, *properties: Mapping[str, str]) -> T:
+        """Return the value from the first mapping that contains the option, else the default.
+
+        Raises: InvalidConfigError if the text does not parse.
+        """
+        for found in properties:
+            if self.key in found:
+                try:
+                    return self.parse(found[self.key])
+                except ValueError as error:
+                    raise InvalidConfigError(f"{self.key}={found[self.key]!r}: {error}. {self.doc}") from error
+        return self.default
+
+
+def flag(text: str) -> bool:
+    """Parse true or false."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("true or false expected")
+    return text.strip().lower() == "true"
+
+
+def positive(text: str) -> int:
+    """Parse a whole number above 0."""
+    value = int(text)
+    if value <= 0:
+        raise ValueError("a number above 0 expected")
+    return value
+
+
+def several(text: str) -> int:
+    """Parse a whole number from 2 up."""
+    value = int(text)
+    if value < 2:
+        raise ValueError("a number from 2 up expected")
+    return value
+
+
+def count(text: str) -> int:
+    """Parse a whole number from 0 up."""
+    value = int(text)
+    if value < 0:
+        raise ValueError("a number from 0 up expected")
+    return value
+
+
+def hours_or_never(text: str) -> int:
+    """Parse a number of hours above 0, or -1 for never."""
+    value = int(text)
+    if value != -1 and value < 1:
+        raise ValueError("-1, or a number above 0 expected")
+    return value
+
+
+def pattern(text: str) -> str:
+    """Check a regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"a regular expression expected, {error}") from error
+    return text
+
+
+def factor(text: str) -> float:
+    """Parse a finite number above 0."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError("a number above 0 expected")
+    return value
+
+
+def one_of(*names: str) -> Callable[[str], str]:
+    """Return a parser that accepts these names, in upper or lower case, and returns the name in lower case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in names:
+            raise ValueError(f"one of {', '.join(names)} expected")
+        return text.strip().lower()
+
+    return parse
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse names that commas separate."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def text(text: str) -> str:
+    """Take the text as it is."""
+    return text
+
+
+def layout(text: str) -> str:
+    """Parse the layout of a clustering; hyphens and underscores are ignored."""
+    return one_of("linear", "zorder", "hilbert")(text.replace("-", "").replace("_", ""))
+
+
+def slice_order(text: str) -> tuple[str, ...]:
+    """Parse the order of file slices in the groups of a clustering."""
+    return tuple(map(one_of("size", "instant_time"), names(text)))
+
+
+def update_strategy(text: str) -> str:
+    """Parse an update strategy of clustering, or the name of Hudi's class."""
+    names = {"sparkrejectupdatestrategy": "reject", "sparkallowupdatestrategy": "allow"}
+    name = text.strip().rpartition(".")[2].lower()
+    return one_of("reject", "allow")(names.get(name, name))
