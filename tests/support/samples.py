@@ -12,8 +12,11 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pytest
+
+T = TypeVar("T")
 
 SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
 IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
@@ -47,3 +50,11 @@ def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
         return numbers
     chooser = random.Random(f"{SEED} {numbers}")
     return [numbers[0], *sorted(chooser.sample(numbers[1:-1], keep - 2)), numbers[-1]]
+
+
+def sample_of(items: Sequence[T], keep: int, name: str) -> list[T]:
+    """`keep` of the items in their order, drawn for this name; all of them in `make test-all`."""
+    if IS_WHOLE or keep >= len(items):
+        return list(items)
+    chooser = random.Random(f"{SEED} {name}")
+    return [items[number] for number in sorted(chooser.sample(range(len(items)), keep))]

@@ -1,0 +1,534 @@
+"""Every action that changes a table, as one list: what it does, on which tables, and what takes it up after a death.
+
+`ACTIONS` × `KINDS` is the matrix of test_every_action_that_dies.py and of tests/interop/test_crashed_tables.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from hoodie.storage import CrashPoint, FaultStore, MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import InstantClock, forget_all
+from tests.crash.tables import Rows, Write, copy_of, new_table, run_until, trips
+from tests.support.archived import OFTEN
+
+DAY_MS = 86_400_000
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+CLEANS = {"hoodie.clean.commits.retained": "1"}
+EXPIRES = {"hoodie.partition.ttl.strategy.days.retain": "7"}
+STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}
+METADATA_SERVICES = {"hoodie.metadata.compact.max.delta.commits": "1"}
+ALL_INLINE = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.archive.automatic": "true",
+    **CLEANS,
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": "1",
+}
+COMPACTS = {"hoodie.compact.inline.max.delta.commits": "1"}
+
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la"), "e": (1, "oslo"), "f": (1, "sf")}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of table."""
+
+    table_type: str
+    index: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.table_type == "merge_on_read"
+
+    @property
+    def has_record_index(self) -> bool:
+        return self.index in ("record", "partitioned_record")
+
+    def __str__(self) -> str:
+        return f"{self.table_type}, {self.index}{', statistics' if self.properties else ''}"
+
+
+KINDS = tuple(
+    Kind(table_type, index, properties)
+    for table_type in ("copy_on_write", "merge_on_read")
+    for index, properties in (
+        ("record", {}),
+        ("partitioned_record", {}),
+        ("simple", {}),
+        ("global_simple", {}),
+        ("record", STATISTICS),
+    )
+)
+
+
+def _of_all(kind: Kind) -> bool:
+    return True
+
+
+def _nothing(table: Table) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Action:
+    """A call that changes a table with the rows of `START`.
+
+    `method`: the public method of `Table` that it calls. `rows`: those it leads to. `reaches`: parts of the paths of
+    storage calls that it must make, so that a case that does nothing is found. `take_up`: what a person or a service
+    does after a death, besides the next write. `needs_it`: writers are refused until then.
+    """
+
+    name: str
+    method: str
+    act: Write
+    rows: Callable[[Kind], Rows] = lambda kind: START
+    reaches: tuple[str, ...] = ()
+    prepare: Callable[[Table], object] = _nothing
+    take_up: Write = _nothing
+    needs_it: bool = False
+    fits: Callable[[Kind], bool] = _of_all
+    between: Callable[[Kind], Rows] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def changed(changes: Mapping[str, tuple[int, str] | None]) -> Callable[[Kind], Rows]:
+    """The rows of `START` with some added, changed, or (None) gone."""
+    rows = {key: row for key, row in {**START, **changes}.items() if row is not None}
+    return lambda kind: rows
+
+
+def _instant(table: Table, newest: int) -> str:
+    """The requested time of a completed write, counted from the newest."""
+    return table.timeline.completed().writes().instants[-newest].requested_time
+
+
+def _settle(table: Table) -> None:
+    """Execute all plans of compactions and clusterings, and finish cleans."""
+    table.clean()
+    for instant in table.pending_clusterings().instants:
+        table.cluster(instant=instant)
+    while table.pending_compactions().instants and table.compact().instant is not None:
+        pass
+
+
+def _make_logs(table: Table) -> None:
+    for _ in range(3):
+        table.upsert(trips({"a": START["a"], "c": START["c"]}), properties=OFF)
+
+
+def _plan_compaction(table: Table) -> None:
+    _make_logs(table)
+    assert table.schedule_compaction()
+
+
+def _make_old_slices(table: Table) -> None:
+    _make_logs(table)
+    if table.view().config.table_type.value == "MERGE_ON_READ":
+        assert table.schedule_compaction(properties=COMPACTS)
+        table.compact()
+    for _ in range(2):
+        table.upsert(trips({"a": START["a"], "c": START["c"]}), properties=OFF)
+
+
+def _make_archivable(table: Table) -> None:
+    _make_old_slices(table)
+    table.clean(properties=CLEANS)
+
+
+def _die(table: Table) -> None:
+    """A writer that died before its last step, beside a file that no writer knows."""
+    store = table.view().store
+    assert not isinstance(store, FaultStore)
+
+    def write(dying: Table) -> object:
+        return dying.upsert(trips({"a": (9, "sf"), "z": (9, "nyc")}), properties=OFF)
+
+    suffix = ".deltacommit" if table.view().config.table_type.value == "MERGE_ON_READ" else ".commit"
+    calls = run_until(copy_of(store), write, None).calls
+    last = next(
+        n
+        for n, call in enumerate(calls, 1)
+        if call.path.endswith(suffix) and call.path.startswith(".hoodie/timeline/") and call.operation == "move"
+    )
+    assert run_until(store, write, last, CrashPoint.BEFORE).crashed
+    forget_all()
+
+
+def _roll_back_pending(table: Table) -> None:
+    for instant in table.timeline.pending():
+        if instant.action.writes_data:
+            table.rollback(instant.requested_time)
+
+
+def _fold(table: Table) -> None:
+    table.schedule_log_compaction(3)
+    table.compact()
+
+
+def _keep(table: Table) -> object:
+    return table.savepoint(_instant(table, 2))
+
+
+def _restore(table: Table) -> object:
+    return table.restore(table.savepoints()[0].instant)
+
+
+def _delete_savepoints(table: Table) -> None:
+    for found in table.savepoints():
+        table.delete_savepoint(found.instant)
+
+
+def _compact(table: Table) -> None:
+    table.schedule_compaction(properties=COMPACTS)
+    while table.compact().instant is not None:
+        pass
+
+
+def _is_mor(kind: Kind) -> bool:
+    return kind.is_merge_on_read
+
+
+def _builds_record_index(kind: Kind) -> bool:
+    return kind.index == "global_simple"
+
+
+def _has_global_record_index(kind: Kind) -> bool:
+    return kind.index == "record"
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        "upsert",
+        "upsert",
+        lambda table: table.upsert(trips({"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")}, deleted=("c",))),
+        changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
+    ),
+    Action(
+        "insert",
+        "insert",
+        lambda table: table.insert(trips({"x": (1, "sf"), "y": (1, "rome")})),
+        changed({"x": (1, "sf"), "y": (1, "rome")}),
+    ),
+    Action(
+        "bulk_insert",
+        "bulk_insert",
+        lambda table: table.bulk_insert(trips({"x": (1, "sf"), "y": (1, "rome")})),
+        changed({"x": (1, "sf"), "y": (1, "rome")}),
+    ),
+    Action(
+        "delete",
+        "delete",
+        lambda table: table.delete(trips({"a": (0, "sf"), "c": (0, "nyc")}).select(["id", "city"])),
+        changed({"a": None, "c": None}),
+    ),
+    Action(
+        "delete_where",
+        "delete_where",
+        lambda table: table.delete_where("id in ('a', 'c')"),
+        changed({"a": None, "c": None}),
+    ),
+    Action(
+        "update",
+        "update",
+        lambda table: table.update({"ts": "ts + 5"}, where="city = 'nyc'"),
+        changed({"c": (6, "nyc")}),
+    ),
+    Action(
+        "insert_overwrite",
+        "insert_overwrite",
+        lambda table: table.insert_overwrite(trips({"x": (1, "nyc")})),
+        changed({"c": None, "x": (1, "nyc")}),
+        (".replacecommit",),
+    ),
+    Action(
+        "insert_overwrite_table",
+        "insert_overwrite_table",
+        lambda table: table.insert_overwrite_table(trips({"a": (7, "sf"), "x": (1, "rome")})),
+        lambda kind: {"a": (7, "sf"), "x": (1, "rome")},
+        (".replacecommit",),
+    ),
+    Action(
+        "delete_partitions",
+        "delete_partitions",
+        lambda table: table.delete_partitions(["city=nyc", "city=la"]),
+        changed({"c": None, "d": None}),
+        (".replacecommit",),
+    ),
+    Action(
+        "upsert with services of the metadata table",
+        "upsert",
+        lambda table: table.upsert(trips({"a": (2, "sf")})),
+        changed({"a": (2, "sf")}),
+        (".compaction.requested",),
+        properties=METADATA_SERVICES,
+    ),
+    Action(
+        "upsert with every service inline",
+        "upsert",
+        lambda table: table.upsert(trips({"a": (2, "sf")}), properties={**ALL_INLINE, **OFTEN}),
+        changed({"a": (2, "sf")}),
+        (".clean.requested", ".clustering.requested"),
+        prepare=_make_old_slices,
+        take_up=_settle,
+    ),
+    Action(
+        "clean",
+        "clean",
+        lambda table: table.clean(properties=CLEANS),
+        reaches=(".clean.requested", ".parquet"),
+        prepare=_make_old_slices,
+        take_up=lambda table: table.clean(properties=CLEANS),
+    ),
+    Action(
+        "archive",
+        "archive",
+        lambda table: table.archive(properties=OFTEN),
+        reaches=("/history/",),
+        prepare=_make_archivable,
+        take_up=lambda table: table.archive(properties=OFTEN),
+    ),
+    Action("savepoint", "savepoint", lambda table: table.savepoint(), reaches=(".savepoint",)),
+    Action(
+        "delete_savepoint",
+        "delete_savepoint",
+        _delete_savepoints,
+        reaches=(".savepoint",),
+        prepare=_keep,
+    ),
+    Action(
+        "rollback of the newest commit",
+        "rollback",
+        lambda table: table.rollback(_instant(table, 1)),
+        changed({"f": None}),
+        (".rollback.requested",),
+    ),
+    Action(
+        "rollback of a chain",
+        "rollback",
+        lambda table: table.rollback(_instant(table, 2), chain=True),
+        changed({"f": None, "gone": (1, "nyc")}),
+        (".rollback.requested",),
+        between=changed({"f": None}),
+    ),
+    Action(
+        "rollback of a dead write",
+        "rollback",
+        _roll_back_pending,
+        reaches=(".rollback.requested",),
+        prepare=_die,
+        take_up=_roll_back_pending,
+    ),
+    Action(
+        "restore",
+        "restore",
+        _restore,
+        changed({"f": None}),
+        (".restore.requested",),
+        prepare=_keep,
+        take_up=_restore,
+        needs_it=True,
+    ),
+    Action(
+        "schedule_clustering",
+        "schedule_clustering",
+        lambda table: table.schedule_clustering("ts"),
+        reaches=(".clustering.requested",),
+        take_up=_settle,
+    ),
+    Action(
+        "cluster",
+        "cluster",
+        lambda table: table.cluster("ts"),
+        reaches=(".clustering.inflight", ".replacecommit"),
+        take_up=_settle,
+    ),
+    Action(
+        "schedule_compaction",
+        "schedule_compaction",
+        lambda table: table.schedule_compaction(),
+        reaches=(".compaction.requested",),
+        prepare=_make_logs,
+        take_up=_settle,
+        fits=_is_mor,
+    ),
+    Action(
+        "compact",
+        "compact",
+        lambda table: table.compact(),
+        reaches=(".compaction.inflight",),
+        prepare=_plan_compaction,
+        take_up=_settle,
+        fits=_is_mor,
+    ),
+    Action(
+        "log compaction",
+        "schedule_log_compaction",
+        _fold,
+        reaches=(".logcompaction.inflight",),
+        prepare=_make_logs,
+        take_up=_settle,
+        fits=_is_mor,
+    ),
+    Action(
+        "compactor",
+        "compactor",
+        lambda table: table.compactor(properties=COMPACTS).run_once(),
+        reaches=(".compaction.inflight",),
+        prepare=_make_logs,
+        take_up=_settle,
+        fits=_is_mor,
+    ),
+    Action(
+        "services",
+        "services",
+        lambda table: table.services(properties={**ALL_INLINE, **OFTEN}).run_once(),
+        reaches=(".clean.requested", ".clustering.requested"),
+        prepare=_make_old_slices,
+        take_up=_settle,
+    ),
+    Action(
+        "expire_partitions",
+        "expire_partitions",
+        lambda table: table.expire_partitions(properties=EXPIRES),
+        changed({"e": None}),
+        (".replacecommit",),
+    ),
+    Action(
+        "repair",
+        "repair",
+        lambda table: table.repair(dry_run=False, min_age_seconds=0),
+        reaches=(".rollback.requested",),
+        prepare=_die,
+        take_up=lambda table: table.repair(dry_run=False, min_age_seconds=0),
+    ),
+    Action(
+        "build of the record index",
+        "index.build",
+        lambda table: table.index.build(buckets=2),
+        reaches=(".indexing.requested", ".hfile"),
+        take_up=lambda table: table.index.build(buckets=2),
+        fits=_builds_record_index,
+    ),
+    Action(
+        "build of another number of buckets",
+        "index.build",
+        lambda table: table.index.build(buckets=3),
+        reaches=(".indexing.requested", ".hfile"),
+        take_up=lambda table: table.index.build(buckets=3),
+        fits=_has_global_record_index,
+    ),
+    Action(
+        "drop of the record index",
+        "index.drop",
+        lambda table: table.index.drop(),
+        reaches=("hoodie.properties",),
+        take_up=lambda table: table.index.drop(),
+        fits=_has_global_record_index,
+    ),
+    Action(
+        "build of statistics",
+        "index.build",
+        lambda table: table.index.build("column_stats"),
+        reaches=("/column_stats/",),
+        take_up=lambda table: table.index.build("column_stats"),
+    ),
+    Action(
+        "drop of statistics",
+        "index.drop",
+        lambda table: table.index.drop("column_stats"),
+        reaches=("hoodie.properties",),
+        prepare=lambda table: table.index.build("column_stats"),
+        take_up=lambda table: table.index.drop("column_stats"),
+    ),
+    Action(
+        "rebuild of the metadata table",
+        "index.rebuild",
+        lambda table: table.index.rebuild(),
+        reaches=("/files/",),
+        take_up=lambda table: table.index.rebuild(),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One action on one kind of table."""
+
+    action: Action
+    kind: Kind
+
+    @property
+    def rows(self) -> Rows:
+        """The rows after the action."""
+        return self.action.rows(self.kind)
+
+    @property
+    def possible_rows(self) -> list[Rows]:
+        """The rows that a reader can see after a death."""
+        steps = [] if self.action.between is None else [self.action.between(self.kind)]
+        return [START, *steps, self.rows]
+
+    def make(self, store: Store) -> Store:
+        """Make the table, ready for the action, in an empty store."""
+        make_table(store, self.kind, self.action.properties)
+        self.action.prepare(Table(store))
+        return store
+
+    def __str__(self) -> str:
+        return f"{self.action.name}, {self.kind}"
+
+
+CELLS: tuple[Cell, ...] = tuple(Cell(action, kind) for action in ACTIONS for kind in KINDS if action.fits(kind))
+
+
+def make_table(store: Store, kind: Kind, properties: Mapping[str, str]) -> None:
+    """Make a table with the rows of `START`: six commits, two file groups in one partition, one partition a month old.
+
+    No service runs by itself: each is an action of its own.
+    """
+    new_table(
+        store,
+        table_type=kind.table_type,
+        index=kind.index,
+        properties={**OFF, "hoodie.parquet.small.file.limit": "0", **kind.properties, **properties},
+    )
+    table = Table(store)
+    zone, now_ms = table.view().layout.zone, time.time_ns() // 1_000_000
+    table._context.state.clock = InstantClock(zone, now_ms=partial(int, now_ms - 30 * DAY_MS))
+    table.upsert(trips({"e": START["e"]}))
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf"), "b": (0, "sf"), "c": (0, "nyc"), "d": (1, "la"), "gone": (1, "nyc")}))
+    table.upsert(trips({"b": (1, "sf"), "c": (1, "nyc")}))
+    table.delete(trips({"gone": (1, "nyc")}).select(["id", "city"]))
+    table.insert(trips({"f": (1, "sf")}))
+
+
+def moved(store: Store) -> MemoryStore:
+    """Another store with the same files; absolute paths in plans lead to it."""
+    copied = MemoryStore()
+    old, new = store.uri("").encode(), copied.uri("").encode()
+    assert len(old) == len(new), "plans store the length of a path"
+    for info in store.list("", recursive=True):
+        copied.create(info.path, store.read(info.path).replace(old, new))
+    return copied
+
+
+def whole_run(cell: Cell, store: Store) -> FaultStore:
+    """Let the action end, and check that it does what its case says; the returned store has its calls."""
+    done = run_until(store, cell.action.act, None)
+    assert not done.crashed
+    paths = [call.path for call in done.calls]
+    missing = [part for part in cell.action.reaches if not any(part in path for path in paths)]
+    assert not missing, f"{cell} makes no storage call on {missing}"
+    return done
