@@ -69,7 +69,11 @@ def _settings(wanted: argparse.Namespace) -> Settings:
     if wanted.tiny:
         settings = replace(settings, results=wanted.work / "results", **TINY)
     if not wanted.docs:
-        settings = replace(settings, picture=settings.results / settings.picture.name)
+        settings = replace(
+            settings,
+            picture=settings.results / settings.picture.name,
+            life_picture=settings.results / settings.life_picture.name,
+        )
     if wanted.rows:
         repeats = wanted.repeats or (1,) * len(wanted.rows)
         settings = replace(settings, rows=wanted.rows, repeats=repeats)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, durable, hfile, merge_memory, stories, table, tagging
-from bench.settings import MEASURED, MERGE_ON_READ, README, STORAGE, Settings
+from bench import commits, crossing, durable, hfile, life, merge_memory, stories, table, tagging
+from bench.settings import MEASURED, MERGE_ON_READ, OPERATIONS, README, STORAGE, Settings
 
 Result = dict[str, Any]
 
@@ -47,5 +47,6 @@ PARTS = (
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
     Part("durable", 2, _one(durable.run), durable.render, STORAGE),
+    Part("life", 12, _one(life.run), life.render, OPERATIONS),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
 )

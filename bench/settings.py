@@ -15,6 +15,8 @@ README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
 STORAGE = ROOT / "docs" / "storage.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
+OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
+LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
@@ -30,6 +32,7 @@ class Settings:
     results: Path
     docs: bool = False
     picture: Path = PICTURE
+    life_picture: Path = LIFE_PICTURE
     rows: tuple[int, ...] = (1_000_000, 4_000_000)
     repeats: tuple[int, ...] = (3, 1)
     """Repetitions for each size in `rows`."""
@@ -47,6 +50,8 @@ class Settings:
     crossing_repeats: int = 3
     commits: int = 500
     commits_rows: int = 100_000
+    life_commits: int = 1_000
+    life_rows: int = 10_000
     durable_rows: int = 1_000_000
     durable_commits: int = 10
     durable_repeats: int = 7
@@ -73,6 +78,8 @@ TINY: dict[str, Any] = {
     "crossing_repeats": 1,
     "commits": 30,
     "commits_rows": 2_000,
+    "life_commits": 60,
+    "life_rows": 1_000,
     "durable_rows": 20_000,
     "durable_commits": 3,
     "durable_repeats": 2,
