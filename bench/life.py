@@ -56,7 +56,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """Render a row for each figure and table type; a column for each window, and the ratio of the last and the first."""
+    """Render a row for each figure and table type; a column for each window, and the ratio of their ends."""
     last = result["commits"]
     ends = [end for end in (30, 80) if end < last - WINDOW] + [last]
     rows = []
@@ -93,7 +93,9 @@ def _commit_all(folder: Path, rows: int, commits: int, table_type: str) -> dict[
     store.register()
     properties = _PROPERTIES | (_COMPACTION if table_type == "merge_on_read" else {})
     data = narrow_rows(np.arange(rows), ts=0, cities=_CITIES)
-    options = CreateOptions(record_key="key", ordering="ts", type=table_type, index="record", properties=properties)
+    options = CreateOptions(
+        record_key="key", partition_by="city", ordering="ts", type=table_type, index="record", properties=properties
+    )
     create_table(store, data.schema, options)
     Table(store).bulk_insert(data)
     random = np.random.default_rng(0)
