@@ -108,7 +108,7 @@ class UnsupportedError(HoodieError):
 
 
 class HistoryLostError(UnsupportedError):
-    """The table no longer has the past state or the changes that a read asks for: they were cleaned or restored.
+    """The table no longer has the past state or the changes that a read asks for: they were cleaned or taken back.
 
     `oldest_instant` is the requested time of the oldest instant as of which, and since which, the table can be read.
     """

@@ -31,6 +31,7 @@ _WORDS: Final = MappingProxyType(
         "storage_options": "--storage-option",
         "as_of=": "--as-of ",
         "until=": "--until ",
+        "t.changes_since does so with fallback='snapshot'": "--fallback snapshot does so",
         "properties=": "--option",
         "t.schedule_compaction()": "`hoodie compact TABLE --plan`",
         "t.pending_compactions()": "`hoodie compact TABLE --pending`",

@@ -34,11 +34,12 @@ _INDEX_ROWS = 20
 def timeline(
     path: TablePath,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of instants.")] = 20,
+    archived: Annotated[bool, typer.Option("--archived", help="Go on with archived instants.")] = False,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the newest instants: time, operation, and numbers of records, files and bytes."""
-    history = hoodie.open(path, storage_options=pairs(storage_option)).history(limit)
+    history = hoodie.open(path, storage_options=pairs(storage_option)).history(limit, archived=archived)
     _print(history if as_json else _summary(history), as_json)
 
 

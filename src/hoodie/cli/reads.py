@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, names_of, pairs
-from hoodie.ui.console import output
+from hoodie.ui.console import output, print_note
 from hoodie.ui.json_lines import print_json, print_rows
 from hoodie.ui.tables import print_table
 
+if TYPE_CHECKING:
+    from hoodie.read.changes import ChangesPlan
+
 Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
+
+
+class Fallback(StrEnum):
+    """What `changes` does if the changes cannot be told any more."""
+
+    ERROR = "error"
+    SNAPSHOT = "snapshot"
 
 
 def head(
@@ -76,21 +87,41 @@ def changes(
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")] = None,
     column: Columns = None,
     meta: Meta = False,
+    place: Annotated[bool, typer.Option("--place", help="Print all rows, then the next --since.")] = False,
+    fallback: Annotated[Fallback, typer.Option("--fallback", help="What to do if history is lost.")] = Fallback.ERROR,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the rows changed by commits after --since and up to --until, each row once, as of --until."""
-    from hoodie.read.changes import plan_changes
+    """Print the rows changed by commits after --since and up to --until, each row once, as of --until.
+
+    With --place the instant to go on from follows the rows: on standard error, or as the last line of --json.
+    """
+    from hoodie.read.changes import plan_batch
     from hoodie.read.stream import count_rows, first_rows, stream
 
+    if place and limit is not None:
+        raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
     table = hoodie.open(path, storage_options=pairs(storage_option))
-    plan = plan_changes(table.view(), since, until).with_columns(_columns(table, column, meta))
+    batch = plan_batch(table.view(), since, until, fallback=fallback.value)
+    plan = batch.scan.with_columns(_columns(table, column, meta))
     if as_json and limit is None:
         print_rows(stream(plan))
-        return
-    _print_rows(first_rows(plan, 100 if limit is None else limit), as_json)
-    if not as_json:
-        typer.echo(f"{count_rows(plan):,} rows changed")
+    else:
+        rows = count_rows(plan)
+        _print_rows(first_rows(plan, limit if limit is not None else rows if place else 100), as_json)
+        if not as_json:
+            typer.echo(f"{rows:,} rows " + ("in the table" if batch.is_snapshot else "changed"))
+    if place:
+        _print_place(batch, as_json)
+
+
+def _print_place(batch: ChangesPlan, as_json: bool) -> None:
+    """Print where a consumer goes on, after all rows: a reader whose pipe broke has no place."""
+    facts = {"until": batch.until, "since": batch.since, "is_snapshot": batch.is_snapshot, "commits": batch.commits}
+    if as_json:
+        print_json(facts)
+    else:
+        print_note(f"go on with --since {batch.until}")
 
 
 def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> Sequence[str] | None:

@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
+from hoodie.format.instants.rollback_content import pending_rollback_plan, rollback_metadata, rollback_plan
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackMetadata, RollbackPlan
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
@@ -136,7 +136,7 @@ def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
     for path in paths:
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
-    return rollback_plan(target, by_partition.items())
+    return (rollback_plan if instant.is_completed else pending_rollback_plan)(target, by_partition.items())
 
 
 def committed_files(view: TableView, instant: Instant) -> dict[str, int]:

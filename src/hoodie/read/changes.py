@@ -15,9 +15,10 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.read.readable import check_readable
+from hoodie.read.taken_back import check_not_taken_back, last_taken_back
 from hoodie.read.times import When, completion_of, warn_of_midnight
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.archived import archived_commits, archived_writes
+from hoodie.view.archived import archived_commits, archived_instants, archived_writes
 from hoodie.view.table_view import TableView
 
 BEGINNING: Final = "00000000000000000"
@@ -84,9 +85,10 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
     reads the whole table as it is now, and warns.
 
-    Raises: HistoryLostError if files that `until` needs were cleaned, or the table was restored after `since`;
-        UnsupportedError for such a pending write, and as `check_readable`; InvalidConfigError for another fallback, or
-        a span that ends before it begins; CorruptFileError if the archived timeline is damaged.
+    Raises: HistoryLostError if files that `until` needs were cleaned, the table was restored after `since`, or a commit
+        up to `since` was rolled back after it; UnsupportedError for such a pending write, and as `check_readable`;
+        InvalidConfigError for another fallback, or a span that ends before it begins; CorruptFileError if the archived
+        timeline is damaged.
     """
     if fallback not in ("error", "snapshot"):
         raise InvalidConfigError(f"fallback={fallback!r}: expected 'error' or 'snapshot'")
@@ -105,17 +107,20 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     at_end = view if end is None else view.as_completed_by(end)
     newest = max((view.order_time(instant) for instant in at_end.completed_writes()), default=BEGINNING)
     if start is None:
+        if not view.config.version.has_completion_time_in_name:
+            _check_no_write_between(at_end, at_end.completed_writes())
         # A commit that completed last may be archived already, if it was requested long before.
-        archived = archived_writes(view, newest, end)
-        restores = (found for found in at_end.timeline.completed() if found.action is Action.RESTORE)
+        archived = archived_instants(view, newest, end)
+        writes = (view.order_time(found) for found in archived if found.action.writes_data)
         scan = plan_scan(at_end)
-        until = max((newest, *(view.order_time(instant) for instant in (*archived, *restores))))
+        until = max((newest, *writes, last_taken_back(at_end, newest, archived)))
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
         )
-    _check_not_restored(view, start, end)
+    found_archived = archived_instants(view, start, end)
+    check_not_taken_back(view, start, end, found_archived)
     chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
-    archived = archived_writes(view, start, end)
+    archived = [found for found in found_archived if found.action.writes_data]
     if not view.config.version.has_completion_time_in_name:
         _check_no_write_between(at_end, [*archived, *chosen])
     scan = plan_scan(at_end)
@@ -158,18 +163,6 @@ def _span(view: TableView, since: When | None, until: When | None) -> tuple[str 
     if start is not None and end is not None and start > end:
         raise InvalidConfigError(f"since={since!r} is later than until={until!r}")
     return start, end
-
-
-def _check_not_restored(view: TableView, start: str, end: str | None) -> None:
-    """Refuse a span in which the table was restored: rows that the caller has may be gone, and no commit says so."""
-    for instant in view.timeline.completed():
-        ended = instant.completion_time or instant.requested_time
-        if instant.action is Action.RESTORE and start < ended and (end is None or ended <= end):
-            raise HistoryLostError(
-                f"{view.store.uri('')} was restored at {ended}, after {start}: commits that were read before may be "
-                "gone. Read the whole table once, or pass fallback='snapshot' to changes_since",
-                oldest_instant=instant.requested_time,
-            )
 
 
 def _check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:

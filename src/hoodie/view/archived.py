@@ -32,9 +32,13 @@ def archived_writes(view: TableView, after: str = "", until: str | None = None) 
 
     Raises: CorruptFileError if the archive is damaged.
     """
+    return [instant for instant in archived_instants(view, after, until) if instant.action.writes_data]
+
+
+def archived_instants(view: TableView, after: str = "", until: str | None = None) -> list[Instant]:
+    """Return the archived instants of all actions; times and errors as for `archived_writes`."""
     known = {instant.requested_time for instant in (*view.timeline, *view.completed_later) if instant.is_completed}
-    found = view.archive().completed(after, until)
-    return [instant for instant in found if instant.action.writes_data and instant.requested_time not in known]
+    return [found for found in view.archive().completed(after, until) if found.requested_time not in known]
 
 
 def archived_commits(view: TableView, instants: Collection[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:

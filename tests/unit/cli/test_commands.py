@@ -261,6 +261,35 @@ def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Ru
     assert "1 rows changed" in run("changes", trips, "--since", first.requested_time).out
 
 
+def test_changes_tell_the_place_to_go_on_from(trips: Path, tmp_path: Path, run: Run) -> None:
+    *rows, first = run("changes", trips, "--place", "--json").documents()
+    assert len(rows) == 3
+    assert (first["since"], first["is_snapshot"], first["commits"]) == (None, True, 1)
+    path = tmp_path / "more.parquet"
+    pq.write_table(TRIPS.slice(1, 1), path)
+    run("upsert", trips, path)
+    row, second = run("changes", trips, "--since", first["until"], "--place", "--json").documents()
+    assert (row["id"], second["since"], second["is_snapshot"]) == ("b", first["until"], False)
+    done = run("changes", trips, "--since", second["until"], "--place")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "0 rows changed")
+    assert f"go on with --since {second['until']}" in done.err
+    assert run("changes", trips, "--place", "--limit", "2").code == 2
+    listed = run("timeline", trips, "--archived", "--json").documents()
+    assert len(listed) == 2
+    newest = hoodie.open(trips).timeline.latest()
+    assert newest is not None
+    hoodie.open(trips).rollback(newest.requested_time)
+    lost = run("changes", trips, "--since", second["until"])
+    assert lost.code == 1
+    assert "was rolled back" in lost.err
+    assert "--fallback snapshot does so" in lost.err
+    *rows, third = run(
+        "changes", trips, "--since", second["until"], "--fallback", "snapshot", "--place", "--json"
+    ).documents()
+    assert (len(rows), third["is_snapshot"]) == (3, True)
+    assert "3 rows in the table" in run("changes", trips).out
+
+
 def test_timeline_show_and_inspect(trips: Path, run: Run) -> None:
     instants = run("timeline", trips, "--json").documents()
     assert [(row["operation"], row["state"], row["inserted"]) for row in instants] == [("upsert", "completed", 3)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.format.filenames import BaseFileName
+from hoodie.format.instants.rollback_content import may_have_completed
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -66,5 +68,9 @@ def test_our_plans_have_no_null_that_the_jvm_fails_on() -> None:
     assert plan.instant_to_rollback == InstantInfo(commit_time=dead.requested_time, action="commit")
     assert {request.partition_path for request in plan.rollback_requests or ()} == {"city=sf", "city=nyc"}
     for request in plan.rollback_requests or ():
-        assert request.files_to_be_deleted
-        assert (request.file_id, request.latest_base_instant, request.log_blocks_to_be_deleted) == ("", "", {})
+        (path,) = request.files_to_be_deleted
+        named = BaseFileName.parse(path.rpartition("/")[2])
+        assert named is not None
+        assert (request.file_id, request.latest_base_instant) == (named.file_id, dead.requested_time)
+        assert request.log_blocks_to_be_deleted == {}
+    assert not may_have_completed(plan)

@@ -13,7 +13,7 @@ from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_completed, create_inflight, create_requested
-from tests.crash.tables import Rows, new_table, rows_of, trips
+from tests.crash.tables import Rows, copy_of, new_table, rows_of, run_until, trips
 from tests.support.archived import OFTEN, archived_times
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}
@@ -183,6 +183,44 @@ def test_changes_across_a_restore_are_refused() -> None:
         found = Table(lived.store).changes_since(lived.instants[2], fallback="snapshot")
     assert found.is_snapshot
     assert Table(lived.store).changes_since(found.until).rows.num_rows == 0
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_commit_that_was_read_and_rolled_back_is_told(table_type: str) -> None:
+    lived = Lived(table_type, commits=3)
+    table = Table(lived.store)
+    place = table.changes_since(lived.instants[0]).until
+    table.rollback(lived.instants[2])
+    with pytest.raises(HistoryLostError, match=f"commit {lived.instants[2]} of .* was rolled back") as error:
+        table.changes(place)
+    # A consumer that never read the commit has nothing to take back, and the oldest instant that is told works.
+    assert model(table.changes(lived.instants[0])) == lived.changed_in(1, 1)
+    assert table.changes(error.value.oldest_instant).num_rows == 0
+    with pytest.warns(HoodieWarning, match="rolled back"):
+        found = table.changes_since(place, fallback="snapshot")
+    assert found.is_snapshot
+    assert model(found.rows) == lived.past[1]
+    assert table.changes_since(found.until).rows.num_rows == 0
+    assert table.changes_since(table.changes_since().until).rows.num_rows == 0
+    for number in range(10, 22):
+        table.upsert(trips({"k": (number, "sf")}), properties=NO_CLEAN)
+    assert not [found for found in table.timeline if found.action is Action.ROLLBACK], "the rollback was archived"
+    with pytest.raises(HistoryLostError, match="rolled back"):
+        Table(lived.store).changes(place)
+    assert model(Table(lived.store).changes(found.until)) == {"k": (21, "sf")}
+
+
+def test_the_rollback_of_a_dead_write_loses_no_history() -> None:
+    lived = Lived("copy_on_write", commits=2)
+    calls = run_until(copy_of(lived.store), lambda table: table.upsert(trips({"d": (1, "sf")})), None).calls
+    last = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".deltacommit.requested"))
+    dead = run_until(lived.store, lambda table: table.upsert(trips({"d": (1, "sf")})), last)
+    assert dead.crashed
+    place = Table(lived.store).timeline.instants[-1].requested_time
+    assert place > lived.instants[-1]
+    Table(lived.store).upsert(trips({"e": (2, "sf")}))
+    assert [found.action for found in Table(lived.store).timeline].count(Action.ROLLBACK) == 1
+    assert model(Table(lived.store).changes(place)) == {"e": (2, "sf")}
 
 
 def test_the_schema_of_an_archived_commit_counts() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
+from hoodie.format.instants.rollback_content import (
+    may_have_completed,
+    pending_rollback_plan,
+    rollback_metadata,
+    rollback_plan,
+)
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackMetadata, RollbackPlan
 
 TARGET = InstantInfo(commit_time="100", action="deltacommit")
@@ -19,6 +24,23 @@ def test_each_pair_is_a_request_without_nulls() -> None:
     ]
     for found in plan.rollback_requests:
         assert (found.file_id, found.latest_base_instant, found.log_blocks_to_be_deleted) == ("", "", {})
+
+
+def test_the_plan_of_a_pending_instant_has_a_request_for_each_file() -> None:
+    plan = pending_rollback_plan(TARGET, [("p", ["/t/p/f1-0_0-1-2_100.parquet", "/t/p/.f2-0_100.log.1_0-1-2"])])
+    assert RollbackPlan.parse(plan.to_bytes()) == plan
+    assert [(found.file_id, found.latest_base_instant) for found in plan.rollback_requests] == [
+        ("f1-0", "100"),
+        ("f2-0", "100"),
+    ]
+    assert not may_have_completed(plan)
+
+
+def test_whether_readers_may_have_seen_the_target() -> None:
+    assert may_have_completed(rollback_plan(TARGET, [("p", ["/t/p/f1-0_0-1-2_100.parquet"])]))
+    # A write that died before its first file, and a deletion of partitions, which writes none.
+    assert not may_have_completed(rollback_plan(TARGET, []))
+    assert may_have_completed(rollback_plan(InstantInfo(commit_time="100", action="replacecommit"), []))
 
 
 def test_the_result_unites_the_requests_of_a_partition() -> None:

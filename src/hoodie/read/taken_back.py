@@ -1,0 +1,73 @@
+"""Commits that were taken back by a restore or a rollback, which a consumer of changes may have read before.
+
+docs/operations/incremental-pipelines.md, docs/format/table.md §5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from hoodie.errors import HistoryLostError, InstantNotFoundError
+from hoodie.format.instants.rollback_content import may_have_completed
+from hoodie.format.instants.service_metadata import RollbackMetadata, RollbackPlan
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.archived import archived_content
+from hoodie.view.table_view import TableView
+
+
+def last_taken_back(view: TableView, start: str, archived: Collection[Instant]) -> str:
+    """Return the order time of the last restore or rollback that takes back commits up to `start`; else `start`.
+
+    A place at this time is behind it. `archived` and errors as for `check_not_taken_back`.
+    """
+    return max((view.order_time(found) for found, _ in _taken_back(view, start, archived)), default=start)
+
+
+def check_not_taken_back(view: TableView, start: str, end: str | None, archived: Collection[Instant]) -> None:
+    """Refuse a span in which commits up to `start` were taken back: the caller may have rows that are gone.
+
+    `archived` are the archived instants of the span `(start, end]`. Reads the plan of each rollback after `start`, and
+    of archived ones the metadata. The rollback of a write that never completed is no reason to refuse.
+
+    Raises: HistoryLostError; CorruptFileError if a plan or the archive is damaged.
+    """
+    for instant, what in _taken_back(view, start, archived):
+        ended = view.order_time(instant)
+        if end is None or ended <= end:
+            raise HistoryLostError(
+                f"{what} at {ended}, after {start}: commits that were read before may be gone. "
+                "Read the whole table once; t.changes_since does so with fallback='snapshot'",
+                oldest_instant=instant.requested_time,
+            )
+
+
+def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Iterator[tuple[Instant, str]]:
+    """Yield the restores, and the rollbacks of commits up to `start`, that ended after it; each with what it did."""
+    table = view.store.uri("")
+    active = (found for found in view.timeline.completed() if view.order_time(found) > start)
+    for instant in (*archived, *active):
+        if instant.action is Action.RESTORE:
+            yield instant, f"{table} was restored"
+        elif instant.action is Action.ROLLBACK:
+            target = _rolled_back(view, instant)
+            if target and target <= start:
+                yield instant, f"the commit {target} of {table} was rolled back"
+
+
+def _rolled_back(view: TableView, rollback: Instant) -> str:
+    """Return the requested time of the commit that a rollback took back; empty if that was certainly no commit."""
+    try:
+        content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
+    except InstantNotFoundError:
+        content = b""
+    if content:
+        plan = RollbackPlan.parse(content, path=view.path_of(rollback))
+        target = plan.instant_to_rollback
+        return target.commit_time if target is not None and may_have_completed(plan) else ""
+    # Its plan was not archived, or it never had one. Nothing tells whether the target had completed.
+    try:
+        done = read_instant(view.store, view.layout, rollback)
+    except InstantNotFoundError:
+        done = archived_content(view, rollback)
+    metadata = RollbackMetadata.parse(done, path=view.path_of(rollback))
+    return min(metadata.commits_rollback, default="")
