@@ -83,6 +83,14 @@ class MetadataTableMissingError(CorruptFileError):
     """
 
 
+class MetadataPartitionMissingError(CorruptFileError):
+    """The table's properties name a metadata partition that holds no file group.
+
+    A restore by the JVM leaves a partition so if it was filled after the instant to which the table was taken back.
+    The next write drops the partition, and builds a record index again.
+    """
+
+
 class CommitConflictError(HoodieError):
     """Another writer changed, or is changing, the same file groups; nothing is committed.
 

@@ -10,8 +10,8 @@ from hoodie.commit.attempt_files import delete_marked_files
 from hoodie.commit.column_ids import store_column_history
 from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import build_metadata_table_anew
-from hoodie.errors import MetadataTableMissingError
+from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
+from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.services.context import EngineFor, local_engine
@@ -58,12 +58,16 @@ class DataCommit:
         """Add the files to the metadata table, and the index entries that were written for them.
 
         If columns have ids, their history is stored first. A metadata table that is missing is built anew, without a
-        record index: the entries of earlier writes are missing too.
+        record index: the entries of earlier writes are missing too. Statistics without a file group are dropped.
         """
         store_column_history(now, self.instant_time, self.metadata)
         stats = () if self.index is None else self.index.stats
         try:
             commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+        except MetadataPartitionMissingError:
+            now, dropped = drop_lost_partitions(now)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+            self.notes.extend(dropped)
         except MetadataTableMissingError:
             now = build_metadata_table_anew(now)
             commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for)

@@ -1,7 +1,6 @@
 """The executor of a planned service, as the inflight file of its instant names it.
 
-A compaction's inflight file is the owner's text. A clustering's is commit metadata with that text, because the JVM
-reads it when it rolls the clustering back by listing.
+It is commit metadata with the owner's text, because the JVM reads it when it rolls the service back by listing.
 """
 
 from __future__ import annotations
@@ -15,21 +14,29 @@ from hoodie.timeline import Action
 
 _EXECUTOR: Final = "hoodie.python.executor"
 _AVRO: Final = b"Obj\x01"
+_OPERATIONS: Final = {
+    Action.COMPACTION: WriteOperation.COMPACT,
+    Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
+    Action.CLUSTERING: WriteOperation.CLUSTER,
+}
 
 
 def executor_content(action: Action, text: bytes, version: TableVersion) -> bytes:
     """Return the content of the inflight file of a planned service; `text` names its executor."""
-    if action is not Action.CLUSTERING:
-        return text
-    extra = {_EXECUTOR: text.decode()}
-    operation = WriteOperation.CLUSTER.value
-    # With replaced file ids, though none, it is written as the metadata of a replace commit.
-    metadata = CommitMetadata(operation_type=operation, extra_metadata=extra, partition_to_replace_file_ids={})
+    metadata = CommitMetadata(
+        operation_type=_OPERATIONS[action].value,
+        extra_metadata={_EXECUTOR: text.decode()},
+        # With replaced file ids, though none, it is written as the metadata of a replace commit.
+        partition_to_replace_file_ids={} if action is Action.CLUSTERING else None,
+    )
     return metadata.to_bytes(version)
 
 
 def executor_text(content: bytes) -> bytes:
-    """Return the text that names the executor; empty if the content names none, as that of a JVM."""
+    """Return the text that names the executor; empty if the content names none, as that of a JVM.
+
+    Earlier releases stored the text of compactions as it is.
+    """
     if not content.startswith(_AVRO):
         return content
     try:

@@ -10,7 +10,7 @@ from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS, RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.metadata_partitions import partitions_to_add
@@ -19,7 +19,9 @@ from hoodie.metadata.kinds.partition_kind import ListFiles
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.slice_reader import slices_of
 from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.visible_instants import visible_instants
 from hoodie.view.listing import list_from_storage
 from hoodie.view.statistics import outdated_statistics, statistics_to_add
 from hoodie.view.table_view import TableView
@@ -78,15 +80,57 @@ def build_metadata_table_anew(view: TableView) -> TableView:
     return ensure_metadata_table(drop_metadata_table(view))
 
 
+def lost_partitions(view: TableView) -> frozenset[str]:
+    """Return the metadata partitions that are named and hold no file group of a completed instant.
+
+    A partition of that kind has lost all rows of earlier writes. The partition `files` and a partitioned record index
+    are not among them: without file groups, the former is damage, the latter may be empty. Costs one listing of the
+    metadata timeline, and one of each partition's folder.
+
+    Raises: MetadataTableMissingError.
+    """
+    kinds = KINDS.maintained(view.config.metadata_partitions) if view.config.has_metadata_table else {}
+    required = {kind.name for kind in KINDS.required}
+    found = [kind for kind in kinds.values() if kind.name not in required]
+    if not found:
+        return frozenset()
+    timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
+    lost = {kind.name for kind in found if not slices_of(view.store, kind, timeline)}
+    if RECORD_INDEX in lost and not _has_global_index(view):
+        lost.remove(RECORD_INDEX)
+    return frozenset(lost)
+
+
+def drop_lost_partitions(view: TableView) -> tuple[TableView, tuple[str, ...]]:
+    """Drop the metadata partitions that `lost_partitions` finds, and `partition_stats` with `column_stats`.
+
+    Call it under the table's lock. Properties that ask for a record index stay, or are stored, so that the next write
+    builds the index again. Returns the view after this change, and notes.
+    """
+    lost = set(lost_partitions(view))
+    if COLUMN_STATS in lost:
+        lost |= {PARTITION_STATS} & {*view.config.metadata_partitions}
+    if not lost:
+        return view, ()
+    left = {*view.config.metadata_partitions} - lost
+    changes: dict[str, str | None] = {keys.METADATA_PARTITIONS: ",".join(sorted(left))}
+    if RECORD_INDEX in lost:
+        changes |= _index_switches(view)
+    update_table_config(view.store, changes)
+    view.held_lock.ensure_held()
+    MetadataTable(view.store, view.config).drop_partitions(lost)
+    notes = tuple(f"the metadata partition {name} held no file group and was dropped" for name in sorted(lost))
+    return _reloaded(view), notes
+
+
 def drop_metadata_table(view: TableView) -> TableView:
     """Delete the metadata table; properties that ask for its indexes stay, or are stored if the table had them.
 
     Call it under the table's lock. Returns the view after this change.
     """
     changes: dict[str, str | None] = {keys.METADATA_PARTITIONS: "", keys.METADATA_PARTITIONS_INFLIGHT: ""}
-    if RECORD_INDEX in view.config.metadata_partitions and not wants_record_index(view.config):
-        is_global = stored_index(view.config) is not PARTITIONED_RECORD and not is_partitioned_record_index(view.store)
-        changes |= dict.fromkeys((switch.key for switch in RECORD.switches), "true") if is_global else {}
+    if RECORD_INDEX in view.config.metadata_partitions:
+        changes |= _index_switches(view)
     if COLUMN_STATS in view.config.metadata_partitions:
         changes[options.COLUMN_STATS_ENABLE.key] = "true"
     update_table_config(view.store, changes)
@@ -94,6 +138,17 @@ def drop_metadata_table(view: TableView) -> TableView:
     view.held_lock.ensure_held()
     MetadataTable(view.store, view.config).drop_partitions({*named, *(kind.name for kind in KINDS.required)})
     return _reloaded(view)
+
+
+def _index_switches(view: TableView) -> dict[str, str]:
+    """Return the properties that ask for the table's record index, if it covers the table and they are not stored."""
+    if wants_record_index(view.config) or not _has_global_index(view):
+        return {}
+    return dict.fromkeys((switch.key for switch in RECORD.switches), "true")
+
+
+def _has_global_index(view: TableView) -> bool:
+    return stored_index(view.config) is not PARTITIONED_RECORD and not is_partitioned_record_index(view.store)
 
 
 def _create(view: TableView) -> MetadataTable:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import MetadataPartitionMissingError
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.metadata.kinds.partition_kind import PartitionKind
@@ -33,7 +33,7 @@ class StatsReader:
 
     `timeline`: the visible instants of the metadata table. Memory: the rows of a call, and cached files.
 
-    Raises: CorruptFileError if a file does not parse.
+    Raises: CorruptFileError if a file does not parse; MetadataPartitionMissingError if there is no file group.
     """
 
     def __init__(self, store: Store, kind: PartitionKind, timeline: Timeline) -> None:
@@ -43,7 +43,7 @@ class StatsReader:
         self._slices = slices_among(store, kind, timeline, infos.values())
         if not self._slices:
             where = store.uri(partition_folder(kind.name))
-            raise CorruptFileError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
+            raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
 
     @property
     def file_ids(self) -> tuple[str, ...]:

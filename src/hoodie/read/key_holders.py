@@ -10,7 +10,13 @@ import pyarrow as pa
 
 from hoodie.config import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
-from hoodie.errors import HoodieError, InvalidConfigError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import (
+    HoodieError,
+    InvalidConfigError,
+    MetadataPartitionMissingError,
+    MetadataTableMissingError,
+    UnsupportedError,
+)
 from hoodie.files.slices import FileSlice
 from hoodie.index import RECORD, IndexKind, index_of_view, lost_record_index
 from hoodie.index.record import FoundLocations, look_up
@@ -67,7 +73,7 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
         return record_index(view, as_of=as_of)
     except UnsupportedError:
         return None
-    except MetadataTableMissingError as error:
+    except (MetadataPartitionMissingError, MetadataTableMissingError) as error:
         view.state.warn(f"keys are looked up in the data files: {error}")
         return None
 

@@ -16,10 +16,12 @@ from hoodie import config as options
 from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
+from hoodie.commit.metadata_partitions import lost_partitions
 from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
 from hoodie.errors import (
     CommitConflictError,
     InvalidConfigError,
+    MetadataPartitionMissingError,
     MetadataTableMissingError,
     SchemaMismatchError,
     UnsupportedError,
@@ -39,7 +41,7 @@ from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.indexing.build import IndexCall
-from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, rebuild_listing
+from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.statistics import lost_statistics, written_columns
@@ -99,7 +101,7 @@ class WriteSetup:
 
         Raises: as `without_repair`.
         """
-        setup = cls.without_repair(call, data, changed=changed)
+        setup = cls.without_repair(call, data, changed=changed).without_lost_partitions()
         if lost_statistics(setup.view):
             setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
@@ -139,6 +141,24 @@ class WriteSetup:
             data=data,
         )
 
+    def without_lost_partitions(self) -> WriteSetup:
+        """Drop the metadata partitions that a restore by the JVM emptied; return the setup with the table after that.
+
+        They are looked for only if the active timeline has a restore.
+        """
+        restored = any(found.action is Action.RESTORE for found in self.view.timeline.completed())
+        if not restored or not self.view.config.has_metadata_table:
+            return self
+        try:
+            lost = lost_partitions(self.view)
+        except MetadataTableMissingError:
+            return self  # the commit builds the metadata table anew
+        if not lost:
+            return self
+        notes = give_up_lost(self.call.state)
+        view = TableView.load(self.call.state)
+        return replace(self, view=view, index=index_of(view, self.options), notes=(*self.notes, *notes))
+
     def with_index_again(self, *notes: str) -> WriteSetup:
         """Build the record index if the table asks for one and has none; return the setup with the table after that."""
         built = self.build_lost_index()
@@ -153,7 +173,7 @@ class WriteSetup:
         return () if note is None else (note,)
 
     def staging_keys(self) -> tuple[WriteSetup, KeyStage | None]:
-        """Return how to stage keys for the index. A metadata table that is missing is built anew first.
+        """Return how to stage keys for the index. A metadata table or an index that is missing is built anew first.
 
         The setup that is returned has the table after that.
         """
@@ -161,7 +181,9 @@ class WriteSetup:
             return self, self.index.key_stage(self.view, self.merger)
         except MetadataTableMissingError:
             setup = self.with_index_again(*rebuild_listing(self.call.state), REBUILT_NOTE)
-            return setup, setup.index.key_stage(setup.view, setup.merger)
+        except MetadataPartitionMissingError:
+            setup = self.with_index_again(*give_up_lost(self.call.state))
+        return setup, setup.index.key_stage(setup.view, setup.merger)
 
     @property
     def schema_changes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, UnsupportedError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -58,7 +58,7 @@ class RecordIndexState:
         """Return the newest slices of files, given by path. `timeline`: the visible instants of the metadata table.
 
         Raises: UnsupportedError if each data partition has separate file groups; CorruptFileError if a file group is
-        missing.
+        missing; MetadataPartitionMissingError if all are.
         """
         folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}
@@ -79,7 +79,7 @@ class RecordIndexState:
                     path=folder,
                 )
         if not found:
-            raise CorruptFileError(f"all file groups are missing: {REBUILD_ADVICE}", path=folder)
+            raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=folder)
         return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property

@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from hoodie.commit.commit_content import locked_table, open_metadata_table
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import build_metadata_table_anew
+from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import TaskContext
-from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import (
+    CorruptFileError,
+    MetadataPartitionMissingError,
+    MetadataTableMissingError,
+    UnsupportedError,
+)
 from hoodie.files.named_paths import named_data_file
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
@@ -106,7 +111,8 @@ class CleanCompletion:
     def update_metadata_table(self, now: TableView) -> None:
         """Remove the dropped partitions, and tell the metadata table what is gone.
 
-        A metadata table that is missing is built anew from the files that are left.
+        A metadata table that is missing is built anew from the files that are left; statistics without a file group are
+        dropped.
         """
         now.held_lock.ensure_held()
         for path in self.dropped:
@@ -115,11 +121,18 @@ class CleanCompletion:
             return
         changes = MetadataChanges(files_deleted=self.files, partitions_dropped=self.dropped)
         try:
-            with now.state.lock:
-                open_metadata_table(now).commit(self.instant_time, changes, locked_table(now, self.engine_for))
+            self._commit(now, changes)
+        except MetadataPartitionMissingError:
+            now, dropped = drop_lost_partitions(now)
+            self._commit(now, changes)
+            self.notes.extend(dropped)
         except MetadataTableMissingError:
             build_metadata_table_anew(now)
             self.notes.append(REBUILT_NOTE)
+
+    def _commit(self, now: TableView, changes: MetadataChanges) -> None:
+        with now.state.lock:
+            open_metadata_table(now).commit(self.instant_time, changes, locked_table(now, self.engine_for))
 
     def content(self, now: TableView) -> bytes:
         """Return the metadata of the completed clean."""

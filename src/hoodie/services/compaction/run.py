@@ -180,12 +180,13 @@ def _carry_out(call: CompactionCall, claimed: ClaimedCompaction, times: PhaseTim
     try:
         stats = _compact_slices(call, claimed, times)
         with times.phase("commit"):
-            _complete(call, claimed, stats)
+            notes = _complete(call, claimed, stats)
     except BaseException:
         claimed.give_back()
         raise
     claimed.end()
-    return _result(claimed, stats, times)
+    result = _result(claimed, stats, times)
+    return replace(result, notes=(*result.notes, *notes))
 
 
 def _name(action: Action) -> str:
@@ -302,8 +303,8 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedCompaction) -> dict[str
     return found
 
 
-def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[WriteStat]) -> None:
-    """Complete the compaction, if this process still owns it."""
+def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[WriteStat]) -> list[str]:
+    """Complete the compaction, if this process still owns it; return notes about the metadata table."""
     schema = schema_at(claimed.view, claimed.instant_time).avro
     ids = column_metadata(claimed.view, as_of=claimed.instant_time)
     extra = {**claimed.plan.extra_metadata, **ids, SCHEMA_KEY: schema}
@@ -313,12 +314,12 @@ def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[
     def check(now: TableView) -> None:
         claimed.claim.ensure_held()
 
-    claimed.pending.finish(
-        DataCommit(
-            instant_time=claimed.instant_time, metadata=metadata, check_conflicts=check, engine_for=call.engine_for
-        )
+    completion = DataCommit(
+        instant_time=claimed.instant_time, metadata=metadata, check_conflicts=check, engine_for=call.engine_for
     )
+    claimed.pending.finish(completion)
     call.state.commits[claimed.instant_time] = metadata
+    return completion.notes
 
 
 def _result(claimed: ClaimedCompaction, stats: Sequence[WriteStat], times: PhaseTimes) -> ServiceResult:

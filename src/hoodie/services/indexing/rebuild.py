@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hoodie import config as options
 from hoodie.commit.abandoned import AbandonedFiles
-from hoodie.commit.metadata_partitions import drop_metadata_table, ensure_metadata_table
+from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, RECORD_INDEX
@@ -86,6 +86,12 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
         abandoned.remove(state.store, view.timeline)
         ensure_metadata_table(view)
     return (*notes, *(f"rolled back {done.instant_time}, whose writer had died" for done in rolled_back))
+
+
+def give_up_lost(state: TableState) -> tuple[str, ...]:
+    """Drop the metadata partitions that hold no file group; return notes about them. Takes the table's lock."""
+    with state.table_lock() as lock:
+        return drop_lost_partitions(TableView.load(state, lock))[1]
 
 
 def _given_up(view: TableView) -> tuple[str, ...]:

@@ -7,7 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.errors import InvalidConfigError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import (
+    InvalidConfigError,
+    MetadataPartitionMissingError,
+    MetadataTableMissingError,
+    UnsupportedError,
+)
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
@@ -60,7 +65,7 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
         return _report_of_lost(state, lost, seconds=time.perf_counter() - started)
     try:
         found = consistent_state(state)
-    except MetadataTableMissingError as error:
+    except (MetadataPartitionMissingError, MetadataTableMissingError) as error:
         return _report_of_lost(state, str(error), seconds=time.perf_counter() - started)
     _check_recorded(found)
     changes = changes_between([], found.slices)

@@ -198,7 +198,6 @@ def test_a_write_of_another_engine_makes_the_build_wait() -> None:
     "damage",
     [
         "files/",
-        "record_index/",
         "record_index/record-index-0000-0",
         ".hoodie/timeline/",
         "files/files-0000-0_0-0-0_00000000000000000.hfile",
