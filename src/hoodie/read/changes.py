@@ -85,8 +85,8 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
     reads the whole table as it is now, and warns.
 
-    Raises: HistoryLostError if files that `until` needs were cleaned, the table was restored after `since`, or a commit
-        up to `since` was rolled back after it; UnsupportedError for such a pending write, and as `check_readable`;
+    Raises: HistoryLostError if files that `until` needs were cleaned, or a restore or a rollback after `since` took
+        back a commit up to it; UnsupportedError for such a pending write, and as `check_readable`;
         InvalidConfigError for another fallback, or a span that ends before it begins; CorruptFileError if the archived
         timeline is damaged.
     """

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from hoodie.errors import HistoryLostError, InstantNotFoundError
 from hoodie.format.instants.rollback_content import may_have_completed
-from hoodie.format.instants.service_metadata import RollbackMetadata, RollbackPlan
+from hoodie.format.instants.service_metadata import RestorePlan, RollbackMetadata, RollbackPlan
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.archived import archived_content
 from hoodie.view.table_view import TableView
@@ -42,24 +42,39 @@ def check_not_taken_back(view: TableView, start: str, end: str | None, archived:
 
 
 def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Iterator[tuple[Instant, str]]:
-    """Yield the restores, and the rollbacks of commits up to `start`, that ended after it; each with what it did."""
+    """Yield the restores and rollbacks that ended after `start` and took back commits up to it; with what each did."""
     table = view.store.uri("")
     active = (found for found in view.timeline.completed() if view.order_time(found) > start)
     for instant in (*archived, *active):
         if instant.action is Action.RESTORE:
-            yield instant, f"{table} was restored"
+            if _first_restored(view, instant) <= start:
+                yield instant, f"{table} was restored"
         elif instant.action is Action.ROLLBACK:
             target = _rolled_back(view, instant)
             if target and target <= start:
                 yield instant, f"the commit {target} of {table} was rolled back"
 
 
+def _first_restored(view: TableView, restore: Instant) -> str:
+    """Return the earliest requested time of the commits that a restore took back; empty if no plan tells it."""
+    content = _plan_of(view, restore)
+    if not content:
+        return ""
+    infos = RestorePlan.parse(content, path=view.path_of(restore)).instants_to_rollback
+    return min((info.commit_time for info in infos), default=restore.requested_time)
+
+
+def _plan_of(view: TableView, instant: Instant) -> bytes:
+    """Return the content of the requested file; empty if there is none."""
+    try:
+        return read_instant(view.store, view.layout, instant, State.REQUESTED)
+    except InstantNotFoundError:
+        return b""
+
+
 def _rolled_back(view: TableView, rollback: Instant) -> str:
     """Return the requested time of the commit that a rollback took back; empty if that was certainly no commit."""
-    try:
-        content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
-    except InstantNotFoundError:
-        content = b""
+    content = _plan_of(view, rollback)
     if content:
         plan = RollbackPlan.parse(content, path=view.path_of(rollback))
         target = plan.instant_to_rollback

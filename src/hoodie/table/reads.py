@@ -132,7 +132,7 @@ class TableReads:
         dates; the `instant` of a `WriteResult` stands for its completion.
 
         Raises: as `to_arrow`; UnsupportedError also for mode `cdc`; HistoryLostError if files that `until` needs were
-        cleaned, the table was restored after `since`, or a commit up to `since` was rolled back after it.
+        cleaned, or a restore or a rollback after `since` took back a commit up to it.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
