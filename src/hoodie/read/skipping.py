@@ -19,18 +19,18 @@ from hoodie.files.column_ranges import COMMIT_TIME
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
-from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.stats_keys import column_prefix, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
 from hoodie.format.table.merge_config import MergeMode
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, joined
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
-from hoodie.timeline import Action, Timeline
+from hoodie.timeline import Action, Instant, Timeline
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 _LOOKED_UP_MAX: Final = 256
 """Up to this number of rows are looked up by key; otherwise all rows of a column, or of its partitions, are read."""
 _PREFIXES_MAX: Final = 64
+_PLACE_LENGTH: Final = 24
+"""Characters of the key of a file's row that tell the column and the partition."""
+_SAME_ORDER_BELOW: Final = "\ue000"
+"""Texts of smaller characters have the same order by their UTF-16 units, as the JVM joins them, and by UTF-8 bytes."""
 _FOOTER_BYTES_MAX: Final = 4096
 """The JVM counts values longer than this as nulls, because their bounds are not in Parquet footers."""
 _DAY_SECONDS: Final = 86_400
@@ -90,7 +94,9 @@ def _in_partitions(
     """Return the slices of partitions that can match. Statistics of partitions describe the newest state only."""
     view = request.view
     is_newest = request.as_of is None and not view.completed_later and not request.stored.names
-    if PARTITION_STATS not in view.config.metadata_partitions or not is_newest or _is_ahead(timeline, view.timeline):
+    if PARTITION_STATS not in view.config.metadata_partitions or not is_newest:
+        return slices
+    if _is_later(timeline, view.timeline) or _is_ahead(timeline, view.timeline):
         return slices
     paths = sorted({found.partition_path for found in slices})
     reader = StatsReader(view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()))
@@ -100,9 +106,8 @@ def _in_partitions(
         rows = reader.rows_at(keys)
     else:
         rows = reader.rows_below([column_prefix(name) for name in names])
-    by_name = _by_name(rows.values())
     bounds = {
-        name: _bounds([_of_all_files(name, path, by_name) for path in paths], data_type, nulls=True)
+        name: _bounds([_of_all_files(name, path, rows) for path in paths], data_type, nulls=True)
         for name, data_type in types.items()
     }
     can = can_match(request.where.tree, request.schema, bounds, len(paths))
@@ -110,14 +115,33 @@ def _in_partitions(
     return [found for found in slices if found.partition_path in kept]
 
 
-def _of_all_files(name: str, partition_path: str, by_name: Mapping[tuple[str, str], ColumnRange]) -> ColumnRange | None:
+def _of_all_files(name: str, partition_path: str, rows: Mapping[str, StatsRow]) -> ColumnRange | None:
     """Return the range of a column in a partition, if it covers all files; None if it is not known.
 
     Every file has ranges of the commit time. A file without a range of another column brought it no values.
     """
-    place = partition_path or NON_PARTITIONED_KEY
-    found, all_files = by_name.get((name, place)), by_name.get((COMMIT_TIME, place))
-    return found if found is not None and all_files is not None and found.values >= all_files.values else None
+    found = rows.get(partition_stats_key(name, partition_path))
+    all_files = rows.get(partition_stats_key(COMMIT_TIME, partition_path))
+    if found is None or all_files is None or found.range.values < all_files.range.values:
+        return None
+    return found.range
+
+
+def _is_later(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
+    """Return whether the metadata table has delta commits that the view does not know, completed or not.
+
+    Their rows replace those of the partitions that they overwrite, whose older files the view still reads. The view
+    knows what is on its timeline, what was archived, and what filled a partition before its last instant completed.
+    """
+    last = max((found.completion_time or "" for found in data_timeline.completed()), default="")
+    start = data_timeline.start or ""
+
+    def is_unknown(found: Instant) -> bool:
+        if fills_a_partition(found.requested_time):
+            return (found.completion_time or "") > last
+        return found.requested_time >= start and data_timeline.get(found.requested_time) is None
+
+    return any(found.action is Action.DELTA_COMMIT and is_unknown(found) for found in metadata_timeline.completed())
 
 
 def _is_ahead(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
@@ -139,7 +163,7 @@ def _in_files(
         return slices
     view = request.view
     reader = StatsReader(view.store, ColumnStatsKind(), visible_instants(timeline, view.whole_timeline()))
-    by_name = _by_name(_rows_of_files(reader, slices, types).values())
+    by_name = _by_name(_rows_of_files(reader, slices, types))
     merges_freely = view.config.merge_rule.mode is MergeMode.CUSTOM
     bounds = {}
     for name, data_type in types.items():
@@ -165,8 +189,9 @@ def _rows_of_files(
     return reader.rows_below([column_prefix(name) for name in types])
 
 
-def _by_name(rows: Any) -> dict[tuple[str, str], ColumnRange]:
-    return {(row.range.column, row.name): row.range for row in rows}
+def _by_name(rows: Mapping[str, StatsRow]) -> dict[tuple[str, str], ColumnRange]:
+    """Return ranges by the key of the column in its partition, and file name: partitions may have files of one name."""
+    return {(key[:_PLACE_LENGTH], row.name): row.range for key, row in rows.items()}
 
 
 def _slice_range(
@@ -187,7 +212,8 @@ def _slice_range(
     times += [found.base_file.instant_time] if found.base_file is not None else []
     if stored.names and any(stored.names_at(time) for time in times):
         return None
-    ranges = [by_name.get((name, path.rpartition("/")[2])) for path in found.paths]
+    place = partition_stats_key(name, found.partition_path)
+    ranges = [by_name.get((place, path.rpartition("/")[2])) for path in found.paths]
     known = [one for one in ranges if one is not None]
     return reduce(joined, known) if known and len(known) == len(ranges) else None
 
@@ -221,6 +247,8 @@ def _is_trusted(found: ColumnRange, data_type: pa.DataType) -> bool:
     """Return whether the bounds hold all values of the column, whoever wrote them, and fit the column's type."""
     if found.low is None or found.high is None:
         return found.values == found.nulls and not _hides_texts(found)
+    if not _has_one_order(found):
+        return False
     if found.type is None:
         return _fits_untyped(found.low, data_type) and not _hides_texts(found)
     if found.type != NULL_TYPE and not holds(found.type, data_type):
@@ -229,6 +257,15 @@ def _is_trusted(found: ColumnRange, data_type: pa.DataType) -> bool:
         # The JVM writes 0.0 for row groups whose bounds are not in the footer, because they have NaN.
         return bool(found.low > 0 or found.high < 0)
     return not _hides_texts(found)
+
+
+def _has_one_order(found: ColumnRange) -> bool:
+    """Return whether joining made the same bounds in the order of the JVM, UTF-16 units or signed bytes, as in ours."""
+    if isinstance(found.low, bytes):
+        return bool(found.low == found.high)
+    if isinstance(found.low, str):
+        return max(f"{found.low}{found.high}", default="") < _SAME_ORDER_BELOW
+    return True
 
 
 def _hides_texts(found: ColumnRange) -> bool:
