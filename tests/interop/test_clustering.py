@@ -205,3 +205,32 @@ def test_we_take_up_a_half_done_clustering_of_the_jvm(jvm: Jvm, tmp_path: Path) 
             shared.assert_only_clustered(before)
         assert not [file for file in left if file.exists()]
         shared.assert_both_go_on(before)
+
+
+@pytest.mark.parametrize("where", DEATHS)
+def test_the_jvm_rolls_back_our_half_done_clustering(jvm: Jvm, tmp_path: Path, where: str) -> None:
+    shared = Shared(jvm, tmp_path / "trips", "merge_on_read", "simple")
+    before = shared.agreed()
+    instant = shared.table.schedule_clustering("x")
+    assert instant is not None
+    die(shared.path, instant, where, tmp_path / "copy")
+    jvm.rollback(shared.path, instant, table_name="trips", table_version=9)
+    shared.table = hoodie.open(shared.path)
+    assert shared.table.pending_clusterings().instants == []
+    assert_same_rows(shared.agreed(), before, meta=True)
+    shared.assert_both_go_on(before)
+    assert shared.table.cluster("x").instant is not None
+    shared.agreed()
+
+
+def test_updates_that_the_jvm_allows_are_left_out_by_our_clustering(jvm: Jvm, tmp_path: Path) -> None:
+    shared = Shared(jvm, tmp_path / "trips")
+    instant = shared.table.schedule_clustering("x")
+    assert instant is not None
+    allow = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+    shared.jvm_write(trips(range(0, 2), ts=6), clustering__updates__strategy=allow)
+    before = shared.agreed()
+    done = shared.table.cluster(instant=instant)
+    assert "2 file groups were left out" in done.notes[0]
+    assert_same_rows(shared.agreed(), before, meta=True)
+    shared.assert_both_go_on(before)
