@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hoodie.table import Table
+from hoodie.view.archived import archived_commits, archived_writes
 from tests.crash.tables import check_tidy
 from tests.stress.journal import DONE, INTENT, REFUSED, Line, read_journal
 from tests.stress.worker import OPERATION, rows_of
@@ -48,8 +49,9 @@ def completed_operations(table: Table) -> list[Completed]:
     """The operations of the timeline, in the order of their completion."""
     view = table.view()
     found: list[Completed] = []
-    for instant in view.whole_timeline().completed().writes():
-        operation = view.commit_metadata(instant).extra_metadata.get(OPERATION)
+    active = ((instant, view.commit_metadata(instant)) for instant in view.whole_timeline().completed().writes())
+    for instant, commit in (*archived_commits(view, archived_writes(view)), *active):
+        operation = commit.extra_metadata.get(OPERATION)
         if operation is not None:
             assert instant.completion_time is not None
             found.append(Completed(operation, instant.requested_time, instant.completion_time))

@@ -26,15 +26,8 @@ app = typer.Typer(
 )
 
 
-class Buildable(StrEnum):
-    """Indexes and statistics that can be built, dropped and checked."""
-
-    RECORD = "record"
-    COLUMN_STATS = "column_stats"
-    PARTITION_STATS = "partition_stats"
-
-
-Name = Annotated[Buildable, typer.Argument(metavar="[NAME]", help="record, column_stats or partition_stats.")]
+RECORD = "record"
+Name = Annotated[str, typer.Argument(metavar="[NAME]", help="record, column_stats or partition_stats.")]
 
 
 class Comparable(StrEnum):
@@ -48,10 +41,10 @@ class Comparable(StrEnum):
 @app.command("build")
 def build(
     path: TablePath,
-    name: Name = Buildable.RECORD,
+    name: Name = RECORD,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", help="A column that gets statistics; repeat it. Default: the first 32."),
+        typer.Option("--column", help="A column to cover; repeat it. Default: the first 32."),
     ] = None,
     buckets: Annotated[
         int | None,
@@ -68,19 +61,19 @@ def build(
     """Build the record index or column statistics of a table with rows; writers can run. Repeat it after a crash."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index build"):
-        result = table.index.build(name.value, buckets=buckets, columns=columns, wait_seconds=wait)
+        result = table.index.build(name, buckets=buckets, columns=columns, wait_seconds=wait)
     _print_result(result, as_json)
 
 
 @app.command("drop")
 def drop(
     path: TablePath,
-    name: Name = Buildable.RECORD,
+    name: Name = RECORD,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Drop the record index (the table then finds records by `global_simple`), or column statistics."""
-    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name.value), as_json)
+    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name), as_json)
 
 
 @app.command("rebuild")
@@ -95,14 +88,14 @@ def rebuild(path: TablePath, storage_option: StorageOptions = None, as_json: AsJ
 @app.command("verify")
 def verify(
     path: TablePath,
-    name: Name = Buildable.RECORD,
+    name: Name = RECORD,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the record index or column statistics against the data; exit code 1 if they differ."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index verify"):
-        report = table.index.verify(name.value)
+        report = table.index.verify(name)
     _print_report(report, as_json)
 
 
