@@ -6,13 +6,15 @@ writers to insert the same new key.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from hoodie.commit.executor import executor_text
 from hoodie.commit.pending import inflight_content
-from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.config import INSERT_DUP_POLICY
+from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
@@ -30,7 +32,10 @@ _KEYS_STAY_UNIQUE = frozenset(
         WriteOperation.INSERT_OVERWRITE_TABLE,
     }
 )
-"""Operations that keep keys unique in a partition in which they are unique; a plain insert does not look up keys."""
+"""Operations that keep keys unique in a partition in which they are unique; see `_inserting_partitions` for inserts."""
+
+_DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""Actions that delete data files."""
 
 _COMPACTIONS = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
 """Operations that change no record. Log files appended while they run belong to the file slice that they create."""
@@ -55,6 +60,24 @@ class OwnWrite:
 def conflict(cause: str) -> CommitConflictError:
     """Return the error of a conflict after which the same rows can be written again to the table as it is now."""
     return CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
+
+
+def raise_if_deleted_since(view: TableView, error: MissingFileError) -> None:
+    """Raise a conflict if an action that deletes files completed since `view`, whose file is missing.
+
+    A clean deletes the file slices that newer ones replaced, so other writes changed the same file groups.
+
+    Raises: CommitConflictError instead of `error`.
+    """
+    since: list[Instant] = []
+    with contextlib.suppress(Exception):
+        known = {found.requested_time for found in view.timeline.completed()}
+        since = [found for found in view.refreshed().timeline.completed() if found.requested_time not in known]
+    if any(found.action in _DELETING for found in since):
+        raise conflict(
+            f"{', '.join(map(str, since[:3]))} completed while this write ran, and a file that it reads was deleted "
+            f"({error})"
+        ) from error
 
 
 def refuse_clustered(view: TableView, touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
@@ -288,9 +311,24 @@ def _plain_appends(metadata: CommitMetadata) -> set[FileGroup]:
 
 def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
     """Return the partitions into which the write inserted new keys and in which keys must be unique."""
-    if metadata.operation_type not in _KEYS_STAY_UNIQUE:
+    if metadata.operation_type not in _KEYS_STAY_UNIQUE and not _looked_up_inserts(metadata):
         return set()
     return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
+
+
+def policy_metadata(operation: WriteOperation, policy: str) -> dict[str, str]:
+    """Return the extra metadata of an insert whose policy ignores or refuses known keys; nothing for other writes.
+
+    Only the option tells such an insert from one that looks up no keys, and other writers do not know the option.
+    """
+    is_told = operation is WriteOperation.INSERT and policy != "none"
+    return {INSERT_DUP_POLICY.key: policy} if is_told else {}
+
+
+def _looked_up_inserts(metadata: CommitMetadata) -> bool:
+    """Return whether the write is an insert that keeps keys unique."""
+    policy = (metadata.extra_metadata or {}).get(INSERT_DUP_POLICY.key, "none")
+    return metadata.operation_type == WriteOperation.INSERT and policy != "none"
 
 
 def _names(groups: AbstractSet[FileGroup] | list[FileGroup]) -> list[str]:

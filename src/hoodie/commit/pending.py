@@ -225,12 +225,16 @@ class PendingInstant:
 
     def _undo_attempt(self) -> None:
         if not self.keeps_plan:
-            is_rolled_back = inflight_content(self.view, self.instant) is None
-            self._delete_attempt(State.INFLIGHT, State.REQUESTED)
-            if is_rolled_back:
+            store = self.view.store
+            if inflight_content(self.view, self.instant) is None:
                 # The rollback deleted the markers of files that this process wrote after it.
-                for path in files_of_instant(self.view.store, self.instant_time):
-                    self.view.store.delete(path)
+                for path in files_of_instant(store, self.instant_time):
+                    store.delete(path)
+            self._delete_attempt(State.INFLIGHT)
+            self.end()
+            # Last: without this file another writer whose clock is behind may begin an instant of the same time, and
+            # its files, markers and heartbeat have the same names.
+            delete_instant_files(store, self.view.layout, self.instant_time, self.instant.action, State.REQUESTED)
             return
         with self.view.state.table_lock(self.properties) as lock:
             now = self.view.refreshed(lock)

@@ -14,7 +14,7 @@ from obstore.store import from_url
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
-from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed
+from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as Backend
 
 SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
-_NATIVE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""The schemes that obstore does not know."""
 _DELETE_BATCH = 1000
 
 
@@ -119,7 +117,11 @@ class ObjectStore:
             self._backend.put(checked_path(path), data)
 
     def refresh(self, path: str, expected: bytes) -> bool:
-        """Write the object again if its content is `expected`; return whether it was."""
+        """Write the object again if its content is `expected`; return whether it was.
+
+        If the service refuses the write because the object is another version, the object is read again: the client
+        repeats a write whose answer was lost, and the repetition finds the version that the first one made.
+        """
         try:
             with self._translated(path):
                 found = self._backend.get(checked_path(path))
@@ -131,9 +133,11 @@ class ObjectStore:
         except FileNotFoundError:
             return False
         except OSError as error:
-            if isinstance(error.__cause__, PreconditionError):
-                return False
-            raise
+            if not isinstance(error.__cause__, PreconditionError):
+                raise
+            with suppress(FileNotFoundError):
+                return self.read(path) == expected
+            return False
         return True
 
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
@@ -317,7 +321,7 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
     try:
         # The set of options depends on the service, so it has no static type; obstore refuses unknown options.
         backend = from_url(
-            f"{_NATIVE.get(scheme, scheme)}://{rest.replace('%', '%25')}",
+            f"{native_scheme(scheme)}://{rest.replace('%', '%25')}",
             config=cast(Any, {key: value for key, value in given.items() if key not in CLIENT_OPTIONS}),
             client_options=cast(Any, {key: value for key, value in given.items() if key in CLIENT_OPTIONS}),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from hoodie.errors import PartitionPathError
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -78,3 +80,16 @@ def is_never_empty(path: str) -> bool:
     The name of a file may be stored before its bytes. An empty lock file would count as the lock of a running JVM.
     """
     return path.startswith(_LOCKS)
+
+
+def native_scheme(scheme: str) -> str:
+    """Return the scheme of an object store's own client: `s3a` and `s3n` are Hadoop's names of `s3`."""
+    return {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(scheme, scheme)
+
+
+def one_spelling(uri: str) -> str:
+    """Return the same text for the paths and URIs that lead to one folder; local links are followed."""
+    scheme, separator, rest = uri.partition("://")
+    if separator and scheme != "file":
+        return f"{native_scheme(scheme)}://{rest.rstrip('/')}"
+    return os.path.realpath(uri.removeprefix("file://").removeprefix("file:"))

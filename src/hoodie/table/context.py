@@ -115,7 +115,7 @@ class TableContext:
         from hoodie.errors import UnsupportedError
         from hoodie.write.setup import WriteCall
 
-        state = self.state
+        state = self.state.for_call(properties)
         if is_spark(data) and state.store.spec.is_private:
             raise UnsupportedError(
                 f"{state.store.uri('')} is in this process, and Spark workers cannot read it: pass Arrow data"
@@ -131,10 +131,11 @@ class TableContext:
         from hoodie.write.partition_removal import remove_by_service
         from hoodie.write.setup import WriteCall
 
-        engine_for = engine_by_size(self.state, self.engine, properties)
-        writer = WriteCall(state=self.state, engine=self.engine(), properties=properties or {})
+        state = self.state.for_call(properties)
+        engine_for = engine_by_size(state, self.engine, properties)
+        writer = WriteCall(state=state, engine=self.engine(), properties=properties or {})
         return ServiceCall(
-            state=self.state,
+            state=state,
             engine_for=engine_for,
             properties=properties or {},
             remove_partitions=partial(remove_by_service, writer),
@@ -146,9 +147,10 @@ class TableContext:
         from hoodie.services.engine_choice import engine_by_size
         from hoodie.services.planned.coordination import coordinator_of
 
+        state = self.state.for_call(properties)
         return CompactionCall(
-            state=self.state,
-            engine_for=engine_by_size(self.state, self.engine, properties),
+            state=state,
+            engine_for=engine_by_size(state, self.engine, properties),
             properties=properties or {},
             coordinator=coordinator_of(coordinator),
         )

@@ -36,7 +36,7 @@ class TableServices:
         """
         from hoodie.services.compaction.schedule import schedule_compaction
 
-        state = self._context.state
+        state = self._context.state.for_call(properties)
         return schedule_compaction(state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
     def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
@@ -96,7 +96,7 @@ class TableServices:
 
         more, given = extra_metadata or {}, properties or {}
         wish = Wish(by=by, layout=layout, partitions=partitions, extra_metadata=more, properties=given)
-        scheduled = schedule_clustering(self._context.state, wish)
+        scheduled = schedule_clustering(self._context.state.for_call(properties), wish)
         return None if scheduled is None else scheduled.instant
 
     def pending_clusterings(self) -> PendingClusterings:

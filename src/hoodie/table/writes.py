@@ -241,7 +241,7 @@ class TableWrites:
         from hoodie.write.delete_partitions import delete_partitions
         from hoodie.write.setup import WriteCall
 
-        state = self._context.state
+        state = self._context.state.for_call(properties)
         call = WriteCall(
             state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
         )

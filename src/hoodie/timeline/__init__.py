@@ -8,7 +8,7 @@ from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
-from hoodie.timeline.locks.provider import LockOptions
+from hoodie.timeline.locks.provider import LockOptions, is_lock_option
 from hoodie.timeline.locks.table_lock import TableLock
 from hoodie.timeline.owner import forget_all
 from hoodie.timeline.reader import TimelineReader, load_timeline
@@ -52,6 +52,7 @@ __all__ = [
     "forget_all",
     "instant_time_of_ms",
     "is_live",
+    "is_lock_option",
     "layout_for",
     "load_timeline",
     "ms_of_instant_time",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.config import DURABLE
 from hoodie.errors import HoodieWarning
@@ -26,6 +26,7 @@ from hoodie.timeline import (
     Timeline,
     TimelineArchive,
     TimelineReader,
+    is_lock_option,
 )
 from hoodie.view.commit_cache import CommitCache
 from hoodie.view.timeline_folder import check_timeline_folder
@@ -62,6 +63,8 @@ class TableState:
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
     archived_times: dict[str, str] = field(default_factory=dict)
     """Completion times of archived instants that were looked up for log files; empty for those not archived."""
+    _of_calls: dict[Hashable, TableState] = field(default_factory=dict, init=False, repr=False)
+    """The states of calls, by their options of the lock."""
     _archive: ArchivedTimeline | None = field(init=False, default=None)
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
@@ -96,6 +99,22 @@ class TableState:
         Raises: as `read_config`.
         """
         return self._properties.last_read()
+
+    def for_call(self, properties: Mapping[str, str] | None) -> TableState:
+        """Return the state for a call with these options: every part of the call takes the lock that they name.
+
+        Without options of the lock that is this state. Else it is a state of its own caches, which later calls with the
+        same options use again; parsed commits and the clock are shared.
+        """
+        given = {key: value for key, value in (properties or {}).items() if is_lock_option(key)}
+        if not given:
+            return self
+        with self.lock:
+            known = self._of_calls.get(frozenset(given.items()))
+            if known is None:
+                known = replace(self, lock_options={**self.lock_options, **given})
+                self._of_calls[frozenset(given.items())] = known
+            return known
 
     def table_lock(self, properties: Mapping[str, str] | None = None) -> TableLock:
         """Return the table's lock, not yet acquired, with the options of a call, of the handle and of the table.

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.commit.conflicts import raise_if_deleted_since
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.format.table.merge_config import MergeMode
@@ -116,10 +117,20 @@ def again_from_the_read(
 ) -> WriteResult:
     """Read the rows and write them; after a conflict that a retry can solve, read them again.
 
-    The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. `load`
-    returns the newest view. `properties` are the options of the call. Raises: CommitConflictError of the last attempt.
+    The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. A file of
+    that view that a clean deleted before it was read is such a conflict too. `load` returns the newest view.
+    `properties` are the options of the call. Raises: CommitConflictError of the last attempt.
     """
     first = load()
     retries = Retries.of(properties, first.config.raw)
-    result = retries.run(lambda number: attempt(load() if number else first))
+
+    def read_and_write(number: int) -> WriteResult:
+        view = load() if number else first
+        try:
+            return attempt(view)
+        except MissingFileError as error:
+            raise_if_deleted_since(view, error)
+            raise
+
+    result = retries.run(read_and_write)
     return replace(result, notes=(*retries.notes, *result.notes))

@@ -57,12 +57,21 @@ class Retries:
                 if error.retry_cause is None or len(self.causes) >= self.retries_max:
                     if not self.causes:
                         raise
-                    tried = f"this write was tried {len(self.causes) + 1} times; {options.CONFLICT_RETRIES.key}"
-                    raise CommitConflictError(f"{error} ({tried})") from error
+                    raise self._given_up(error) from error
                 self.causes.append(error.retry_cause)
             first_ms = first_ms or min(max((self.clock() - started) * 1000, _FIRST_WAIT_MS_MIN), _FIRST_WAIT_MS_MAX)
             wait_ms = min(first_ms * 2 ** (len(self.causes) - 1), _WAIT_MS_MAX)
             self.sleep(wait_ms * (0.5 + self.random()) / 1000)
+
+    def _given_up(self, error: CommitConflictError) -> CommitConflictError:
+        """Return the error of the last attempt; a conflict that met every attempt has another advice than the first."""
+        tried = f"this write was tried {len(self.causes) + 1} times"
+        if error.retry_cause is None:
+            return CommitConflictError(f"{error} ({tried})")
+        return CommitConflictError(
+            f"{error.retry_cause}; nothing was committed, and {tried} ({options.CONFLICT_RETRIES.key}): let fewer "
+            "writers write the same file groups at the same time, or give each writer other partitions"
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hoodie import config as options
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
-from hoodie.commit.conflicts import OwnWrite, check_conflicts, conflict, refuse_changed
+from hoodie.commit.conflicts import OwnWrite, check_conflicts, policy_metadata, raise_if_deleted_since, refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.early_conflicts import refuse_marked
 from hoodie.commit.pending import PendingInstant
@@ -25,9 +25,6 @@ from hoodie.timeline import Action, Instant
 from hoodie.view.busy_groups import FileGroup
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-
-_DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
-"""Actions that delete data files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +78,8 @@ class WriteInstant:
         Raises: CommitConflictError if another write that completed after the baseline conflicts, e.g. changed the same
             file groups. After this and every other error, nothing is committed.
         """
-        extra = {**extra_metadata, **column_metadata(self.view), SCHEMA_KEY: schema}
+        policy = policy_metadata(self.operation, options.INSERT_DUP_POLICY.get(self.options))
+        extra = {**extra_metadata, **policy, **column_metadata(self.view), SCHEMA_KEY: schema}
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
@@ -213,14 +211,5 @@ def _raise_if_files_were_cleaned(write: WriteInstant, error: BaseException) -> N
 
     Raises: CommitConflictError instead of `error`.
     """
-    if write.pending.is_in_metadata_table or not isinstance(error, MissingFileError):
-        return
-    since: list[Instant] = []
-    with contextlib.suppress(Exception):
-        known = {found.requested_time for found in write.view.timeline.completed()}
-        since = [found for found in write.view.refreshed().timeline.completed() if found.requested_time not in known]
-    if any(found.action in _DELETING for found in since):
-        raise conflict(
-            f"{', '.join(map(str, since[:3]))} completed while this write ran, and a file that it reads was deleted "
-            f"({error})"
-        ) from error
+    if not write.pending.is_in_metadata_table and isinstance(error, MissingFileError):
+        raise_if_deleted_since(write.view, error)

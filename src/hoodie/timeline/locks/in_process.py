@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from hoodie.storage import FileInfo
+from hoodie.storage.paths import one_spelling
 from hoodie.timeline.locks.provider import LockSite, Refusal
 from hoodie.timeline.owner import Owner, runs_here
 
@@ -27,7 +28,8 @@ class InProcessLock:
 
     def __init__(self, site: LockSite) -> None:
         self.place = f"the in-process lock of {site.store.uri('')}"
-        self._key = site.store.uri(site.folder)
+        # Handles of one table may spell its path in different ways.
+        self._key = f"{one_spelling(site.store.spec.uri)}/{site.folder}"
 
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to take the lock."""

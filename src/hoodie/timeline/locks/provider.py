@@ -60,10 +60,15 @@ class LockOptions:
         )
 
 
+def is_lock_option(key: str) -> bool:
+    """Return whether an option concerns the lock."""
+    return key.startswith(_PREFIX) or key == options.LOCK_TABLE_PATH.key
+
+
 def check_lock_options(given: Mapping[str, str]) -> None:
     """Refuse options that are unknown, do not parse, or do not concern the lock. Raises: InvalidConfigError."""
     options.check_options(given)
-    others = [key for key in given if not key.startswith(_PREFIX) and key != options.LOCK_TABLE_PATH.key]
+    others = [key for key in given if not is_lock_option(key)]
     if others:
         raise InvalidConfigError(f"expected options of the lock ({_PREFIX}…), found {', '.join(sorted(others))}")
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, LockTimeoutError, UnsupportedError
-from hoodie.storage import LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store, open_store
+from hoodie.storage.paths import one_spelling
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, in_process, storage_based, zookeeper
 from hoodie.timeline.locks.zookeeper import implicit_path, in_order
@@ -192,3 +193,16 @@ def test_options_that_zookeeper_needs() -> None:
     assert found._provider.place == "zookeeper://h:1/locks/t"
     wanted = lock_of(MemoryStore(), zookeeper.IMPLICIT_NAME, **{url: "h:1", "hoodie.base.path": "/tmp/x"})
     assert wanted._provider.place == "zookeeper://h:1/tmp/11A474BD7A470A85/lock_key"
+
+
+def test_spellings_of_one_table_have_one_in_process_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    with lock_of(open_store(str(folder)), in_process.NAME):
+        for other in (f"{folder}/", f"file://{folder}", str(tmp_path / "link"), f"{tmp_path}/./t"):
+            with pytest.raises(LockTimeoutError):
+                lock_of(open_store(other), in_process.NAME).acquire()
+        with lock_of(open_store(str(tmp_path / "other")), in_process.NAME):
+            pass
+    assert one_spelling("s3a://bucket/t/") == one_spelling("s3://bucket/t") != one_spelling("gs://bucket/t")
