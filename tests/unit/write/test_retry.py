@@ -63,7 +63,7 @@ def test_waits_have_an_upper_bound() -> None:
 
 
 def test_the_last_error_says_how_often_it_was_tried() -> None:
-    with pytest.raises(CommitConflictError, match="met 3; .*this write was tried 4 times .* other partitions") as found:
+    with pytest.raises(CommitConflictError, match=r"met 3; .* tried 4 times .* other partitions") as found:
         failing(4)
     assert found.value.retry_cause is None
 

@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.commit import pending
 from hoodie.commit.steps import Step, watching
-from hoodie.errors import MissingFileError, RecordKeyError
+from hoodie.errors import HoodieWarning, MissingFileError, RecordKeyError
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import InstantClock, TableLock
@@ -175,7 +175,8 @@ def test_every_part_of_a_call_takes_the_lock_that_the_call_names(monkeypatch: py
     table.cluster(by="id", properties=properties)
     # The metadata table is built anew by a part of the write that does not know its options.
     store.delete_folder(".hoodie/metadata")
-    table.upsert(rows("b"), properties=properties)
+    with pytest.warns(HoodieWarning, match="the metadata table is missing"):
+        table.upsert(rows("b"), properties=properties)
     assert taken == {in_process.NAME}
     table.upsert(rows("b"))
     assert len(taken) == 2
