@@ -8,14 +8,15 @@ import time
 import pyarrow as pa
 import pytest
 
-from hoodie.commit import pending
 from hoodie.commit.steps import Step, watching
 from hoodie.errors import HoodieWarning, MissingFileError, RecordKeyError
+from hoodie.files.markers import delete_markers
+from hoodie.read.local import read_table
+from hoodie.read.plan import ScanPlan
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import InstantClock, TableLock
 from hoodie.timeline.locks import in_process
-from hoodie.write import conditional
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.steps import once_at
 
@@ -84,7 +85,6 @@ def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
     undone: list[str] = []
     others: list[str] = []
     written, go = threading.Event(), threading.Event()
-    delete_markers = pending.delete_markers
 
     def other() -> None:
         def wait(step: Step) -> None:
@@ -108,7 +108,7 @@ def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
         if step is Step.WRITTEN:
             raise KeyError
 
-    monkeypatch.setattr(pending, "delete_markers", delete_when_another_writes)
+    monkeypatch.setattr("hoodie.commit.pending.delete_markers", delete_when_another_writes)
     with watching(fail), pytest.raises(KeyError):
         Table(store).upsert(rows("a", ts=3))
     assert Table(store).upsert(rows("c", city="oslo")).notes == ()
@@ -123,15 +123,15 @@ def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
 def test_rows_whose_files_were_cleaned_are_read_again(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = new_store(**ONE_VERSION)
     Table(store).upsert(rows("a", "b"))
-    read, called = conditional.read_table, []
+    called: list[ScanPlan] = []
 
-    def late(plan: conditional.ScanPlan) -> pa.Table:
+    def late(plan: ScanPlan) -> pa.Table:
         if not called:
             called.append(plan)
             Table(store).upsert(rows("b", ts=5))
-        return read(plan)
+        return read_table(plan)
 
-    monkeypatch.setattr(conditional, "read_table", late)
+    monkeypatch.setattr("hoodie.write.conditional.read_table", late)
     monkeypatch.setattr("hoodie.read.local.read_table", late)
     table = Table(store)
     done = table.update({"ts": "ts + 1"}) if operation == "update" else table.delete_where("ts = 5")
