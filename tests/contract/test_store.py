@@ -88,6 +88,26 @@ def paths(infos: list[FileInfo]) -> list[str]:
     return [info.path for info in infos]
 
 
+def test_many_files_are_deleted_at_once(store: Store) -> None:
+    names = [f"{name}/file" for name in HARD_NAMES]
+    for path in (*names, "kept/file"):
+        store.create(path, b"1")
+    store.delete_all([])
+    store.delete_all([*names, "never/there"])
+    assert paths(store.list("", recursive=True)) == ["kept/file"]
+    with pytest.raises(PartitionPathError):
+        store.delete_all(["kept/file", "../outside"])
+
+
+def test_more_files_are_deleted_than_one_request_takes() -> None:
+    store = ObjectStore(obstore.store.MemoryStore(), StoreSpec("s3://not/there"))
+    names = [f"f{number}" for number in range(1001)]
+    for name in names:
+        store.create(name, b"")
+    store.delete_all(names)
+    assert store.list("") == []
+
+
 def test_an_empty_table_has_nothing(store: Store) -> None:
     assert store.list("") == []
     assert store.list("a/b", recursive=True) == []

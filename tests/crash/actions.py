@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ from functools import partial
 
 from hoodie.storage import CrashPoint, FaultStore, MemoryStore, Store
 from hoodie.table import Table
+from hoodie.timeline import Action as InstantAction
 from hoodie.timeline import InstantClock, forget_all
 from tests.crash.tables import Rows, Write, copy_of, new_table, run_until, trips
 from tests.support.archived import OFTEN
+from tests.support.samples import SEED
 
 DAY_MS = 86_400_000
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -189,6 +192,22 @@ def _delete_savepoints(table: Table) -> None:
         table.delete_savepoint(found.instant)
 
 
+def _complete_savepoints(table: Table) -> None:
+    for instant in _pending_savepoints(table):
+        table.savepoint(instant)
+
+
+def _delete_again(table: Table) -> None:
+    for instant in _pending_savepoints(table):
+        table.delete_savepoint(instant)
+    _delete_savepoints(table)
+
+
+def _pending_savepoints(table: Table) -> list[str]:
+    pending = table.timeline.pending()
+    return [found.requested_time for found in pending if found.action is InstantAction.SAVEPOINT]
+
+
 def _compact(table: Table) -> None:
     table.schedule_compaction(properties=COMPACTS)
     while table.compact().instant is not None:
@@ -298,13 +317,20 @@ ACTIONS: tuple[Action, ...] = (
         prepare=_make_archivable,
         take_up=lambda table: table.archive(properties=OFTEN),
     ),
-    Action("savepoint", "savepoint", lambda table: table.savepoint(), reaches=(".savepoint",)),
+    Action(
+        "savepoint",
+        "savepoint",
+        lambda table: table.savepoint(),
+        reaches=(".savepoint",),
+        take_up=_complete_savepoints,
+    ),
     Action(
         "delete_savepoint",
         "delete_savepoint",
         _delete_savepoints,
         reaches=(".savepoint",),
         prepare=_keep,
+        take_up=_delete_again,
     ),
     Action(
         "rollback of the newest commit",
@@ -490,6 +516,17 @@ class Cell:
 
 
 CELLS: tuple[Cell, ...] = tuple(Cell(action, kind) for action in ACTIONS for kind in KINDS if action.fits(kind))
+
+
+def one_kind_each() -> list[Cell]:
+    """A cell of each action; the seed of the run decides on which kind of table."""
+    cells = ([cell for cell in CELLS if cell.action is action] for action in ACTIONS)
+    return [random.Random(f"{SEED} kind for {found[0].action}").choice(found) for found in cells]
+
+
+def is_restoring(table: Table) -> bool:
+    """Whether writers are refused until a restore is completed."""
+    return any(found.action is InstantAction.RESTORE for found in table.timeline.pending())
 
 
 def make_table(store: Store, kind: Kind, properties: Mapping[str, str]) -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import pytest
 
 import hoodie
-from hoodie.index.record.state import record_index
+from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action as InstantAction
 from hoodie.timeline import forget_all
-from tests.crash.actions import ACTIONS, CELLS, START, Cell, moved, whole_run
+from tests.crash.actions import CELLS, START, Cell, is_restoring, moved, one_kind_each, whole_run
 from tests.crash.tables import Rows, check_tidy, rows_of, run_until, trips
-from tests.support.samples import sample_of
+from tests.support.samples import IS_WHOLE, sample_of
 
 _DEATHS = 2
 """Calls of an action at which it dies in a normal run."""
@@ -25,12 +24,6 @@ _TWICE = 8
 
 NEXT: Rows = {"next": (1, "rome")}
 LAST: Rows = {"last": (1, "rome")}
-
-SAMPLE = [
-    cell
-    for action in ACTIONS
-    for cell in sample_of([cell for cell in CELLS if cell.action is action], 1, f"kind for {action}")
-]
 
 
 def prepared(cell: Cell) -> MemoryStore:
@@ -46,10 +39,6 @@ def numbers_of_calls(cell: Cell, store: MemoryStore, keep: int) -> list[int]:
     count = len(whole_run(cell, copied).calls)
     assert rows_of(copied) == cell.rows
     return sample_of(range(1, count + 1), keep, f"calls of {cell}")
-
-
-def is_restoring(table: Table) -> bool:
-    return any(found.action is InstantAction.RESTORE for found in table.timeline.pending())
 
 
 def recover(cell: Cell, table: Table, *, writes_first: bool) -> None:
@@ -91,13 +80,15 @@ def without(rows: Rows, others: Rows) -> Rows:
 def check_table(cell: Cell, store: MemoryStore) -> None:
     """Nothing is pending or orphaned; index, listing and statistics agree with the data."""
     view = Table(store).view()
-    has_index = record_index(view) is not None or cell.kind.index == "partitioned_record"
+    has_index = record_index(view) is not None or partitioned_index(view) is not None
+    # `rebuild` says in its notes that it does not build a partitioned index.
+    assert has_index or not cell.kind.has_record_index or cell.action.method in ("index.drop", "index.rebuild")
     check_tidy(store, has_record_index=has_index)
     report = Table(store).verify(full=True)
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("cell", SAMPLE, ids=str)
+@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
 def test_an_action_that_dies(cell: Cell) -> None:
     start = prepared(cell)
     for number in numbers_of_calls(cell, start, _DEATHS):

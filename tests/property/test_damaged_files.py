@@ -54,6 +54,20 @@ def test_the_tables_have_every_kind_of_file(name: str) -> None:
         "merge on read, avro": ("compaction.requested", "compaction.inflight", "P/.U_N.log", "index.json"),
         "merge on read, parquet": ("P/.U_N.log", "metadata/files"),
         "partitioned index": ("record-index-city", ".heartbeat"),
+        "served": (
+            "timeline/N.clean.requested",
+            "timeline/N.clean.inflight",
+            "timeline/N_N.clean\n",
+            "timeline/history/N_N_N.parquet",
+            "timeline/history/manifest_N",
+            "timeline/history/_version_",
+            "timeline/N_N.replacecommit",
+            "timeline/N_N.savepoint",
+            "column_stats/",
+            "partition_stats/",
+            "table_lock.json",
+        ),
+        "restored": ("N.restore.requested", "N_N.restore", "N_N.rollback", "N.clustering.requested", "column_stats/.c"),
     }
     for part in (*expected.get(name, ()), "hoodie.properties", ".hoodie_partition_metadata", ".parquet"):
         assert part in kinds, kinds

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hoodie.errors import HoodieError
 from hoodie.table import Table
-from tests.support.damaged_tables import Damage, Rows, damaged, rows_of, some_rows
+from tests.support.damaged_tables import WHERE, Damage, Rows, damaged, rows_of, serve, some_rows
 
 MEMORY_BYTES_MAX = 6 * 1024**3
 """Address space: far above what any of the small tables needs, far below what a wild length asks for."""
@@ -56,8 +56,16 @@ def try_table(found: Damage) -> str | None:
         lambda: table.to_arrow(where=f"{key} = 'a'"),
         lambda: table.changes(since="20200101000000000"),
         lambda: table.pending_compactions(),
+        lambda: table.pending_clusterings(),
+        lambda: table.history(archived=True),
+        lambda: [table.to_arrow(as_of=instant.requested_time) for instant in table.timeline.completed().writes()],
+        lambda: table.savepoints(),
+        lambda: table.clean(dry_run=True),
+        lambda: _check_where(found),
         lambda: table.index.verify(),
         lambda: _write(found),
+        lambda: _serve(found),
+        lambda: _restore(found),
     ]
     for use in uses:
         try:
@@ -85,6 +93,30 @@ def _write(found: Damage) -> None:
     keys = {"'a'", "'w'"}
     kept = {row for row in before if row[1] not in keys}
     _check_rows(found, after, frozenset(kept | written))
+
+
+def _check_where(found: Damage) -> None:
+    """A read that skips files by the statistics of columns gives the rows of one that reads all."""
+    if found.table.is_written:
+        expected = frozenset(row for row in found.table.rows if int(str(row[-1])) >= 3)
+        _check_rows(found, rows_of(Table(found.store), "id", where=WHERE), expected)
+
+
+def _serve(found: Damage) -> None:
+    """Services that delete files change no row."""
+    if found.table.is_written:
+        before = rows_of(Table(found.store), "id")
+        try:
+            serve(Table(found.store))
+        finally:
+            _check_rows(found, rows_of(Table(found.store), "id"), before)
+
+
+def _restore(found: Damage) -> None:
+    """A restore to a savepoint, in which plans and commits are read that nothing else reads."""
+    for saved in Table(found.store).savepoints():
+        Table(found.store).restore(saved.instant)
+        rows_of(Table(found.store), "id")
 
 
 def rows_of_arrow(ts: int) -> Rows:

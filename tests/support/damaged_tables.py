@@ -16,8 +16,10 @@ import pyarrow as pa
 from hoodie.storage import CrashPoint, FaultStore, LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import archive_instants
+from hoodie.timeline.locks.storage_based import NAME as STORAGE_BASED_LOCK
 from hoodie.write.create import CreateOptions, create_table
-from tests.crash.tables import copy_of, run_until
+from tests.crash.tables import Write, copy_of, run_until
+from tests.support.archived import OFTEN
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 
 GOLDEN_TABLES = Path(__file__).parents[1] / "golden" / "tables.tar.gz"
@@ -49,9 +51,9 @@ class SampleTable:
         return found
 
 
-def rows_of(table: Table, key: str) -> Rows:
-    """All rows of a snapshot, as values that can be compared."""
-    found = table.to_arrow()
+def rows_of(table: Table, key: str, *, where: str | None = None) -> Rows:
+    """The rows of a snapshot, as values that can be compared."""
+    found = table.to_arrow(where=where)
     names = sorted(name for name in found.column_names if not name.startswith("_hoodie"))
     assert key in names
     return frozenset(tuple(repr(row[name]) for name in names) for row in found.to_pylist())
@@ -68,13 +70,14 @@ def some_rows(keys: str, ts: int, *, city: str | None = None) -> pa.Table:
 
 def _die(store: MemoryStore, ending: str) -> None:
     """A write that dies before it completes, under the lock."""
+    _stop(store, lambda table: table.upsert(some_rows("xyz", 9)), ending)
 
-    def write(table: Table) -> object:
-        return table.upsert(some_rows("xyz", 9))
 
-    calls = run_until(copy_of(store), write, None).calls
+def _stop(store: MemoryStore, act: Write, ending: str) -> None:
+    """A process that dies before its first call on a path with this ending."""
+    calls = run_until(copy_of(store), act, None).calls
     completes = next(number for number, call in enumerate(calls, 1) if call.path.endswith(ending))
-    run_until(store, write, completes, CrashPoint.BEFORE)
+    run_until(store, act, completes, CrashPoint.BEFORE)
 
 
 def _new(table_type: str, index: str = "record", properties: Mapping[str, str] | None = None) -> MemoryStore:
@@ -139,11 +142,65 @@ def _golden(name: str) -> MemoryStore:
     return store
 
 
+_SERVED = {
+    **OFTEN,
+    "hoodie.archive.automatic": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.write.lock.provider": STORAGE_BASED_LOCK,
+}
+WHERE = "ts >= 3"
+
+
+def _served() -> MemoryStore:
+    """Archived, cleaned and clustered, with a savepoint, column statistics, a storage-based lock, and a dead clean.
+
+    The clean died while it deleted files, when it did not hold the lock.
+    """
+    store = _new("copy_on_write", properties=_SERVED)
+    for ts in range(1, 9):
+        Table(store).upsert(some_rows("abcdef"[: 2 + ts % 5], ts))
+        if ts == 5:
+            Table(store).clean()
+            Table(store).archive()
+    Table(store).cluster("ts")
+    Table(store).savepoint()
+    Table(store).upsert(some_rows("abg", 20))
+    Table(store).upsert(some_rows("a", 21))
+    Table(store).clean()
+    for ts in (22, 23):
+        Table(store).upsert(some_rows("ab", ts))
+    _stop(store, lambda table: table.clean(), ".parquet")
+    return store
+
+
+def _restored() -> MemoryStore:
+    """A restore, a rollback of a completed commit, a savepoint, statistics in logs, and a plan of a clustering."""
+    store = _new("merge_on_read", properties={**_SERVED, "hoodie.logfile.data.block.format": "avro"})
+    table = Table(store)
+    table.upsert(some_rows("abcde", 1))
+    table.upsert(some_rows("abf", 3))
+    saved = table.savepoint().instant
+    assert saved is not None
+    table.upsert(some_rows("abcx", 7))
+    table.restore(saved)
+    table.upsert(some_rows("cd", 8))
+    table.upsert(some_rows("ae", 9))
+    newest = table.timeline.completed().writes().latest()
+    assert newest is not None
+    table.rollback(newest.requested_time)
+    assert table.schedule_clustering("ts", partitions="city=sf")
+    return store
+
+
 _MAKERS: Mapping[str, Callable[[], MemoryStore]] = {
     "copy on write": _copy_on_write,
     "merge on read, avro": lambda: _merge_on_read("avro", "record"),
     "merge on read, parquet": lambda: _merge_on_read("parquet", "simple"),
     "partitioned index": _partitioned,
+    "served": _served,
+    "restored": _restored,
     **{name: functools.partial(_golden, name) for name in ("v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor")},
 }
 TABLE_NAMES = tuple(_MAKERS)
@@ -160,7 +217,9 @@ def sample_table(name: str) -> SampleTable:
     rows = rows_of(Table(used), key)
     _read_all(Table(used))
     if not is_golden:
+        Table(used).to_arrow(where=WHERE)
         Table(used).upsert(some_rows("aw", 99))
+        serve(Table(used))
     used.unregister()
     read = frozenset(call.path for call in used.calls if call.operation in _READS)
     return SampleTable(name, store, key, rows, not is_golden, read)
@@ -173,6 +232,17 @@ def _read_all(table: Table) -> None:
     table.history()
     [table.inspect.instant(instant.requested_time) for instant in table.timeline]
     table.pending_compactions()
+    table.pending_clusterings()
+    table.history(archived=True)
+    table.savepoints()
+
+
+def serve(table: Table) -> None:
+    """Run services that delete files: a clean, which takes up a dead one, and an archiving."""
+    table.clean()
+    table.archive(properties=OFTEN)
+    for instant in table.pending_clusterings().instants:
+        table.cluster(instant=instant)
 
 
 def _local_copy(store: Store, folder: Path) -> LocalStore:
