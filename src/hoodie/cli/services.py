@@ -16,6 +16,9 @@ from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pa
 from hoodie.format.table.call_options import check_call_options
 from hoodie.ui.console import print_error
 
+_LOOK_SECONDS = 1.0
+"""How often the command looks whether its thread still runs."""
+
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
@@ -127,7 +130,8 @@ def run(
 ) -> None:
     """Run the services that are due until interrupted; running work is finished first.
 
-    Without a service, those run that are on in the table's properties. Several processes can serve one table.
+    Without a service, those run that are on in the table's properties. Several processes can serve one table. The exit
+    code is 1 if a service of the last round failed.
     """
     flags = {
         "compact": compact,
@@ -155,7 +159,10 @@ def run(
             raise typer.Exit(1)
         return
     with _interrupted() as stopped, runner:
-        stopped.wait()
+        while runner.is_running and not stopped.wait(_LOOK_SECONDS):
+            pass
+    if runner.errors or not stopped.is_set():
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.errors import HoodieError
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.run import ARCHIVE
 from hoodie.services.call import ServiceCall
@@ -31,16 +30,17 @@ def run_after_write(call: ServiceCall, watch: PhaseTimes) -> list[ServiceResult]
     results: list[ServiceResult] = []
     view: TableView | None = None
     for service in SERVICES:
-        if not service.is_on(call.properties):
-            continue
         try:
+            if not service.is_on(call.properties):
+                continue
             view = view or TableView.load(call.state)
             if not service.is_due(call, view):
                 continue
             view = None
             with watch.phase(service.name):
                 result = service.run(call)
-        except (HoodieError, OSError) as error:
+        except Exception as error:
+            # Also errors of Arrow or Spark: a caller that sees an error would write the rows again.
             note = f"{service.name} failed after this write, which is committed: {error}"
             result = ServiceResult(operation=service.name, notes=(note,))
         if result is not None:

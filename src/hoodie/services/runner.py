@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from hoodie.errors import HoodieError, InvalidConfigError
+from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.services.call import ServiceCall
 from hoodie.services.registry import OnResult, RunnableService, all_services
 from hoodie.services.result import ServiceResult
@@ -77,13 +77,15 @@ def run_round(
     for service in choice.chosen():
         if stopped is not None and stopped():
             break
-        view = TableView.load(call.state)
-        effective = {**view.config.raw, **call.properties}
         try:
+            view = TableView.load(call.state)
+            effective = {**view.config.raw, **call.properties}
             if (choice.names is None and not service.is_on(effective)) or not service.is_due(call, view):
                 continue
             service.run(call, take_down)
-        except (HoodieError, OSError) as error:
+        except TableNotFoundError:
+            raise
+        except Exception as error:
             # Another service, or another round, may succeed: a lock was held, or a store was unavailable.
             errors.append((service.name, error))
             if on_error is not None:
@@ -175,7 +177,8 @@ class ServiceRunner:
                     stopped=self._stopped.is_set,
                 )
                 self.errors = done.errors
-            except (HoodieError, OSError) as error:
+            except Exception as error:
+                # A thread must not end unseen, whatever fails.
                 self.errors = (("table", error),)
                 if self._on_error is not None:
                     self._on_error("table", error)

@@ -42,7 +42,8 @@ def services_after(
 ) -> AfterWrite:
     """Compact the table if that is due, then run the other services that are due.
 
-    `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write.
+    `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write. Never
+    raises an error, as the write is committed: every error becomes a note.
     """
     after = _compact(setup, slices, stats, watch)
     writer = replace(setup.call, extra_metadata={}, baseline=None)
@@ -71,13 +72,19 @@ def _compact(
     groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
     with watch.phase("compact"):
         compaction = compact_inline(setup.call.state, setup.options, setup.engine_for)
-    if compaction is not None and options.COMPACT_INLINE.get(setup.options):
-        now = TableView.load(setup.call.state).slices(partitions)
-        logs, groups = sum(len(found.log_files) for found in now), len(now)
-    backlog = logs / max(groups, 1)
     notes: tuple[str, ...] = ()
+    if compaction is not None and options.COMPACT_INLINE.get(setup.options):
+        try:
+            now = TableView.load(setup.call.state).slices(partitions)
+            logs, groups = sum(len(found.log_files) for found in now), len(now)
+        except Exception as error:
+            notes = (
+                "the table could not be loaded after this write, which is committed; the backlog is that of before its "
+                f"compaction: {error}",
+            )
+    backlog = logs / max(groups, 1)
     if backlog >= _BACKLOG_FACTOR * options.COMPACT_DELTA_COMMITS.get(setup.options):
-        notes = (
+        notes += (
             f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
             f"after t.schedule_compaction(), run `hoodie services run`, or set {options.COMPACT_INLINE.key}=true",
         )

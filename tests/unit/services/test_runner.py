@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 
+import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidConfigError, LockTimeoutError
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.result import ServiceResult
-from hoodie.services.runner import ServiceChoice, run_round
+from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
+from hoodie.storage import FaultStore
+from hoodie.table import Table
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
@@ -58,6 +61,48 @@ def test_a_failing_service_does_not_stop_the_others() -> None:
     done = run_round(table._context.service(None), choice, on_error=lambda name, error: told.append(f"{name} {error}"))
     assert (ran, told) == (["a", "b", "c"], ["b held"])
     assert [name for name, _ in done.errors] == ["b"]
+
+
+def test_every_error_is_recorded_and_the_thread_lives_on() -> None:
+    table = table_of_versions(4)
+
+    def fail(call: object, report: object) -> None:
+        raise pa.ArrowInvalid("a damaged row group")
+
+    service = RunnableService(name="broken", is_on=lambda _: True, is_due=lambda call, view: True, run=fail)
+    told = threading.Event()
+    failures: list[str] = []
+
+    def heard(name: str, error: Exception) -> None:
+        failures.append(f"{name} {error}")
+        if len(failures) > 1:
+            told.set()
+
+    choice = ServiceChoice(services=(service,))
+    runner = ServiceRunner(table._context.service(None), choice, interval_seconds=0.01, on_error=heard)
+    with runner:
+        assert told.wait(20)
+        assert runner.is_running
+    assert [(name, str(error)) for name, error in runner.errors] == [("broken", "a damaged row group")]
+    assert set(failures) == {"broken a damaged row group"}
+
+
+def test_a_store_that_fails_between_two_services_is_an_error_of_the_round() -> None:
+    store = table_of_versions(1).view().store
+    failing = FaultStore(store, None, count_reads=True)
+    failing.register()
+    table = Table(failing)
+    calls: list[str] = []
+
+    def run(call: object, report: object) -> None:
+        calls.append("ran")
+        failing._fail_at = len(failing.calls) + 1
+
+    service = RunnableService(name="first", is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+    choice = ServiceChoice(services=(service, service))
+    done = run_round(table._context.service(None), choice)
+    failing.unregister()
+    assert (calls, [name for name, _ in done.errors]) == (["ran"], ["first"])
 
 
 def test_a_thread_serves_until_it_is_stopped() -> None:

@@ -140,19 +140,22 @@ def compact_inline(
     runs = options.COMPACT_INLINE.get(properties)
     if not runs and not options.COMPACT_SCHEDULE_INLINE.get(properties):
         return None
-    trigger = Trigger.of(properties)
-    view = view or TableView.load(state)
-    is_due = trigger.is_due(view)
-    is_left = runs and any(
-        runner_of(view, found).state is not RunState.RUNNING for found in COMPACTION.pending_plans(view)
-    )
-    if not is_due and not is_left:
-        return None
-    call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
     try:
+        trigger = Trigger.of(properties)
+        view = view or TableView.load(state)
+        is_due = trigger.is_due(view)
+        is_left = runs and any(
+            runner_of(view, found).state is not RunState.RUNNING for found in COMPACTION.pending_plans(view)
+        )
+        if not is_due and not is_left:
+            return None
+        call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
         return _inline(call, trigger if is_due else None, runs=runs)
-    except (HoodieError, OSError) as error:
-        return ServiceResult(operation=OPERATION, notes=(f"the compaction after this write failed: {error}",))
+    except Exception as error:
+        # Also errors of Arrow or Spark: the rows are committed, and a caller that sees an error would write them again.
+        return ServiceResult(
+            operation=OPERATION, notes=(f"the compaction after this write failed, and the write is committed: {error}",)
+        )
 
 
 def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
