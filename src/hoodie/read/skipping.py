@@ -224,8 +224,8 @@ def _bounds(ranges: Sequence[ColumnRange | None], data_type: pa.DataType, *, nul
     A partition may have files that lack the column, which have no ranges: their values are null.
     """
     margin = 0
-    if pa.types.is_timestamp(data_type) and data_type.tz is not None:
-        # Spark reads text as a time in the session's time zone, which the plan does not know.
+    if pa.types.is_timestamp(data_type):
+        # Spark reads a time without a zone, of the column or the condition, in its session's zone: not known here.
         margin = _DAY_SECONDS * _TICKS[data_type.unit]
     trusted = [None if found is None or not _is_trusted(found, data_type) else found for found in ranges]
     lows = [None if found is None or found.low is None else _moved(found.low, -margin) for found in trusted]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -13,8 +14,9 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.format.metadata_table import column_stats
+from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.read import plan
-from hoodie.storage import MemoryStore
+from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
 from hoodie.write import placement
 from hoodie.write.files import file_task
@@ -110,3 +112,47 @@ def test_ranges_that_were_joined_in_the_order_of_java_are_not_believed(monkeypat
     for (key, text, data), where in product(given, ("s = '{text}'", "y = X'{data}'", "s LIKE '{text}%'")):
         asked = where.format(text=text, data=data.hex())
         assert table.to_arrow("id", where=asked)["id"].to_pylist() == [key], asked
+
+
+@pytest.mark.parametrize("partition_by", ["d", ()])
+def test_times_with_a_zone_skip_no_date_or_time_without_one(partition_by: Any) -> None:
+    """Spark compares them in the time zone of its session."""
+    given = pa.table({"id": ["a"], "d": [date(2024, 1, 1)], "t": pa.array([datetime(2024, 1, 1)], pa.timestamp("us"))})
+    uri = MemoryStore().uri("")
+    hoodie.create(uri, given.schema, record_key="id", partition_by=partition_by, properties=ON).insert(given)
+    table = hoodie.open(uri)
+    for where in ("d > TIMESTAMP '2024-01-01 05:00:00Z'", "t < TIMESTAMP '2023-12-31 15:00:00Z'"):
+        assert table.explain(where).file_slices == 1, where
+    for where in ("d > DATE '2024-01-01'", "t < TIMESTAMP '2023-12-30 15:00:00Z'"):
+        assert table.explain(where).file_slices == 0, where
+
+
+def test_a_build_keeps_the_columns_that_an_earlier_build_was_given() -> None:
+    store = MemoryStore()
+    first = pa.table({"id": ["a"], "x": [1], "y": [1], "z": [1]})
+    table = hoodie.create(store.uri(""), first.schema, record_key="id")
+    table.insert(first)
+    table.index.build("column_stats", columns=["y"])
+    chosen = statistics_columns(store)
+    assert chosen is not None
+    assert chosen[-1] == "y"
+    table.index.rebuild()
+    assert statistics_columns(store) == chosen
+    table.index.build("column_stats")
+    assert statistics_columns(store) == chosen
+    table.index.build("column_stats", columns=["id", "x", "y"])
+    table.index.build("column_stats")
+    assert (statistics_columns(store) or ())[-4:] == ("id", "x", "y", "z")
+
+
+def test_a_commit_reads_the_index_definitions_as_often_for_many_partitions_as_for_few() -> None:
+    def reads(partitions: int) -> int:
+        store = MemoryStore()
+        given = rows(*((f"k{number}", number, f"p{number}") for number in range(partitions)))
+        table_of(given, store.uri(""))
+        counting = FaultStore(store, count_reads=True)
+        counting.register()
+        Table(counting).delete_partitions([f"p=p{number}" for number in range(partitions)])
+        return len([call for call in counting.calls if call.path.endswith("index.json")])
+
+    assert reads(2) == reads(9)

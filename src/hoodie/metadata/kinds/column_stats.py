@@ -70,10 +70,11 @@ class ColumnStatsKind:
             for name, ranges in files.items()
             for found in ranges
         }
+        columns = (statistics_columns(facts.store) or ()) if changes.files_deleted else ()
         deleted = {
             column_stats_key(column, path, name)
             for path, names in changes.files_deleted.items()
-            for column in (statistics_columns(facts.store) or ())
+            for column in columns
             for name in names
             if name not in changes.files_added.get(path, ())
         }

@@ -55,11 +55,9 @@ class PartitionStatsKind:
             for found in folded(files.values())
         }
         emptied = {path for path in changes.replaced_partitions if not changes.ranges.get(path)}
-        deleted = {
-            partition_stats_key(column, path)
-            for path in (*changes.partitions_dropped, *emptied)
-            for column in (statistics_columns(facts.store) or ())
-        } - rows.keys()
+        gone = (*changes.partitions_dropped, *emptied)
+        columns = (statistics_columns(facts.store) or ()) if gone else ()
+        deleted = {partition_stats_key(column, path) for path in gone for column in columns} - rows.keys()
         if not rows and not deleted:
             return ()
         reader = StatsReader(facts.store, self, facts.timeline)

@@ -19,7 +19,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
 from hoodie.services.indexing.drop import end_builds
-from hoodie.services.indexing.statistics import build_statistics
+from hoodie.services.indexing.statistics import build_statistics, built_columns
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import is_live
@@ -38,7 +38,9 @@ def rebuild(call: IndexCall) -> ServiceResult:
     build runs; as `build_record_index`.
     """
     times = PhaseTimes()
-    had_statistics = COLUMN_STATS in TableView.load(call.state).config.metadata_partitions
+    before = TableView.load(call.state)
+    had_statistics = COLUMN_STATS in before.config.metadata_partitions
+    columns = built_columns(before)
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)
     view = TableView.load(call.state)
@@ -51,7 +53,7 @@ def rebuild(call: IndexCall) -> ServiceResult:
         notes, bytes_written = (*notes, *built.notes), built.bytes_written
     if (had_statistics or lost_statistics(view)) and view.config.version.has_typed_statistics:
         with times.phase("statistics"):
-            again = build_statistics(call)
+            again = build_statistics(call, columns=columns)
         counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
         notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
     return ServiceResult(

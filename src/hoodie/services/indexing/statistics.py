@@ -20,7 +20,8 @@ from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import TaskContext
-from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, LockTimeoutError, UnsupportedError
+from hoodie.files.column_ranges import META_COLUMNS, typed_columns
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
@@ -45,7 +46,7 @@ from hoodie.services.result import ServiceResult
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
 from hoodie.timeline.owner import Owner
-from hoodie.view.statistics import OUR_BUILD, STATISTICS, built_statistics, chosen_columns
+from hoodie.view.statistics import OUR_BUILD, STATISTICS, built_statistics, chosen_columns, indexed_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -171,9 +172,9 @@ class _SwitchedOn:
 def build_statistics(call: IndexCall, *, columns: Sequence[str] | None = None) -> ServiceResult:
     """Build the column statistics of a table, or build them anew; writers can run meanwhile.
 
-    `columns`: the columns that get statistics, besides the meta columns; by default those of the table's options, or
-    its first 32 columns. The options that make JVM writers maintain the statistics are stored in the table's
-    properties.
+    `columns`: the columns that get statistics, besides the meta columns; by default those of the table's options, those
+    that an earlier build was given, or the first 32 columns. The options that make JVM writers maintain the statistics
+    are stored in the table's properties.
 
     Raises:
         UnsupportedError: tables of version 6 or 8, tables without meta fields, bootstrapped tables.
@@ -196,6 +197,22 @@ def build_statistics(call: IndexCall, *, columns: Sequence[str] | None = None) -
         seconds=times.seconds(),
         notes=notes,
     )
+
+
+def built_columns(view: TableView) -> tuple[str, ...] | None:
+    """Return the columns of the table's statistics that an earlier build was given; None if they are the default.
+
+    The default of an earlier schema is the beginning of today's. Columns that the table does not have now are left out.
+    """
+    try:
+        stored = indexed_columns(view)
+    except CorruptFileError:
+        return None
+    default = chosen_columns(view.schema().arrow, view.config.raw)
+    if stored is None or default[: len(stored)] == stored:
+        return None
+    known = typed_columns(stored, view.schema().arrow)
+    return tuple(name for name in stored if name in known and name not in META_COLUMNS) or None
 
 
 def drop_statistics(state: TableState, name: str) -> ServiceResult:
@@ -262,6 +279,8 @@ def _begin(call: IndexCall, columns: Sequence[str] | None) -> tuple[PendingInsta
 
 
 def _asked(view: TableView, columns: Sequence[str] | None) -> Mapping[str, str]:
+    if columns is None and not options.COLUMN_STATS_COLUMNS.get(view.config.raw):
+        columns = built_columns(view)
     if columns is None:
         return view.config.raw
     return {**view.config.raw, options.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
