@@ -63,7 +63,7 @@ def _mixes_times(node: exp.Expression, translator: Translator) -> bool:
     Spark converts one to the other in the time zone of its session, which is not known here.
     """
     has_zone = has_none = False
-    for part in node.walk():
+    for part in node.find_all(exp.Expression):
         try:
             value = translator.value(part)
         except HoodieError:
