@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie.commit.executor import executor_text
 from hoodie.commit.pending import inflight_content
@@ -20,7 +20,7 @@ from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.busy_groups import FileGroup, groups_being_clustered
-from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.cleaned import may_delete_before
 from hoodie.view.stored_columns import visible_schemas
 from hoodie.view.table_view import TableView
 
@@ -176,26 +176,31 @@ def completed_since(baseline: TableView, now: TableView) -> list[Instant]:
             "cannot be compared with it"
         )
     since = [instant for instant in writes if instant.requested_time not in before]
-    if since and newest is not None:
-        _refuse_cleaned(baseline, now, newest)
+    if newest is not None:
+        _refuse_cleaned(baseline, now, since)
     return since
 
 
-def _refuse_cleaned(baseline: TableView, now: TableView, newest: str) -> None:
-    """Refuse if a clean since `baseline` may have deleted files of its snapshot; `newest` is its newest write.
+def _refuse_cleaned(baseline: TableView, now: TableView, since: list[Instant]) -> None:
+    """Refuse if a clean since `baseline` may have deleted files that one of the writes `since` superseded.
 
-    A clean that keeps commits does not go beyond a pending write; one that keeps file versions does. File groups of
-    `baseline` whose files are gone look like file groups that do not exist, so that their keys were not found.
+    Cleaners go by the requested times of writes. A write that was requested long ago and completed after `baseline`
+    superseded file slices of its snapshot, which the next clean may delete although this write is pending; a clean that
+    keeps file versions does not look at pending writes at all. File groups of `baseline` whose files are gone look like
+    file groups that do not exist, so that their keys were not found. A pending clean counts: it may have deleted its
+    files.
 
     Raises: CommitConflictError.
     """
+    if not since:
+        return
+    first = min(found.requested_time for found in since)
     known = {found.requested_time for found in baseline.timeline.completed().instants}
-    cleans = now.timeline.filter(lambda found: found.action is Action.CLEAN and found.requested_time not in known)
-    if cleans.instants and oldest_readable_instant(replace(now, timeline=cleans)) > newest:
-        raise conflict(
-            f"{cleans.instants[-1]} deleted files that other writes replaced while this write ran, and that this write "
-            "may need"
-        )
+    for clean in now.timeline:
+        if clean.action is Action.CLEAN and clean.requested_time not in known and may_delete_before(now, clean, first):
+            raise conflict(
+                f"{clean} deleted files that other writes replaced while this write ran, and that this write may need"
+            )
 
 
 def _refuse_taken_back(baseline: TableView, now: TableView, missing: AbstractSet[str]) -> None:

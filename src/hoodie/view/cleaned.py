@@ -29,6 +29,16 @@ def oldest_readable_instant(view: TableView) -> str:
     return max((_bound(view, found) for found in cleans), default="")
 
 
+def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool:
+    """Return whether the clean may delete files that the write requested at `superseding` replaced.
+
+    A clean that keeps commits deletes what writes before the earliest one replaced; one that keeps file versions, what
+    all writes up to its last completed commit replaced. Raises: CorruptFileError if the clean does not parse.
+    """
+    facts = _facts(view, clean)
+    return superseding < facts.earliest if facts.earliest else superseding <= facts.last_completed
+
+
 def _bound(view: TableView, clean: Instant) -> str:
     bound = _facts(view, clean).bound
     instants = (*view.timeline, *view.completed_later)
