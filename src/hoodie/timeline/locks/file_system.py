@@ -65,10 +65,9 @@ class FileSystemLock:
             )
         if holder.identity == owner.token:
             return None  # an object store's client created the file, lost the answer and tried again
-        if self.may_remove(self._path, holder):
-            self._remove(self._path, holder)
-            return self._refusal(holder, is_free=True)
-        return self._refusal(holder)
+        if not self.may_remove(self._path, holder):
+            return self._refusal(holder)
+        return None if self._take_over(owner, holder) else self._refusal(holder, is_free=True)
 
     def clear(self, infos: Sequence[FileInfo]) -> None:
         """Delete takeovers of contenders that are dead."""
@@ -122,12 +121,36 @@ class FileSystemLock:
             return False
         return True
 
+    def _take_over(self, owner: Owner, holder: Holder) -> bool:
+        """Replace the file of a dead holder by that of `owner`; return whether `owner` holds the lock now.
+
+        The replacement is conditional, so the file of a writer that took the lock meanwhile stays. (An exception are
+        two lock files of a JVM in S3: both are empty, and have the same ETag.) A local disk cannot do that: there the
+        file of the dead holder is deleted, and the next attempt creates the file.
+        """
+        try:
+            _, version = self._store.read_version(self._path)
+        except UnsupportedError:
+            self._remove(self._path, holder)
+            return False
+        except FileNotFoundError:
+            return False
+        # After the version was read: a token that left the file never returns.
+        current = Holder.read(self._store, self._path)
+        if current is None or current.identity != holder.identity:
+            return False
+        return self._store.replace_version(self._path, owner.to_bytes(), version) is not None
+
     def _remove(self, path: str, holder: Holder, depth: int = 0) -> None:
         """Delete the file of a dead holder, but not the file of a contender that took over the lock just before.
 
         The contender that creates the takeover file named after this holder has the right to delete the holder's file.
-        It creates the takeover file first and then checks that the lock file still is that holder's, so the check
-        stays true. The takeover file of a contender that ended in this method is removed in the same way.
+        It creates the takeover file first and then checks that the lock file still is that holder's, so no contender
+        makes the check untrue. The holder can: if it only was stopped for longer than its lease, it may wake up between
+        the check and the deletion and release the lock, and the deletion then hits the file of the next writer. That
+        writer finds the lock lost before its last step, and commits nothing (docs/decisions/0014-fencing.md).
+
+        The takeover file of a contender that ended in this method is removed in the same way.
         """
         takeover_path = f"{self._site.locks}/{_TAKEOVER_PREFIX}{holder.identity}"
         takeover = Owner.new(lease_ms=self._site.options.lease_ms)

@@ -9,6 +9,7 @@ import pytest
 
 from hoodie.errors import CommitConflictError, LockTimeoutError, StorageError
 from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage.api import FileVersion
 from hoodie.timeline import LockOptions, TableLock, forget_all
 from hoodie.timeline.locks.file_system import FileSystemLock
 from hoodie.timeline.locks.holder import Holder
@@ -217,10 +218,12 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("crash_point", list(CrashPoint))
 @pytest.mark.parametrize("count_reads", [False, True])
-@pytest.mark.parametrize("dead_lock", [False, True])
-def test_a_holder_may_die_at_any_call(crash_point: CrashPoint, count_reads: bool, dead_lock: bool) -> None:
+@pytest.mark.parametrize("dead_lock", ["", "memory", "local"])
+def test_a_holder_may_die_at_any_call(
+    crash_point: CrashPoint, count_reads: bool, dead_lock: str, tmp_path: Path
+) -> None:
     for fail_at in itertools.count(1):
-        inner = MemoryStore()
+        inner: Store = LocalStore(tmp_path / str(fail_at)) if dead_lock == "local" else MemoryStore()
         if dead_lock:
             leave_a_dead_lock(inner)
         store = FaultStore(inner, fail_at, count_reads=count_reads, crash_point=crash_point)
@@ -235,8 +238,9 @@ def test_a_holder_may_die_at_any_call(crash_point: CrashPoint, count_reads: bool
         break
 
 
-def test_contenders_for_a_dead_lock_take_turns() -> None:
-    store = MemoryStore()
+@pytest.mark.parametrize("is_local", [False, True])
+def test_contenders_for_a_dead_lock_take_turns(is_local: bool, tmp_path: Path) -> None:
+    store: Store = LocalStore(tmp_path) if is_local else MemoryStore()
     inside: list[int] = []
     most: list[int] = []
 
@@ -281,3 +285,39 @@ def test_an_answer_that_gets_lost_blocks_nobody(error: type[OSError]) -> None:
         with pytest.raises(OSError, match="lock"):
             impatient(store).acquire()
     assert store.head(LOCK) is None
+
+
+def test_the_takeover_leaves_the_lock_of_a_writer_that_came_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder was stopped for longer than its lease, and wakes up when another writer has found it dead."""
+
+    class Waking(MemoryStore):
+        wake: Callable[[], None] | None = None
+
+        def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
+            wake, self.wake = self.wake, None
+            if wake is not None:
+                wake()
+            return super().replace_version(path, data, version)
+
+    store = Waking()
+    stopped, following = impatient(store), impatient(store)
+    stopped.acquire()
+    token = Owner.read(store, LOCK)
+    assert token is not None
+
+    def is_stopped(_lock: FileSystemLock, _path: str, holder: Holder) -> bool:
+        return holder.identity == token.token
+
+    monkeypatch.setattr(FileSystemLock, "may_remove", is_stopped)
+
+    def wake() -> None:
+        stopped.release()
+        following.acquire()
+
+    store.wake = wake
+    with pytest.raises(LockTimeoutError):
+        impatient(store).acquire()
+    assert store.wake is None
+    assert following.is_held
+    following.release()
+    assert_free(store)

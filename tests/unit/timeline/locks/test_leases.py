@@ -210,8 +210,8 @@ def test_a_lock_that_is_a_folder_or_a_broken_link(tmp_path: Path) -> None:
         waiter(store, wait_ms=2000).acquire()
 
 
-def test_takeovers_that_point_at_each_other_do_not_trap_a_writer() -> None:
-    store = MemoryStore()
+def test_takeovers_that_point_at_each_other_do_not_trap_a_writer(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
     first, second = Owner.new(), Owner.new()  # of this process, not running
     store.create(LOCK, first.to_bytes())
     store.create(f"{LOCKS}/takeover-{first.token}", second.to_bytes())
