@@ -29,7 +29,7 @@ class InProcessLock:
     def __init__(self, site: LockSite) -> None:
         self.place = f"the in-process lock of {site.store.uri('')}"
         # Handles of one table may spell its path in different ways.
-        self._key = f"{one_spelling(site.store.spec.uri)}/{site.folder}"
+        self._key = f"{one_spelling(site.store.uri(''))}/{site.folder}"
 
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to take the lock."""
