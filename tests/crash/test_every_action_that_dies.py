@@ -1,7 +1,7 @@
 """Every action on every kind of table dies at storage calls, and so does its recovery: no row and no file is wrong.
 
-A run tries a sample of the matrix (tests/crash/actions.py), with each action in it; `make test-all` tries every call.
-The head of a run says how to repeat its sample.
+A run tries a sample of the matrix (tests/crash/actions.py), with each action in it; `make test-all` tries every call,
+and a recovery that dies in every cell. The head of a run says how to repeat its sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.actions import CELLS, START, Cell, is_restoring, moved, one_kind_each, whole_run
 from tests.crash.tables import Rows, check_tidy, rows_of, run_until, trips
-from tests.support.samples import IS_WHOLE, sample_of
+from tests.support.samples import IS_WHOLE, draw, sample_of
+
+pytestmark = pytest.mark.timeout(900)  # for all calls of a cell in `make test-all`
 
 _DEATHS = 2
 """Calls of an action at which it dies in a normal run."""
@@ -33,12 +35,12 @@ def prepared(cell: Cell) -> MemoryStore:
     return store
 
 
-def numbers_of_calls(cell: Cell, store: MemoryStore, keep: int) -> list[int]:
-    """A sample of the calls of the action; a run to its end gives the rows that the case promises."""
+def numbers_of_calls(cell: Cell, store: MemoryStore) -> range:
+    """The calls of the action by number; a run to its end gives the rows that the case promises."""
     copied = moved(store)
     count = len(whole_run(cell, copied).calls)
     assert rows_of(copied) == cell.rows
-    return sample_of(range(1, count + 1), keep, f"calls of {cell}")
+    return range(1, count + 1)
 
 
 def recover(cell: Cell, table: Table, *, writes_first: bool) -> None:
@@ -91,7 +93,7 @@ def check_table(cell: Cell, store: MemoryStore) -> None:
 @pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
 def test_an_action_that_dies(cell: Cell) -> None:
     start = prepared(cell)
-    for number in numbers_of_calls(cell, start, _DEATHS):
+    for number in sample_of(numbers_of_calls(cell, start), _DEATHS, f"calls of {cell}"):
         store = moved(start)
         died = run_until(store, cell.action.act, number)
         forget_all()
@@ -106,7 +108,7 @@ def test_an_action_that_dies(cell: Cell) -> None:
 @pytest.mark.parametrize("cell", sample_of(CELLS, _TWICE, "recoveries"), ids=str)
 def test_a_recovery_that_dies(cell: Cell) -> None:
     start = prepared(cell)
-    for number in sample_of(numbers_of_calls(cell, start, 20), 1, "first death"):
+    for number in draw(numbers_of_calls(cell, start), 1, f"first death of {cell}"):
         first = moved(start)
         run_until(first, cell.action.act, number)
         forget_all()
@@ -115,7 +117,7 @@ def test_a_recovery_that_dies(cell: Cell) -> None:
             recover(cell, table, writes_first=number % 2 == 0)
 
         calls = run_until(moved(first), come, None).calls
-        for second in sample_of(range(1, len(calls) + 1), 2, f"second death of {cell}"):
+        for second in draw(range(1, len(calls) + 1), 2, f"second death of {cell}"):
             store = moved(first)
             assert run_until(store, come, second).crashed
             forget_all()

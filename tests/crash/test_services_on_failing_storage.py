@@ -28,12 +28,13 @@ from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.crash.actions import CELLS, Cell, is_restoring, moved, whole_run
 from tests.crash.tables import check_tidy, rows_of, trips
 from tests.support.disks import CountingDisk, FailingDisk, local_double
-from tests.support.samples import SEED, sample_of
+from tests.support.samples import SEED, draw, sample_of
+
+pytestmark = pytest.mark.timeout(900)  # for all calls of a service in `make test-all`
 
 NAMES = ("clean", "archive", "cluster", "restore", "compact", "expire_partitions", "delete_savepoint")
 SERVICES = [
-    sample_of([cell for cell in CELLS if cell.action.name == name], 1, f"failing storage for {name}")[0]
-    for name in NAMES
+    draw([cell for cell in CELLS if cell.action.name == name], 1, f"failing storage for {name}")[0] for name in NAMES
 ]
 NEXT = {"next": (1, "rome")}
 _EVER = 10**9

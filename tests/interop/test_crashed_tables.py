@@ -1,7 +1,11 @@
-"""Tables on which our writer died: the JVM reads the rows of before, writes on at once, and so do we after it."""
+"""Tables on which our writer or service died: the JVM reads the rows of before or after, writes on, and so do we.
+
+The last test takes a sample of the matrix of tests/crash/actions.py; `make test-all` tries each action.
+"""
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
@@ -9,12 +13,14 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.storage import CrashPoint, LocalStore
+from hoodie.storage import CrashPoint, LocalStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, run_until, trips
+from tests.crash.actions import Cell, is_restoring, one_kind_each, whole_run
+from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, rows_of, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
+from tests.support.samples import SEED, sample_of
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}
@@ -82,3 +88,61 @@ def test_the_jvm_takes_over_from_a_dead_writer_of_ours(jvm: Jvm, tmp_path: Path,
     hoodie.open(path).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
     assert_all_read(jvm, path, {**after_jvm, "c": (7, "nyc"), "z": (1, "sf")})
     check_tidy(LocalStore(str(path)))
+
+
+_CELLS = 8
+"""Actions of the matrix that a normal run tries."""
+_STATISTICS = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.partition.stats.enable": "true",
+}
+
+
+def assert_jvm_reads(jvm: Jvm, path: Path, rows: Rows) -> None:
+    for metadata in ("true", "false"):
+        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
+        assert_same_rows(read, trips(rows), key="id")
+
+
+@pytest.mark.parametrize("cell", sample_of(one_kind_each(), _CELLS, "taken up by the JVM"), ids=str)
+def test_the_jvm_takes_over_from_any_action_of_ours(jvm: Jvm, tmp_path: Path, cell: Cell) -> None:
+    path = tmp_path / "trips"
+    calls = whole_run(cell, cell.make(MemoryStore())).calls
+    number = random.Random(f"{SEED} call of {cell}").randint(1, len(calls))
+    store = cell.make(LocalStore(path))
+    assert run_until(store, cell.action.act, number).crashed
+    forget_all()
+    try:
+        check_both_go_on(jvm, path, cell)
+    except BaseException as error:
+        error.add_note(f"{cell}: death before call {number}, {calls[number - 1]}")
+        raise
+
+
+def check_both_go_on(jvm: Jvm, path: Path, cell: Cell) -> None:
+    """First the JVM writes, then the action is taken up, and we write."""
+    store = LocalStore(path)
+    if is_restoring(Table(store)):  # as docs/operations says: writers wait until the restore is completed
+        cell.action.take_up(Table(store))
+    rows = rows_of(store)
+    assert rows in cell.possible_rows
+    assert_jvm_reads(jvm, path, rows)
+    jvm.write(
+        trips({"next": (1, "rome")}),
+        path,
+        table_name="trips",
+        key="id",
+        partition="city",
+        ordering="ts",
+        table_type=cell.kind.table_type.upper(),
+        options=_STATISTICS if "column_stats" in Table(store).view().config.metadata_partitions else None,
+    )
+    after = rows_of(store)
+    allowed = cell.possible_rows if cell.action.method == "rollback" else [rows]
+    assert after in [{**some, "next": (1, "rome")} for some in allowed]
+    if not cell.action.needs_it:
+        cell.action.take_up(Table(store))
+    Table(store).upsert(trips({"last": (1, "rome")}))
+    assert rows_of(store) == {**after, "last": (1, "rome")}
+    assert_jvm_reads(jvm, path, {**after, "last": (1, "rome")})
+    check_tidy(store, has_record_index="record_index" in Table(store).view().config.metadata_partitions)

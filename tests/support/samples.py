@@ -54,7 +54,10 @@ def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
 
 def sample_of(items: Sequence[T], keep: int, name: str) -> list[T]:
     """`keep` of the items in their order, drawn for this name; all of them in `make test-all`."""
-    if IS_WHOLE or keep >= len(items):
-        return list(items)
+    return list(items) if IS_WHOLE else draw(items, keep, name)
+
+
+def draw(items: Sequence[T], keep: int, name: str) -> list[T]:
+    """`keep` of the items in their order, drawn for this name, in every run."""
     chooser = random.Random(f"{SEED} {name}")
-    return [items[number] for number in sorted(chooser.sample(range(len(items)), keep))]
+    return [items[number] for number in sorted(chooser.sample(range(len(items)), min(keep, len(items))))]
