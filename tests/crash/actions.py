@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from hoodie.timeline import Action as InstantAction
 from hoodie.timeline import InstantClock, forget_all
 from tests.crash.tables import Rows, Write, copy_of, new_table, run_until, trips
 from tests.support.archived import OFTEN
-from tests.support.samples import SEED
+from tests.support.samples import draw
 
 DAY_MS = 86_400_000
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -521,7 +520,7 @@ CELLS: tuple[Cell, ...] = tuple(Cell(action, kind) for action in ACTIONS for kin
 def one_kind_each() -> list[Cell]:
     """A cell of each action; the seed of the run decides on which kind of table."""
     cells = ([cell for cell in CELLS if cell.action is action] for action in ACTIONS)
-    return [random.Random(f"{SEED} kind for {found[0].action}").choice(found) for found in cells]
+    return [draw(found, 1, f"kind for {found[0].action}")[0] for found in cells]
 
 
 def is_restoring(table: Table) -> bool:

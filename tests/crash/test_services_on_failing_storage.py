@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import http.client
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.crash.actions import CELLS, Cell, is_restoring, moved, whole_run
 from tests.crash.tables import check_tidy, rows_of, trips
 from tests.support.disks import CountingDisk, FailingDisk, local_double
-from tests.support.samples import SEED, draw, sample_of
+from tests.support.samples import draw, sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all calls of a service in `make test-all`
 
@@ -232,7 +231,7 @@ def test_s3_is_busy_or_its_answer_is_lost(
         behind = {**s3_options, "aws_endpoint": f"http://127.0.0.1:{proxy.server_port}"}
         cell.action.act(Table(open_store(counted.uri("").rstrip("/"), behind)))
         numbers = range(1, len(proxy.calls) + 1)
-    number = random.Random(f"{SEED} S3 {lost} {cell}").choice(numbers)
+    number = draw(numbers, 1, f"S3 {lost} {cell}")[0]
     store = on_s3(start, open_store(f"{uri}-failed", s3_options))
     with proxy_of(s3_options["aws_endpoint"]) as proxy:
         proxy.fail_at, proxy.lost = number, lost

@@ -5,7 +5,6 @@ The last test takes a sample of the matrix of tests/crash/actions.py; `make test
 
 from __future__ import annotations
 
-import random
 import shutil
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from tests.crash.actions import Cell, is_restoring, one_kind_each, whole_run
 from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, rows_of, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
-from tests.support.samples import SEED, sample_of
+from tests.support.samples import draw, sample_of
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}
@@ -108,7 +107,7 @@ def assert_jvm_reads(jvm: Jvm, path: Path, rows: Rows) -> None:
 def test_the_jvm_takes_over_from_any_action_of_ours(jvm: Jvm, tmp_path: Path, cell: Cell) -> None:
     path = tmp_path / "trips"
     calls = whole_run(cell, cell.make(MemoryStore())).calls
-    number = random.Random(f"{SEED} call of {cell}").randint(1, len(calls))
+    number = draw(range(1, len(calls) + 1), 1, f"call of {cell}")[0]
     store = cell.make(LocalStore(path))
     assert run_until(store, cell.action.act, number).crashed
     forget_all()
