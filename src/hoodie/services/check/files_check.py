@@ -6,14 +6,19 @@ Only names and lengths are compared; `data_check` reads the files. docs/format/t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hoodie.errors import HoodieError
 from hoodie.files.slices import FileSlice, join_path, latest_slices
 from hoodie.format.filenames import PARTITION_METADATA_NAME, LogFileName
+from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
-from hoodie.timeline import Action, TimelineArchive
+from hoodie.services.cleaning.execution import files_to_delete
+from hoodie.services.cleaning.pending import pending_cleans
+from hoodie.timeline import Action, State, TimelineArchive, read_instant
 
 Listing = Mapping[str, Mapping[str, int]]
 
@@ -23,13 +28,15 @@ class KnownFiles:
     """What the table says of its files: `listing` of the metadata table (None: it has none, or it is damaged).
 
     `archived` are instants of data files that the archive has; `in_metadata_table` are the completed delta commits of
-    the metadata table. `slices` are the newest file slices; some of their files may not exist.
+    the metadata table. `slices` are the newest file slices; some of their files may not exist. `leaving` are the files
+    that a pending clean deletes: they may be gone, and are listed until it completes.
     """
 
     listing: Listing | None
     archived: frozenset[str]
     in_metadata_table: frozenset[str]
     slices: tuple[FileSlice, ...] = ()
+    leaving: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, survey: Survey, listing: Listing | None, in_metadata_table: frozenset[str]) -> KnownFiles:
@@ -40,14 +47,14 @@ class KnownFiles:
         before = {
             parsed.instant_time
             for _, _, parsed in survey.data_files.values()
-            if _is_before_start(survey, parsed.instant_time)
+            if survey.timeline.get(parsed.instant_time) is None
         }
         view = survey.view
         archived = frozenset(before)
         if view.config.version.has_completion_time_in_name:
             archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
             archived = frozenset(archive.completion_times(before))
-        found = cls(listing, archived, in_metadata_table)
+        found = cls(listing, archived, in_metadata_table, leaving=frozenset(_leaving(survey)))
         return replace(found, slices=tuple(_newest_slices(survey, found)))
 
     @cached_property
@@ -63,7 +70,7 @@ class KnownFiles:
 
 def file_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
     """Check that needed files exist with their length, that no file is orphaned, and the listing."""
-    for path in sorted(known.needed - survey.data_files.keys()):
+    for path in sorted(known.needed - survey.data_files.keys() - known.leaving):
         yield Problem(kinds.FILE_MISSING, path, "a file", "none")
     for path, size_bytes in survey.recorded.items():
         found = survey.data_files.get(path)
@@ -100,13 +107,27 @@ def _doubt(survey: Survey, known: KnownFiles, path: str) -> kinds.FindingKind | 
     if instant is not None:
         is_checked = instant.is_completed and instant not in survey.damaged and instant.action.writes_data
         return kinds.FILE_ORPHANED if is_checked and not known.lists(path) else None
+    if parsed.instant_time in known.archived:
+        return None
     if _is_before_start(survey, parsed.instant_time) or not survey.timeline.instants:
-        if parsed.instant_time in known.archived or known.lists(path):
+        if known.lists(path):
             return None
         # Without a listing nothing but the archive tells, and the archive may be incomplete: a copy without history.
         is_sure = known.listing is not None and bool(survey.timeline.instants)
         return kinds.FILE_ORPHANED if is_sure else kinds.FILE_UNKNOWN
     return kinds.INSTANT_LOST if parsed.instant_time in known.in_metadata_table else kinds.FILE_ORPHANED
+
+
+def _leaving(survey: Survey) -> Iterator[str]:
+    """Yield the files of the plans of inflight cleans; the timeline's check reports a plan that does not parse."""
+    view = survey.view
+    for clean in pending_cleans(view):
+        if clean.state is State.INFLIGHT:
+            with suppress(HoodieError):
+                content = read_instant(view.store, view.layout, clean, State.REQUESTED)
+                plan = CleanerPlan.parse(content, path=view.path_of(clean))
+                for partition_path, names in files_to_delete(view, plan, by=str(clean)).items():
+                    yield from (join_path(partition_path, name) for name in names)
 
 
 def _newest_slices(survey: Survey, known: KnownFiles) -> list[FileSlice]:
@@ -135,7 +156,7 @@ def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orpha
     for path, size_bytes in sorted(listed.items()):
         found = survey.data_files.get(path)
         if found is None:
-            if path not in known.needed:
+            if path not in known.needed and path not in known.leaving:
                 yield Problem(kinds.LISTING_STALE, path, "a file", "none")
         elif size_bytes and found[1].size_bytes != size_bytes:
             is_right = survey.recorded.get(path) == found[1].size_bytes

@@ -19,11 +19,12 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
+from hoodie.services.check import kinds
 from hoodie.services.check.metadata_check import unfinished_build_files
-from hoodie.services.check.repair_plan import RepairPlan, Step, plan_repair
-from hoodie.services.check.survey import Survey, files_of_commit
+from hoodie.services.check.repair_plan import MENDED_BY, RepairPlan, Step, plan_repair
+from hoodie.services.check.survey import Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
-from hoodie.services.check.verify import Checked, check
+from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics
@@ -34,6 +35,9 @@ from hoodie.view.table_view import TableView
 
 MIN_AGE_SECONDS: Final = 3600.0
 """Files that changed in the last hour may belong to a process that runs: they are kept."""
+
+_BUILDS: Final = frozenset({Step.REBUILD, Step.BUILD_INDEX, Step.BUILD_STATISTICS})
+_OF_FULL_CHECKS: Final = frozenset({kinds.INDEX_DIFFERS, kinds.STATISTICS_DIFFER})
 
 
 def repair(
@@ -57,7 +61,7 @@ def repair(
     notes += _not_mended(checked)
     if not dry_run and plan.steps:
         with times.phase("repair"):
-            notes += _execute(call, checked.survey, plan)
+            notes += _execute(call, checked, plan)
     counts = {step.name.lower(): len(keys) for step, keys in plan.steps.items()}
     return ServiceResult(
         operation="repair", counts=counts, seconds=times.seconds(), dry_run=dry_run, notes=(*notes, *checked.notes)
@@ -79,21 +83,33 @@ def _not_mended(checked: Checked) -> list[str]:
     return [f"{text}: {_named(keys)}" for text, keys in found.items()]
 
 
-def _execute(call: ServiceCall, survey: Survey, plan: RepairPlan) -> list[str]:
-    """Run the steps; return notes about steps that failed."""
-    version = survey.view.config.version
+def _execute(call: ServiceCall, checked: Checked, plan: RepairPlan) -> list[str]:
+    """Run the steps; return notes about steps that failed, or that were not needed any more."""
+    version = checked.survey.view.config.version
     if not version.is_written:
         raise UnsupportedError(
             f"{call.state.store.uri('')} has table version {version.value}: hoodie writes version 9 only; repair the "
             "table with the engine that writes it"
         )
-    failed = []
+    notes = []
     for step, keys in plan.steps.items():
         try:
+            if step in _BUILDS and not _is_needed(call, checked, step):
+                notes.append(f"not needed any more: {step}")
+                continue
             _STEPS[step](call, keys)
         except (HoodieError, OSError) as error:
-            failed.append(f"failed: {step}: {error}")
-    return failed
+            notes.append(f"failed: {step}: {error}")
+    return notes
+
+
+def _is_needed(call: ServiceCall, checked: Checked, step: Step) -> bool:
+    """Look again, under the lock, for problems that the step mends; what only a full check finds is believed."""
+    if any(found.kind in MENDED_BY[step] and found.kind in _OF_FULL_CHECKS for found in checked.problems):
+        return True
+    with call.state.table_lock() as lock:
+        again = quick_problems(Survey.under(call.state, lock))
+    return any(found.kind in MENDED_BY[step] for found in again)
 
 
 def _finish_properties(call: ServiceCall, _keys: Sequence[str]) -> None:
@@ -123,26 +139,15 @@ def _drop_plans(call: ServiceCall, keys: Sequence[str]) -> None:
 
 
 def _delete_orphans(call: ServiceCall, keys: Sequence[str]) -> None:
-    """Delete orphans that are orphans still: no pending instant, and no completed one names them."""
+    """Delete orphans that a check under the lock finds again."""
     with call.state.table_lock() as lock:
-        view = TableView.load(call.state, lock)
-        named: dict[str, set[str] | None] = {}
-        for path in keys:
-            instant_time = instant_of_data_file(path) or ""
-            if instant_time not in named:
-                named[instant_time] = _named_by(view, instant_time)
-            known = named[instant_time]
-            if known is not None and path not in known and not is_live(view.store, instant_time):
+        survey = Survey.under(call.state, lock)
+        for path in sorted(
+            {found.key for found in quick_problems(survey) if found.kind is kinds.FILE_ORPHANED} & {*keys}
+        ):
+            if not is_live(call.state.store, instant_of_data_file(path) or ""):
                 lock.ensure_held()
-                view.store.delete(path)
-
-
-def _named_by(view: TableView, instant_time: str) -> set[str] | None:
-    """Return the files that the completed instant names; None if it is pending, so that its files are not orphaned."""
-    instant = view.timeline.get(instant_time)
-    if instant is None:
-        return set()
-    return {path for path, _ in files_of_commit(view.commit_metadata(instant))} if instant.is_completed else None
+                call.state.store.delete(path)
 
 
 def _write_partition_files(call: ServiceCall, keys: Sequence[str]) -> None:

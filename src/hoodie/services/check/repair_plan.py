@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
@@ -31,7 +32,7 @@ class Step(StrEnum):
     TEMPORARY = "delete half-written temporary files"
 
 
-_STEP_OF = {
+MENDED_BY: Final = {
     Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
     Step.REOPEN: (kinds.INSTANT_EMPTY,),
     Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
@@ -60,7 +61,7 @@ _STEP_OF = {
     Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
-"""The step that mends each kind."""
+"""The kinds of problems that each step mends."""
 _AGED = frozenset({Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
 """Steps that delete files of which only the age tells that no process writes them."""
 
@@ -77,7 +78,7 @@ def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan
     """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
     kept: list[str] = []
     steps: dict[Step, tuple[str, ...]] = {}
-    for step, mended in _STEP_OF.items():
+    for step, mended in MENDED_BY.items():
         keys = list(_keys(checked.problems, mended))
         if step in _AGED:
             young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.errors import CorruptFileError
 from hoodie.services.call import ServiceCall
@@ -22,7 +22,9 @@ from hoodie.services.check.overdue import overdue_problems
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import timeline_problems
 from hoodie.services.report import Finding, Report, Severity, few_of_each_kind
+from hoodie.view.table_view import TableView
 
+_TRIES = 3
 _UNREADABLE = (kinds.METADATA_MISSING, kinds.METADATA_DAMAGED)
 
 
@@ -63,7 +65,38 @@ def verify(call: ServiceCall, *, full: bool = False) -> Report:
 
 
 def check(call: ServiceCall, *, full: bool = False, now_ms: int | None = None) -> Checked:
-    """Find all problems. Raises: as `verify`."""
+    """Find all problems; after errors of a table that changed meanwhile, check again and keep what is found each time.
+
+    Raises: as `verify`.
+    """
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    found = _checked(call, full=full, now_ms=now_ms)
+    errors = _errors(found.problems)
+    for _ in range(_TRIES - 1):
+        if not errors or not _has_changed(call, found.survey):
+            break
+        found = _checked(call, full=full, now_ms=now_ms)
+        errors &= _errors(found.problems)
+    doubtful = _errors(found.problems) - errors
+    if not doubtful:
+        return found
+    note = f"{len(doubtful):,} findings are left out, as the table changed during the check: check again to be sure"
+    kept = tuple(problem for problem in found.problems if _told(problem) not in doubtful)
+    return replace(found, problems=kept, notes=(*found.notes, note))
+
+
+def quick_problems(survey: Survey) -> tuple[Problem, ...]:
+    """Return the problems of the metadata table and of the files, without reading data."""
+    metadata = check_metadata_table(survey)
+    try:
+        known = KnownFiles.of(survey, metadata.listing, metadata.commits)
+    except CorruptFileError:
+        return metadata.problems
+    return (*metadata.problems, *file_problems(survey, known))
+
+
+def _checked(call: ServiceCall, *, full: bool, now_ms: int) -> Checked:
+    """Check the table once."""
     notes: list[str] = []
     problems = list(property_problems(call.state.store))
     survey = Survey.of(call.state)
@@ -84,8 +117,21 @@ def check(call: ServiceCall, *, full: bool = False, now_ms: int | None = None) -
             problems += data.problems
             counts["rows"] = data.rows
             notes += data.notes
-    problems += leftover_problems(survey, now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+    problems += leftover_problems(survey, now_ms=now_ms)
     return Checked(survey, metadata, tuple(problems), counts, tuple(notes))
+
+
+def _errors(problems: Iterable[Problem]) -> set[tuple[str, str, str | None]]:
+    return {_told(one) for one in problems if one.kind.severity is Severity.ERROR}
+
+
+def _told(problem: Problem) -> tuple[str, str, str | None]:
+    return problem.kind.name, problem.key, problem.found
+
+
+def _has_changed(call: ServiceCall, survey: Survey) -> bool:
+    now = TableView.load(call.state)
+    return now.timeline != survey.timeline or now.config != survey.view.config
 
 
 def _finding(problem: Problem) -> Finding:
