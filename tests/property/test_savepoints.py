@@ -16,7 +16,11 @@ from tests.support.seeds import seeded
 
 STEPS = 14
 KEYS, CITIES = "abcdefgh", ("sf", "la", "nyc")
-COMPACTS = {"hoodie.metadata.compact.max.delta.commits": "3"}
+PROPERTIES = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    # A clean would end the history of a long run.
+    "hoodie.clean.automatic": "false",
+}
 
 
 @dataclass
@@ -80,9 +84,12 @@ def compact(run: Run) -> None:
 
 
 def save(run: Run) -> None:
-    """Create a savepoint of any commit."""
+    """Create a savepoint of any commit, and often of the commit before it too."""
     if run.history:
-        run.table.savepoint(run.rng.choice(list(run.history)))
+        times = list(run.history)
+        last = run.rng.randrange(len(times))
+        for instant in times[max(last - run.rng.randint(0, 1), 0) : last + 1]:
+            run.table.savepoint(instant)
 
 
 def roll_back(run: Run) -> None:
@@ -121,14 +128,14 @@ STEPS_OF_A_RUN: tuple[tuple[Callable[[Run], None], int], ...] = (
 def test_the_table_is_the_dict(table_type: str, seed: int) -> None:
     print(f"seed {seed}")
     store = MemoryStore()
-    new_table(store, table_type=table_type, properties=COMPACTS)
+    new_table(store, table_type=table_type, properties=PROPERTIES)
     run = Run(random.Random(seed), Table(store))
     steps, weights = zip(*STEPS_OF_A_RUN, strict=True)
     for number, step in enumerate(run.rng.choices(steps, weights, k=STEPS)):
         try:
             step(run)
             assert rows_of(store) == run.rows
-            for instant, rows in list(run.history.items())[-2:]:
+            for instant, rows in run.history.items():
                 found = run.table.to_arrow(["id", "ts", "city"], as_of=instant).to_pylist()
                 assert {row["id"]: (row["ts"], row["city"]) for row in found} == rows
         except BaseException as error:

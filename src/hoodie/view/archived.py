@@ -98,7 +98,8 @@ def with_archived_logs(view: TableView, listing: Listing) -> Timeline:
     if view.config.table_type is not TableType.MERGE_ON_READ or view.config.version.log_name_has_base_instant:
         return timeline
     in_doubt = {time for names in listing.values() for time in logs_in_doubt(names, timeline.start)}
-    in_doubt = {time for time in in_doubt if timeline.get(time) is None}
+    whole = view.whole_timeline()
+    in_doubt = {time for time in in_doubt if whole.get(time) is None}
     unknown = in_doubt - known.keys()
     if unknown:
         found = {instant.requested_time: instant for instant in view.archive().find(unknown) if _is_write(instant)}

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.archived import archived_content
+from hoodie.view.archived import archived_content, archived_instants
 from hoodie.view.commit_cache import CleanFacts
 
 if TYPE_CHECKING:
     from hoodie.view.table_view import TableView
 
+_UNDO = frozenset({Action.RESTORE, Action.ROLLBACK})
+_requested = attrgetter("requested_time")
+
 
 def oldest_readable_instant(view: TableView) -> str:
     """Return the requested time of the oldest instant whose snapshot has all its files; empty if all have them.
 
-    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once. A restore to an
-    older savepoint removes the instant that a clean retained; then the savepoint is the oldest such instant. If the
-    active timeline has no clean, the newest archived one counts.
+    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once. A restore or
+    rollback to an older savepoint removes the instant that a clean retained; then the savepoint is the oldest such
+    instant. If the active timeline has no clean, the newest archived one counts.
 
     Raises: CorruptFileError if a clean does not parse, or the archive is damaged.
     """
@@ -40,12 +44,24 @@ def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool
 
 
 def _bound(view: TableView, clean: Instant) -> str:
+    """Return the clean's bound, or the newest write before the clean if the instant that it retained was undone.
+
+    In a view of the past, the instants that completed later count too: the bound does not depend on the view.
+    """
     bound = _facts(view, clean).bound
     instants = (*view.timeline, *view.completed_later)
-    if not any(found.action is Action.RESTORE and found.requested_time > clean.requested_time for found in instants):
+    if not any(found.action in _UNDO and found.requested_time > clean.requested_time for found in instants):
         return bound
-    before = (found for found in view.timeline.writes().completed() if found.requested_time < clean.requested_time)
-    return min(bound, max((found.requested_time for found in before), default=bound))
+    writes = (found for found in instants if found.is_completed and found.action.writes_data)
+    newest = max((time for time in map(_requested, writes) if time < clean.requested_time), default=bound)
+    if newest >= bound or _has_archived_write(view, newest, clean.requested_time):
+        return bound
+    return newest
+
+
+def _has_archived_write(view: TableView, after: str, until: str) -> bool:
+    """Return whether a write requested between these times is archived, beyond a commit that its savepoint keeps."""
+    return any(found.action.writes_data and after < found.requested_time < until for found in archived_instants(view))
 
 
 def last_clean(view: TableView) -> CleanFacts | None:

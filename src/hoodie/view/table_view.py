@@ -52,7 +52,8 @@ class TableView:
     """One state of a table.
 
     `timeline` holds the instants of this state. In a view of the past, `completed_later` holds the instants that
-    completed afterwards; `timeline` does not contain them. `lock` is the table's lock under which the view was loaded.
+    completed afterwards; `timeline` does not contain them, and `archived_later` holds the requested times of those that
+    are archived. `lock` is the table's lock under which the view was loaded.
     """
 
     state: TableState
@@ -60,6 +61,7 @@ class TableView:
     layout: Layout
     timeline: Timeline
     completed_later: tuple[Instant, ...] = ()
+    archived_later: frozenset[str] = frozenset()
     lock: TableLock | None = field(default=None, compare=False)
 
     @classmethod
@@ -128,9 +130,15 @@ class TableView:
         archived = archived_writes(self, order_time)
         later = tuple(filter(is_later, self.timeline.instants))
         timeline = self.timeline.filter(lambda instant: not is_later(instant))
-        hidden = timeline.never_completed | {instant.requested_time for instant in archived}
-        timeline = replace(timeline, never_completed=hidden)
-        return replace(self, timeline=timeline, completed_later=(*archived, *self.completed_later, *later))
+        # A commit with a savepoint can be older than the timeline's start, as archived commits are.
+        writes = (instant for instant in (*archived, *later) if instant.action.writes_data)
+        hidden = timeline.never_completed | {instant.requested_time for instant in writes}
+        return replace(
+            self,
+            timeline=replace(timeline, never_completed=hidden),
+            completed_later=(*archived, *self.completed_later, *later),
+            archived_later=self.archived_later | {instant.requested_time for instant in archived},
+        )
 
     def archive(self) -> ArchivedTimeline:
         """Return the archived timeline of the table; it is read when it is used."""
@@ -228,8 +236,7 @@ class TableView:
         """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:
             return self.timeline
-        hidden = self.timeline.never_completed
-        later = (instant for instant in self.completed_later if instant.requested_time not in hidden)
+        later = (instant for instant in self.completed_later if instant.requested_time not in self.archived_later)
         instants = Timeline.of((*self.timeline, *later)).instants
         return replace(self.timeline, instants=instants, never_completed=frozenset())
 

@@ -6,6 +6,7 @@ slices of the plan. Every step can be repeated.
 
 from __future__ import annotations
 
+from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.rollback import RolledBack
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable
@@ -31,9 +32,11 @@ def roll_back_plan(
     Raises:
         InstantNotFoundError: no plan of that instant is pending.
         CommitConflictError: a process executes the plan.
+        UnsupportedError: a restore is pending.
     """
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
+        check_no_exclusive_service(view)
         instant = next((found for found in service.pending_plans(view) if found.requested_time == instant_time), None)
         if instant is None:
             raise InstantNotFoundError(

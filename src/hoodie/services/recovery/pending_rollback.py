@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.rollback import plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.progress import PhaseTimes
@@ -26,11 +27,12 @@ def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = F
     Raises:
         InstantNotFoundError: the timeline has no such instant.
         CommitConflictError: the process that started the instant is still running.
-        UnsupportedError: the instant is a service that cannot be rolled back.
+        UnsupportedError: the instant is a service that cannot be rolled back; a restore is pending.
     """
     times = PhaseTimes()
     view = TableView.load(state)
     instant = _pending(view, instant_time)
+    check_no_exclusive_service(view)
     if dry_run:
         requests = plan_rollback(view, instant).rollback_requests
         files = sum(len(request.files_to_be_deleted) for request in requests)
@@ -46,6 +48,7 @@ def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = F
         with times.phase("rollback"), state.table_lock() as lock:
             view = TableView.load(state, lock)
             instant = _pending(view, instant_time)
+            check_no_exclusive_service(view)
             if is_live(state.store, instant_time):
                 raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
             done = roll_back(view, instant)

@@ -11,11 +11,13 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError, Unsupported
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
+from hoodie.index.record.building.plan import build_of
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, Instant, TimelineArchive
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.savepoints import savepointed_instants, savepoints
+from hoodie.view.statistics import built_statistics
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
@@ -30,7 +32,7 @@ def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instan
 
     Raises:
         UnsupportedError: there are later instants and `chain` is false; a savepoint keeps one of the instants; a clean
-            deleted files that the table needs without them.
+            deleted files that the table needs without them; instants that stay are archived, beyond a savepoint.
         CommitConflictError: a writer or a service is running.
     """
     later = [found for found in view.timeline.writes() if _is_later(view, found, target)]
@@ -45,7 +47,9 @@ def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instan
     instants = _newest_first(view, [target, *later])
     _check_none_running(view)
     _check_no_savepoint(view, instants)
-    _check_readable(view, _newest_that_stays(view, instants))
+    newest = _newest_that_stays(view, instants)
+    _check_readable(view, newest)
+    _check_not_archived(view, newest or target)
     return instants
 
 
@@ -140,9 +144,19 @@ def _check_none_running(view: TableView) -> None:
         if runs:
             raise CommitConflictError(
                 f"{found} of {view.store.uri('')} is running or waits for its process, and uses files that would be "
-                "deleted: stop the writers and services first, or wait until they end, then try again; an index build "
-                'that died is completed by t.index.build("record")'
+                "deleted: stop the writers and services first, or wait until they end, then try again"
+                f"{_how_to_end(view, found)}"
             )
+
+
+def _how_to_end(view: TableView, found: Instant) -> str:
+    """Return how a pending index build that died is completed; empty for another instant."""
+    if found.action is not Action.INDEXING:
+        return ""
+    statistics = built_statistics(view, found)
+    if statistics or build_of(view, found) is not None:
+        return f"; if the build died, complete it with t.index.build({statistics[0] if statistics else 'record'!r})"
+    return "; if the build died, complete it with the engine that started it"
 
 
 def _check_no_savepoint(view: TableView, instants: Collection[Instant]) -> None:
