@@ -6,7 +6,7 @@ commit would grow with the number of earlier commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -108,6 +108,24 @@ def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | N
     """Return the plan of a pending compaction; None if its writer stopped before it stored the plan."""
     content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
     return CompactionPlan.parse(content) if content else None
+
+
+def missing_files(folder: MetadataFolder) -> Iterator[tuple[Instant, str]]:
+    """Yield each pending compaction and the path of a file that its plan names and that does not exist.
+
+    Such a compaction cannot be finished. Lists the partitions of the plans.
+
+    Raises: CorruptFileError if a plan does not parse.
+    """
+    for found in folder.timeline().pending():
+        plan = _stored_plan(folder, found) if found.action is Action.COMPACTION else None
+        operations = () if plan is None else plan.operations
+        partitions = {operation.partition_path for operation in operations}
+        names = {name: {info.name for info in folder.store.list(partition_folder(name))} for name in partitions}
+        for operation in operations:
+            for path in filter(None, (operation.data_file_path, *operation.delta_file_paths)):
+                if path.rpartition("/")[2] not in names[operation.partition_path]:
+                    yield found, f"{partition_folder(operation.partition_path)}/{path.rpartition('/')[2]}"
 
 
 def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:

@@ -17,12 +17,15 @@ from hoodie.metadata.build_instants import build_time, fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.recorded_logs import check_recorded_logs
+from hoodie.metadata.services.compaction import missing_files
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.timeline import HOODIE_FOLDER, Action, State, Timeline
 from hoodie.view.statistics import lost_statistics
+
+_LOST = "none: `hoodie index rebuild` builds the metadata table anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     problems += _behind(survey, timeline)
     listing = None
     try:
+        problems += _unfinishable_compactions(folder)
         listing = MetadataTable(survey.view.store, config).listing(survey.timeline)
         _check_logs(survey, folder, timeline)
     except (CorruptFileError, FileNotFoundError) as error:
@@ -97,6 +101,12 @@ def _empty_instants(survey: Survey, folder: MetadataFolder) -> Iterator[Problem]
         instant = folder.layout.parse(info)
         if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
             yield Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes")
+
+
+def _unfinishable_compactions(folder: MetadataFolder) -> Iterator[Problem]:
+    """Find files that a pending compaction of the metadata table needs. Raises: CorruptFileError."""
+    for instant, path in missing_files(folder):
+        yield Problem(kinds.METADATA_DAMAGED, path, f"a file of the plan of the pending {instant}", _LOST)
 
 
 def _behind(survey: Survey, timeline: Timeline) -> Iterator[Problem]:

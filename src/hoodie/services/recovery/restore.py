@@ -62,7 +62,7 @@ def restore(call: ServiceCall, commit: str, *, dry_run: bool = False) -> Service
             return ServiceResult(operation=OPERATION, seconds=times.seconds())
         counts = dict(what_goes(view, OPERATION, _still_there(view, begun[1])).counts)
         done = _execute(view, *begun)
-    notes = notes_of(call, done, view)
+    notes = notes_of(call, done)
     instant = begun[0].requested_time
     return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
 

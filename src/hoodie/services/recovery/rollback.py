@@ -10,7 +10,6 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, committed_files, roll_back
 from hoodie.errors import HoodieError, InstantNotFoundError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.indexing.build import IndexCall
@@ -48,7 +47,7 @@ def roll_back_instant(call: ServiceCall, instant_time: str, options: RollbackOpt
         CommitConflictError: a writer or a service is running.
         UnsupportedError: the instant cannot be rolled back; the message says why.
     """
-    view = before = TableView.load(call.state)
+    view = TableView.load(call.state)
     instant = _instant(view, instant_time)
     if not instant.is_completed:
         return roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
@@ -68,7 +67,7 @@ def roll_back_instant(call: ServiceCall, instant_time: str, options: RollbackOpt
             done.append(roll_back(view, found))
             view = view.refreshed()
         ensure_metadata_table(view)
-    notes = notes_of(call, done, before)
+    notes = notes_of(call, done)
     return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, seconds=times.seconds(), notes=notes)
 
 
@@ -83,28 +82,25 @@ def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> S
     return ServiceResult(operation=operation, counts=counts if instants else {}, dry_run=True, notes=notes)
 
 
-def notes_of(call: ServiceCall, done: Sequence[RolledBack], before: TableView) -> tuple[str, ...]:
-    """Return notes about what was built anew; build the index and statistics that went with the metadata table.
+def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
+    """Return notes about what was built anew; build the index and statistics that the table asks for and lacks.
 
-    `before` is a view of the table before the rollbacks. Call it without the table's lock: an index is built beside
-    writers.
+    They went with the metadata table, in this call or in one that died. Call it without the table's lock: an index is
+    built beside writers.
     """
-    if not any(found.dropped_metadata_table for found in done):
-        return ()
-    notes = [DROPPED_NOTE]
+    is_dropped = any(found.dropped_metadata_table for found in done)
+    notes = [DROPPED_NOTE] if is_dropped else []
     again = IndexCall(state=call.state, engine_for=call.engine_for)
     built = build_lost_index(again, bytes_max=_ANY_SIZE)
     if built is not None:
         notes.append(built)
-    if COLUMN_STATS in before.config.metadata_partitions or lost_statistics(TableView.load(call.state)):
+    if lost_statistics(TableView.load(call.state)):
         try:
             build_statistics(again)
-            notes.append("the column statistics were built anew")
+            notes.append("the column statistics were missing and were built anew")
         except HoodieError as error:
             advice = 't.index.build("column_stats")'
-            notes.append(
-                f"the column statistics went with the metadata table and were not built: {error}; see {advice}"
-            )
+            notes.append(f"the column statistics are missing and were not built: {error}; see {advice}")
     return tuple(notes)
 
 
