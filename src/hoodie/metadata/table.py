@@ -44,6 +44,7 @@ class MetadataTable:
         self._kinds = kinds
         self._listing = FilesListing(store)
         self._lock = threading.RLock()
+        self._newest = ""
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
@@ -87,7 +88,17 @@ class MetadataTable:
             CorruptFileError: a file of the metadata table does not parse or is missing.
         """
         with self._lock:
-            return self._listing.read(visible_instants(self._folder.existing_timeline(), data_timeline), partitions)
+            timeline = self._folder.existing_timeline()
+            commits = (found for found in timeline.completed() if found.action is Action.DELTA_COMMIT)
+            self._newest = max((found.completion_time or "" for found in commits), default="")
+            return self._listing.read(visible_instants(timeline, data_timeline), partitions)
+
+    def is_newer_than(self, data_timeline: Timeline) -> bool:
+        """Return whether the last listing may have seen a commit that the data timeline does not have as completed.
+
+        The delta commit of an instant completes before the instant, and under the lock.
+        """
+        return self._newest > max((found.completion_time or "" for found in data_timeline.completed()), default="")
 
     def commit(self, instant_time: str, changes: MetadataChanges, table: LockedTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.

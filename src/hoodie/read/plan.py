@@ -18,6 +18,7 @@ from hoodie.index import partition_follows_columns
 from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
+from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
@@ -237,6 +238,7 @@ def _slices(view: TableView, holders: KeyHolders | None, kind: str, as_of: str |
         slices = view.slices(as_of=as_of)
     else:
         slices = holders.among(view.slices(holders.partitions, as_of=as_of))
+    check_still_there(view, as_of)
     check_formats(view, slices)
     if kind == READ_OPTIMIZED:
         return [replace(found, log_files=()) for found in slices if found.base_file is not None]

@@ -22,6 +22,10 @@ Text = Mapping[str, str]
 """Options or metadata: text by name."""
 
 
+_PLANS_MAX = 3
+"""How often a read of the newest commit is planned while cleans take files of its view."""
+
+
 class TableContext:
     """The state of one table in this process, and the Spark session that its handle was given. Thread-safe."""
 
@@ -79,7 +83,11 @@ class TableContext:
         as_of: When | None,
         kind: str = "snapshot",
     ) -> ScanPlan:
-        """Plan a read of the newest commit."""
+        """Plan a read of the newest commit; plan it again on a new view if a clean took files of the first one.
+
+        Raises: HistoryLostError with `as_of`, or if cleans took files of several views in a row.
+        """
+        from hoodie.errors import HistoryLostError
         from hoodie.read.plan import plan_scan
 
         condition = None
@@ -88,6 +96,11 @@ class TableContext:
             from hoodie.records.condition import Condition
 
             condition = Condition.parse(where)
+        for _ in range(_PLANS_MAX - 1 if as_of is None else 0):
+            try:
+                return plan_scan(self.view(), columns=columns, where=condition, kind=kind)
+            except HistoryLostError:
+                continue
         return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
 
     def result(self, plan: ScanPlan) -> Any:

@@ -232,6 +232,14 @@ class TableView:
         listing = list_from_storage(self.store, self.config, self.whole_timeline())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 
+    def may_be_overtaken(self) -> bool:
+        """Return whether the last listing may have seen commits that this view has not. Takes no request.
+
+        The metadata table tells: it has a delta commit for each commit. Without one the answer is True.
+        """
+        table = self.state.metadata_table
+        return table is None or table.is_newer_than(self.whole_timeline())
+
     def whole_timeline(self) -> Timeline:
         """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:

@@ -6,15 +6,21 @@ updates all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.commit.conflicts import raise_if_deleted_since
+from hoodie.commit.conflicts import conflict, raise_if_deleted_since
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import (
+    HistoryLostError,
+    InvalidConfigError,
+    MissingFileError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.format.table.merge_config import MergeMode
@@ -31,7 +37,15 @@ from hoodie.write.retry import Retries
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
     """Plan the read of the keys of all rows that match a condition."""
-    return plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
+    return _scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
+
+
+def _scan(view: TableView, *, columns: Sequence[str], where: Condition | None) -> ScanPlan:
+    """Plan a read of the rows to change. Raises: CommitConflictError if a clean took files of the view meanwhile."""
+    try:
+        return plan_scan(view, columns=columns, where=where)
+    except HistoryLostError as error:
+        raise conflict(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +80,12 @@ def plan_update(
         )
     names = tuple(without_meta_fields(schema).names)
     if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
-        return UpdatePlan(plan_scan(view, columns=names, where=where), names, None)
+        return UpdatePlan(_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
     written = tuple(name for name in names if name in {*naming, *ordering, *changed})
     read = _columns_read(written, assignments, schema)
-    return UpdatePlan(plan_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
+    return UpdatePlan(_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
 
 def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
