@@ -259,6 +259,12 @@ class TableView:
             first = min(instant.requested_time for instant in self.completed_later if instant.action.writes_data)
             before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
             self._check_not_cleaned(max(before, default=""))
+        return self.existing_slices(partitions, as_of=as_of)
+
+    def existing_slices(
+        self, partitions: Collection[str] | None = None, *, as_of: str | None = None
+    ) -> list[FileSlice]:
+        """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
         listing = self.listing(partitions)
         version, timeline = self.config.version, with_archived_logs(self, listing)
         return latest_slices(listing, timeline, self._replaced(as_of), as_of=as_of, version=version)

@@ -13,6 +13,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.index.record.building.plan import build_of
 from hoodie.services.planned.claim import RunState, runner_of
+from hoodie.services.recovery.saved_state import check_saved_state
 from hoodie.timeline import Action, Instant, TimelineArchive
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.cleaned import oldest_readable_instant
@@ -60,7 +61,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
     compactions are compared by their requested times.
 
     Raises: UnsupportedError, CommitConflictError as `plan_chain`; UnsupportedError if later instants are archived, or
-        files of the savepoint are missing.
+        files of the savepoint are missing, or the table would not end with the files that the savepoint names.
     """
     instants = _newest_first(view, (found for found in view.timeline.writes() if _completes_after(view, found, target)))
     if not instants:
@@ -73,6 +74,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
         _check_readable(view, target)
     else:
         _check_present(view, saved.files.items(), instants, target)
+        check_saved_state(view, saved.files, instants, target)
     return instants
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import PendingInstant
-from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
@@ -26,9 +26,22 @@ OPERATION = "savepoint"
 
 
 def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str = "") -> SavepointMetadata:
-    """Return the content of a savepoint: the files of the newest file slices as of `commit`, by partition path."""
+    """Return the content of a savepoint: the files of the newest slices when `commit` completed.
+
+    A restore takes back what completed later. So the files of a write that was requested before the commit, and
+    completed after it, are not named.
+
+    Raises: UnsupportedError if a clean deleted files of that state; InstantNotFoundError.
+    """
     names: dict[str, list[str]] = {}
-    for found in view.slices(as_of=commit):
+    try:
+        slices = view.as_completed_by(view.order_time(_commit(view, commit))).slices()
+    except HistoryLostError as error:
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot keep {commit}: a clean deleted files of the table as it was when {commit} "
+            f"completed; create a savepoint of a later commit ({error})"
+        ) from error
+    for found in slices:
         names.setdefault(found.partition_path, []).extend(_names(found))
     return SavepointMetadata(
         savepointed_by=user,
@@ -44,7 +57,7 @@ def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str
 def create_savepoint(
     state: TableState, instant: str | None = None, *, user: str = "", comment: str = ""
 ) -> ServiceResult:
-    """Create a savepoint of a completed commit; default: the newest. A savepoint that exists is kept as it is.
+    """Create a savepoint of a completed commit; default: the one that completed last. A savepoint that exists is kept.
 
     A savepoint whose process died before the last step is completed.
 
@@ -132,8 +145,10 @@ class _Created:
 
 def _commit(view: TableView, instant: str | None) -> Instant:
     """Return the commit to keep."""
-    completed = view.timeline.writes().completed()
-    found = completed.latest() if instant is None else completed.get(instant)
+    if instant is None:
+        found = next(reversed(view.completed_writes()), None)
+    else:
+        found = view.timeline.writes().completed().get(instant)
     if found is None:
         what = "no completed commit" if instant is None else f"no completed commit {instant} on its active timeline"
         raise InstantNotFoundError(

@@ -1,0 +1,131 @@
+"""Savepoints and restores of tables whose writers overlapped: a restore never loses rows of its savepoint."""
+
+from __future__ import annotations
+
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step
+from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.format.table.table_config import TableType
+from hoodie.services.recovery import savepoint
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.steps import once_at
+
+KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
+FEW = {"hoodie.clean.commits.retained": "2"}
+
+
+def overlapped(table_type: str) -> tuple[MemoryStore, str, str]:
+    """A table whose second write was requested before the third, and completed after it; their requested times."""
+    store = MemoryStore()
+    new_table(store, table_type=table_type, properties=KEPT)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
+    with once_at(Step.BEGUN, lambda: Table(store).upsert(trips({"b": (3, "nyc")}))):
+        last = table.upsert(trips({"a": (2, "sf")})).instant
+    first = Table(store).timeline.writes().instants[-1].requested_time
+    assert last is not None
+    assert last < first
+    return store, last, first
+
+
+def write_on(store: MemoryStore) -> None:
+    """Write new versions, and clean."""
+    for version in range(4, 7):
+        Table(store).upsert(trips({"a": (version, "sf"), "b": (version, "nyc")}))
+    if Table(store).view().config.table_type is TableType.MERGE_ON_READ:
+        Table(store).schedule_compaction()
+        Table(store).compact()
+    Table(store).clean(properties=FEW)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_default_keeps_all_rows_that_are_there(table_type: str) -> None:
+    store, last, _ = overlapped(table_type)
+    rows = rows_of(store)
+    done = Table(store).savepoint()
+    assert done.instant == last
+    write_on(store)
+    Table(store).restore(last)
+    assert rows_of(store) == rows
+    check_tidy(store)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_savepoint_names_the_files_of_the_moment_of_its_commit(table_type: str) -> None:
+    store, _, first = overlapped(table_type)
+    rows = {"a": (1, "sf"), "b": (3, "nyc")}
+    Table(store).savepoint(first)
+    write_on(store)
+    Table(store).restore(first)
+    assert rows_of(store) == rows
+    check_tidy(store)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("of_last", [False, True])
+def test_a_savepoint_by_requested_times_is_not_restored(
+    table_type: str, of_last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, last, first = overlapped(table_type)
+    commit = last if of_last else first
+    slices = Table(store).view().slices(as_of=commit)
+    by_request = {found.partition_path: [path.rpartition("/")[2] for path in found.paths] for found in slices}
+
+    def plan(view: object, commit: str, **_: object) -> object:
+        return SavepointMetadata(
+            savepointed_by="",
+            savepointed_at=1,
+            comments="",
+            partition_metadata={
+                path: SavepointPartitionMetadata(partition_path=path, savepoint_data_file=tuple(names))
+                for path, names in by_request.items()
+            },
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(savepoint, "plan_savepoint", plan)
+        Table(store).savepoint(commit)
+    write_on(store)
+    before, rows = [info.path for info in store.list("", recursive=True)], rows_of(store)
+    with pytest.raises(hoodie.UnsupportedError, match="cannot go back to"):
+        Table(store).restore(commit)
+    assert [info.path for info in store.list("", recursive=True)] == before
+    assert rows_of(store) == rows
+
+
+def test_a_clustering_that_completes_last_is_kept() -> None:
+    store = MemoryStore()
+    new_table(store, properties={**KEPT, "hoodie.parquet.small.file.limit": "0"})
+    for number in range(3):
+        Table(store).insert(trips({f"a{number}": (1, "sf")}))
+    with once_at(Step.WRITTEN, lambda: Table(store).upsert(trips({"b": (3, "nyc")}))):
+        Table(store).cluster()
+    rows = rows_of(store)
+    saved = Table(store).savepoint().instant
+    assert saved is not None
+    for version in range(4, 8):
+        Table(store).upsert(trips({"b": (version, "nyc")}))
+    Table(store).clean(properties=FEW)
+    Table(store).restore(saved)
+    assert rows_of(store) == rows
+    check_tidy(store)
+
+
+def test_a_compaction_that_completes_after_the_savepoint_is_kept() -> None:
+    store = MemoryStore()
+    new_table(store, table_type="merge_on_read", properties=KEPT)
+    Table(store).upsert(trips({"a": (1, "sf")}))
+    Table(store).upsert(trips({"a": (2, "sf")}))
+    Table(store).schedule_compaction()
+    Table(store).upsert(trips({"a": (3, "sf")}))
+    saved = Table(store).savepoint().instant
+    assert saved is not None
+    Table(store).compact()
+    Table(store).upsert(trips({"a": (4, "sf")}))
+    Table(store).restore(saved)
+    assert rows_of(store) == {"a": (3, "sf")}
+    check_tidy(store)
