@@ -39,9 +39,12 @@ def check_saved_state(
         found = after.get(group)
         if found is None or not _is_same(stays, found, named.get(group, set()), target):
             raise _refused(view, target, group, found)
-    for group in sorted(_written_before(stays, target) - named.keys()):
-        if group not in after and group[1] not in _replaced(stays, target).get(group[0], ()):
-            raise _refused(view, target, group, None)
+    replaced = _replaced(stays, target)
+    for group, written in sorted(_written_before(stays, target).items()):
+        found = after.get(group)
+        if group[1] not in replaced.get(group[0], ()) and (found is None or _newest_time(found) < written):
+            # A clean deleted the file, as the savepoint does not name it.
+            raise _refused(view, target, group, found)
 
 
 def _groups(saved: Mapping[str, Collection[str]]) -> _Groups:
@@ -71,14 +74,21 @@ def _is_same(stays: TableView, found: FileSlice, named: Collection[str], target:
     return is_kept_compaction and names - {base.name} <= set(named)
 
 
-def _written_before(stays: TableView, target: Instant) -> set[tuple[str, str]]:
-    """Return the file groups of writes that were requested after the target, and completed before it."""
+def _written_before(stays: TableView, target: Instant) -> dict[tuple[str, str], str]:
+    """Return the file groups of writes that were requested after the target and completed before it.
+
+    The value is the requested time of the last such write.
+    """
     return {
-        (stat.partition_path or "", stat.file_id or "")
+        (stat.partition_path or "", stat.file_id or ""): found.requested_time
         for found in stays.timeline.writes().completed()
         if found.requested_time > target.requested_time and stays.order_time(found) <= stays.order_time(target)
         for stat in stays.commit_metadata(found).write_stats()
     }
+
+
+def _newest_time(found: FileSlice) -> str:
+    return max((found.base_instant_time, *(log.name.instant_time for log in found.log_files)))
 
 
 def _replaced(stays: TableView, target: Instant) -> Mapping[str, set[str]]:

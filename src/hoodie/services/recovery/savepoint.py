@@ -16,7 +16,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.services.result import ServiceResult
-from hoodie.timeline import Action, Instant, State, delete_instant_files
+from hoodie.timeline import Action, Instant, State, TimelineArchive, archive_instants, delete_instant_files
 from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.savepoints import savepointed_instants
 from hoodie.view.table_state import TableState
@@ -91,6 +91,8 @@ def create_savepoint(
 def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
     """Delete a savepoint, also one that is half done; its files stay until a clean finds them obsolete.
 
+    If commits after it are archived (`hoodie.archive.beyond.savepoint`), its commit is archived first.
+
     Raises:
         InstantNotFoundError: there is no such savepoint.
         UnsupportedError: a restore is pending; the table version.
@@ -105,12 +107,35 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
                 f"{view.store.uri('')} has no savepoint {instant}; t.savepoints() returns the savepoints: "
                 f"{', '.join(savepointed_instants(view)) or 'none'}"
             )
+        _archive_commit(view, instant)
         lock.ensure_held()
         states = (State.COMPLETED, State.INFLIGHT)
         delete_instant_files(view.store, view.layout, instant, Action.SAVEPOINT, *states)
     return ServiceResult(
         operation="delete savepoint", instant=instant, counts={"savepoints": 1}, seconds=times.seconds()
     )
+
+
+def _archive_commit(view: TableView, instant: str) -> None:
+    """Archive the commit of a savepoint that is deleted, if commits after it are archived.
+
+    Without its savepoint the commit would be the first of the active timeline, and the commits between it and the next
+    one would count as not completed.
+
+    Raises: UnsupportedError if this release does not archive tables of this version; see `archive_instants`.
+    """
+    start, commit = view.timeline.start, view.timeline.writes().get(instant)
+    if start is None or commit is None or start <= instant:
+        return
+    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
+    if archive.newest_time() <= instant:
+        return
+    if not view.config.version.is_written:
+        raise UnsupportedError(
+            f"{view.store.uri('')}: commits after {instant} are archived, so that its commit must be archived with its "
+            "savepoint, and this release archives tables of version 9 only"
+        )
+    archive_instants(view.store, view.layout, [commit], history_path=view.config.history_path, fence=view.held_lock)
 
 
 def check_version(view: TableView, does: str) -> None:

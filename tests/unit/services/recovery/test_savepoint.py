@@ -8,7 +8,7 @@ import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.crash.tables import deaths, new_table, trips
+from tests.crash.tables import deaths, new_table, rows_of, trips
 
 
 @pytest.fixture
@@ -68,3 +68,32 @@ def test_a_dead_savepoint_is_completed_or_deleted(store: MemoryStore) -> None:
         if table.timeline.get(instant, Action.SAVEPOINT) is not None:
             table.delete_savepoint(instant)
         assert [found for found in table.timeline if found.action is Action.SAVEPOINT] == []
+
+
+def test_no_row_vanishes_if_later_commits_are_archived() -> None:
+    beyond = {
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+        "hoodie.archive.beyond.savepoint": "true",
+        "hoodie.keep.min.commits": "12",
+        "hoodie.keep.max.commits": "13",
+    }
+    store = MemoryStore()
+    new_table(store, properties=beyond)
+    saved = ""
+    for number in range(15):
+        done = Table(store).upsert(trips({f"k{number}": (number, f"p{number}")}))
+        if number == 1:
+            saved = Table(store).savepoint().instant or ""
+    Table(store).archive()
+    rows = rows_of(store)
+    start = Table(store).timeline.start
+    assert start is not None
+    assert saved < start
+    for death in deaths(store, lambda table: table.delete_savepoint(saved)):
+        assert rows_of(death.store) == rows, str(death)
+    Table(store).delete_savepoint(saved)
+    assert rows_of(store) == rows
+    assert Table(store).timeline.start == start
+    done = Table(store).upsert(trips({"k2": (99, "p2")}))
+    assert (done.inserted, done.updated) == (0, 1)
