@@ -77,8 +77,11 @@ def test_a_chain_that_would_end_before_archived_instants_is_refused() -> None:
     table, instants = table_of(13, saved=(2, 4))
     table.clean(properties=beyond)
     table.archive(properties={**beyond, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
-    table.delete_savepoint(instants[4])
-    table = Table(table.view().store)
+    store = table.view().store
+    for info in store.list(".hoodie/timeline"):  # as the JVM deletes a savepoint: `t.delete_savepoint` archives first
+        if info.name.startswith(instants[4]) and "savepoint" in info.name:
+            store.delete(info.path)
+    table = Table(store)
     assert table.timeline.get(instants[3]) is None
     with pytest.raises(UnsupportedError, match="are archived"):
         table.rollback(instants[4], chain=True)
