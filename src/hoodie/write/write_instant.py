@@ -163,7 +163,10 @@ def write_instant(
     """
 
     def inflight(view: TableView) -> bytes:
-        return CommitMetadata(operation_type=operation.value).to_bytes(view.config.version)
+        # The JVM parses that of a replace commit as such when it rolls it back by listing, and needs the replaced ids.
+        replaced: dict[str, tuple[str, ...]] | None = {} if action is Action.REPLACE_COMMIT else None
+        metadata = CommitMetadata(operation_type=operation.value, partition_to_replace_file_ids=replaced)
+        return metadata.to_bytes(view.config.version)
 
     begun = begin_write(state, action, plan=plan, inflight=inflight, properties=properties)
     pending = begun.pending
