@@ -1,7 +1,10 @@
-"""The JVM archives, we read across, write and archive on; the JVM reads what we archived; time travel of both."""
+"""Archived timelines of the JVM in our hands and the reverse, and both archiving one table in turn."""
 
 from __future__ import annotations
 
+import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, to_arrow
+from hoodie.storage import LocalStore
+from tests.crash.tables import run_until
+from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
 from tests.support.archived import OFTEN, active_times, archived_times
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
@@ -35,13 +40,14 @@ def model(found: pa.Table) -> Rows:
 class Both:
     """One table that both write, with the rows as of each commit."""
 
-    def __init__(self, jvm: Jvm, path: Path, table_type: str) -> None:
-        self.jvm, self.path, self.table_type = jvm, path, table_type
+    def __init__(self, jvm: Jvm, path: Path, table_type: str, version: int = 9) -> None:
+        self.jvm, self.path, self.table_type, self.version = jvm, path, table_type, version
+        self.jvm_options = {**JVM_LIMITS, "hoodie.datasource.write.hive_style_partitioning": "true"}
         self.instants: list[str] = []
         self.past: list[Rows] = []
         self.rows: Rows = {}
 
-    def commit(self, by: str) -> None:
+    def commit(self, by: str, properties: Mapping[str, str] = OURS) -> None:
         """Change two rows."""
         number = len(self.instants)
         change: Rows = {f"k{number % 5}": (number, "sf"), f"n{number % 9}": (number, "sf")}
@@ -54,10 +60,11 @@ class Both:
                 partition="city",
                 ordering="ts",
                 table_type=self.table_type,
-                options={**JVM_LIMITS, "hoodie.datasource.write.hive_style_partitioning": "true"},
+                table_version=self.version,
+                options=self.jvm_options,
             )
         else:
-            hoodie.open(self.path, spark=False).upsert(batch(change), properties=OURS)
+            hoodie.open(self.path, spark=False).upsert(batch(change), properties=dict(properties))
         self.rows |= change
         latest = hoodie.open(self.path, spark=False).view().timeline.writes().completed()
         newest = [found for found in latest if found.requested_time not in self.instants and found.action != "commit"]
@@ -83,7 +90,7 @@ class Both:
     def check_jvm(self) -> None:
         """The JVM reads the table now, as of any commit, and its changes since any."""
         assert model(self.jvm.read(self.path)) == self.rows
-        for number in (0, len(self.instants) // 2, len(self.instants) - 2):
+        for number in (1, len(self.instants) - 2):
             as_of = self.jvm.read(self.path, options={"as.of.instant": self.instants[number]})
             assert model(as_of) == self.past[number], number
             since = self.completed[self.instants[number]]
@@ -102,14 +109,13 @@ class Both:
         return [instant.requestedTime() for instant in commits.filterCompletedInstants().getInstants()]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_the_jvm_archives_and_we_go_on(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
-    both = Both(jvm, tmp_path / "trips", table_type)
-    for _ in range(10):
+def test_the_jvm_archives_and_we_go_on(jvm: Jvm, tmp_path: Path) -> None:
+    both = Both(jvm, tmp_path / "trips", "COPY_ON_WRITE")
+    for _ in range(8):
         both.commit("jvm")
     store = hoodie.open(both.path, spark=False).view().store
     archived = archived_times(store)
-    assert len(archived) >= 4
+    assert len(archived) >= 3
     both.check_ours()
     for _ in range(4):
         both.commit("us")
@@ -117,6 +123,89 @@ def test_the_jvm_archives_and_we_go_on(jvm: Jvm, tmp_path: Path, table_type: str
     assert not {*archived_times(store)} & {*active_times(store)}
     assert both.jvm_archived() == archived_times(store)
     both.check_jvm()
+    both.check_ours()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "nth"), [(r"/manifest_\d+$", 0), (r"\.commit$", 2)], ids=["before it publishes", "while it deletes"]
+)
+def test_the_jvm_goes_on_where_our_archiving_died(jvm: Jvm, tmp_path: Path, pattern: str, nth: int) -> None:
+    path = tmp_path / "trips"
+    properties = {**OURS, "hoodie.archive.automatic": "false"}
+    hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", properties=OFTEN, spark=False
+    )
+    both = Both(jvm, path, "COPY_ON_WRITE")
+    for _ in range(8):
+        both.commit("us", properties)
+    shutil.copytree(path, tmp_path / "copy")
+    calls = run_until(LocalStore(str(tmp_path / "copy")), lambda table: table.archive(), None).calls
+    matching = [number for number, call in enumerate(calls, 1) if re.search(pattern, call.path)]
+    run_until(LocalStore(str(path)), lambda table: table.archive(), matching[nth])
+    store = LocalStore(str(path))
+    published, left = {*archived_times(store)}, {*active_times(store)}
+    assert published | left == {*both.instants}
+    assert bool(published - left) == bool(published & left) == (nth > 0)
+    assert model(read_with_hudi_rs(path)) == both.rows
+    for _ in range(2):
+        both.commit("jvm")
+    archived, active = archived_times(store), active_times(store)
+    assert {*archived, *active} == {*both.instants}
+    assert not {*archived} & {*active}, "the JVM archived what was left"
+    assert sorted({*both.jvm_archived()}) == archived
+    both.check_ours()
+    assert model(jvm.read(path)) == both.rows
+
+
+def test_we_archive_and_the_jvm_goes_on(jvm: Jvm, tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    hoodie.create(
+        path,
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        name="trips",
+        type="merge_on_read",
+        properties=OFTEN,
+        spark=False,
+    )
+    both = Both(jvm, path, "MERGE_ON_READ")
+    store = hoodie.open(path, spark=False).view().store
+    for _ in range(24):
+        both.commit("us")
+    assert any(name.endswith("_1.parquet") for name in store.names(".hoodie/timeline/history")), "files were merged"
+    jvm.sql(f"CREATE TABLE archived_trips USING hudi LOCATION '{path}'")
+    # By default the call shows commits that are between one and ten days old.
+    any_time = f"start_ts => '{'0' * 17}', end_ts => '{'9' * 17}'"
+    shown = jvm.sql(f"CALL show_archived_commits(table => 'archived_trips', limit => 100, {any_time})")
+    assert sorted(shown["commit_time"].to_pylist()) == archived_times(store) == sorted(both.jvm_archived())
+    shown = jvm.sql("CALL show_commits(table => 'archived_trips', limit => 100)")["commit_time"].to_pylist()
+    jvm.sql("DROP TABLE archived_trips")
+    assert sorted(shown) == active_times(store)
+    archived_by: dict[str, int] = {"us": 0, "jvm": 0}
+    for number in range(36):
+        before, by = len(archived_times(store)), "jvm" if number % 5 == 4 else "us"
+        both.commit(by)
+        archived_by[by] += len(archived_times(store)) - before
+    assert min(archived_by.values()) > 0, "both archived"
+    archived = archived_times(store)
+    assert sorted({*archived, *active_times(store)}) == sorted([*archived, *active_times(store)])
+    assert {*both.instants} <= {*archived, *active_times(store)}
+    assert len(both.instants) == 60
+    assert sorted(both.jvm_archived()) == archived
+    both.check_ours()
+    both.check_jvm()
+
+
+def test_the_archive_of_version_6(jvm: Jvm, tmp_path: Path) -> None:
+    both = Both(jvm, tmp_path / "trips", "COPY_ON_WRITE", version=6)
+    both.jvm_options["hoodie.metadata.enable"] = "false"
+    for _ in range(8):
+        both.commit("jvm")
+    store = hoodie.open(both.path, spark=False).view().store
+    assert len(archived_times(store)) >= 4
+    assert both.jvm_archived() == archived_times(store)
     both.check_ours()
 
 
@@ -159,3 +248,33 @@ def test_the_frames_of_a_session(jvm: Jvm, tmp_path: Path) -> None:
     found = table.changes_since(place)
     assert model(to_arrow(found.rows)) == {"y": (1, "oslo")}
     assert table.changes_since(found.until).rows.count() == 0
+
+
+def test_rollbacks_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
+    """A consumer is told of a commit that the JVM took back, and not of a dead write that it removed by markers."""
+    path = tmp_path / "trips"
+    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type="merge_on_read")
+    both = Both(jvm, path, "MERGE_ON_READ")
+    both.commit("us")
+    both.commit("jvm")
+    place = hoodie.open(path, spark=False).changes_since().until
+    jvm.rollback(path, both.instants[-1], table_name="trips", table_version=9)
+    with pytest.raises(hoodie.HistoryLostError, match=f"commit {both.instants[-1]} of .* was rolled back"):
+        hoodie.open(path, spark=False).changes(place)
+    with pytest.warns(hoodie.HoodieWarning, match="rolled back"):
+        found = hoodie.open(path, spark=False).changes_since(place, fallback="snapshot")
+    assert model(found.rows) == both.past[0]
+    shutil.copytree(path, tmp_path / "copy")
+    change = batch({"dead": (1, "sf"), "gone": (1, "nyc")})
+    calls = run_until(LocalStore(str(tmp_path / "copy")), lambda table: table.upsert(change), None).calls
+    ours = [call.path.startswith(".hoodie/timeline/") and call.path.endswith(".deltacommit") for call in calls]
+    last = 1 + ours.index(True)
+    run_until(LocalStore(str(path)), lambda table: table.upsert(change), last)
+    (dead,) = hoodie.open(path, spark=False).timeline.pending()
+    both.rows = dict(both.past[0])
+    both.commit("jvm")
+    table = hoodie.open(path, spark=False)
+    assert not table.timeline.pending()
+    assert [instant.action.value for instant in table.timeline].count("rollback") == 2
+    assert model(table.changes(dead.requested_time)) == both.changed_since(0)
+    assert model(jvm.read(path)) == model(table.to_arrow()) == both.rows
