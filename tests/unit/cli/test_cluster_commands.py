@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import hoodie
-from hoodie.cli import main
-
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line in this process: exit code, output, errors."""
-
-    def call(*arguments: object) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(map(str, arguments)))
-        captured = capsys.readouterr()
-        return exit_.value.code, captured.out, captured.err
-
-    return call
+from tests.support.command_line import Run
 
 
 def test_plan_list_execute_and_cluster_at_once(run: Run, tmp_path: Path) -> None:

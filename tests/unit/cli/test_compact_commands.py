@@ -7,30 +7,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.cli import main
+from tests.support.command_line import Run
 
 TRIPS = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line in this process: exit code, output, errors."""
-
-    def call(*arguments: object) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(map(str, arguments)))
-        captured = capsys.readouterr()
-        return exit_.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import hoodie
-from hoodie.cli import main
+from tests.support.command_line import Run
 
 TRIPS = pa.table({"id": ["a", "b"], "fare": [1, 2]})
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line in this process: exit code, output, errors."""
-
-    def call(*arguments: object) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(list(map(str, arguments)))
-        captured = capsys.readouterr()
-        return exit_.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_a_savepoint_from_its_creation_to_its_deletion(run: Run, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryLostError, HoodieWarning, InvalidConfigError
-from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, create_completed, create_inflight, create_requested
+from hoodie.timeline import Action
 from tests.crash.tables import Rows, copy_of, new_table, rows_of, run_until, trips
 from tests.support.archived import OFTEN, archived_times
+from tests.support.cleans import claim_clean
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}
 
@@ -118,26 +118,9 @@ def test_only_archive_files_with_wanted_instants_are_read(lived: Lived) -> None:
     assert len(again) <= 2
 
 
-def clean(table: Table, earliest: str) -> None:
-    """A completed clean that says this of itself; it deletes nothing."""
-    view = table.view()
-    done = CleanMetadata(
-        start_clean_time=earliest,
-        time_taken_in_millis=1,
-        total_files_deleted=1,
-        earliest_commit_to_retain=earliest,
-        last_completed_commit_timestamp=earliest,
-    )
-    instant_time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, instant_time, Action.CLEAN, b"plan")
-    create_inflight(view.store, view.layout, instant_time, Action.CLEAN, b"plan")
-    end = view.clock.next_time(view.timeline)
-    create_completed(view.store, view.layout, instant_time, Action.CLEAN, done.to_bytes(), completion_time=end)
-
-
 def test_cleaned_versions_are_told_with_the_oldest_instant() -> None:
     lived = Lived("copy_on_write")
-    clean(Table(lived.store), lived.instants[12])
+    claim_clean(Table(lived.store), lived.instants[12], lived.instants[12])
     with pytest.raises(HistoryLostError, match=lived.instants[12]) as error:
         Table(lived.store).changes(lived.instants[0], lived.instants[5])
     assert error.value.oldest_instant == lived.instants[12]
@@ -157,7 +140,7 @@ def test_cleaned_versions_are_told_with_the_oldest_instant() -> None:
 
 def test_an_archived_clean_counts_too() -> None:
     lived = Lived("copy_on_write", commits=9)
-    clean(Table(lived.store), lived.instants[6])
+    claim_clean(Table(lived.store), lived.instants[6], lived.instants[6])
     for number in range(9, 20):
         Table(lived.store).upsert(trips({"k": (number, "sf")}), properties=NO_CLEAN)
     actions = {instant.action for instant in Table(lived.store).view().timeline}

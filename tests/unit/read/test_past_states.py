@@ -10,11 +10,10 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.instants.service_metadata import CleanMetadata
 from hoodie.format.table import table_keys as keys
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
-from hoodie.timeline import Action, create_completed, create_inflight, create_requested
+from tests.support.cleans import claim_clean
 
 TIMELINE = Path(".hoodie") / "timeline"
 
@@ -68,26 +67,9 @@ def test_a_replacement_that_completed_later_does_not_hide_rows(table: hoodie.Tab
     assert ids(table.changes(since=second.instant)) == ["a"]
 
 
-def clean(table: hoodie.Table, earliest: str, last: str) -> None:
-    """A completed clean that says this of itself; it deletes nothing."""
-    view = table.view()
-    done = CleanMetadata(
-        start_clean_time=last,
-        time_taken_in_millis=1,
-        total_files_deleted=1,
-        earliest_commit_to_retain=earliest,
-        last_completed_commit_timestamp=last,
-    )
-    instant_time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, instant_time, Action.CLEAN, b"plan")
-    create_inflight(view.store, view.layout, instant_time, Action.CLEAN, b"plan")
-    end = view.clock.next_time(view.timeline)
-    create_completed(view.store, view.layout, instant_time, Action.CLEAN, done.to_bytes(), completion_time=end)
-
-
 def test_snapshots_that_a_clean_by_versions_damaged_are_refused(table: hoodie.Table) -> None:
     first, second, third = (table.upsert(rows(name)) for name in "abc")
-    clean(table, "", second.instant)
+    claim_clean(table, "", second.instant)
     with pytest.raises(UnsupportedError, match=second.instant):
         table.to_arrow(as_of=first.instant)
     with pytest.raises(UnsupportedError, match=second.instant):
@@ -98,8 +80,8 @@ def test_snapshots_that_a_clean_by_versions_damaged_are_refused(table: hoodie.Ta
 
 def test_a_later_clean_does_not_give_back_what_an_earlier_one_took(table: hoodie.Table) -> None:
     first, second, _ = (table.upsert(rows(name)) for name in "abc")
-    clean(table, "", second.instant)
-    clean(table, first.instant, second.instant)
+    claim_clean(table, "", second.instant)
+    claim_clean(table, first.instant, second.instant)
     with pytest.raises(UnsupportedError, match=second.instant):
         table.to_arrow(as_of=first.instant)
 
