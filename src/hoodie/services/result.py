@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -48,3 +48,6 @@ class ServiceResult:
             "notes": "\n".join(self.notes),
         }
         return html_facts(facts)
+
+
+OnResult = Callable[[ServiceResult], None]

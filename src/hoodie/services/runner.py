@@ -5,20 +5,17 @@ Any number of processes may serve one table: each service claims its work under 
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from hoodie.errors import InvalidConfigError, TableNotFoundError
+from hoodie.services.background import Background
 from hoodie.services.call import ServiceCall
-from hoodie.services.registry import OnResult, RunnableService, all_services
-from hoodie.services.result import ServiceResult
+from hoodie.services.registry import RunnableService, all_services
+from hoodie.services.result import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
 
 OnError = Callable[[str, Exception], None]
-_RESULTS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def run_round(
     return Round(tuple(results), tuple(errors))
 
 
-class ServiceRunner:
+class ServiceRunner(Background):
     """A thread that serves a table until it is stopped. Use it as a context manager, or call `start` and `stop`.
 
     `results` has the last hundred results, `errors` the errors of the last round.
@@ -112,38 +109,12 @@ class ServiceRunner:
 
         Raises: InvalidConfigError for an unknown service; ValueError for an interval that is not above 0.
         """
-        if interval_seconds <= 0:
-            raise ValueError(f"interval_seconds: expected a number above 0, got {interval_seconds}")
+        super().__init__(name="hoodie-services", interval_seconds=interval_seconds, report=report)
         choice.chosen()
         self._call = call
         self._choice = choice
-        self._interval_seconds = interval_seconds
-        self._report = report
         self._on_error = on_error
-        self._stopped = threading.Event()
-        self._woken = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.results: list[ServiceResult] = []
         self.errors: tuple[tuple[str, Exception], ...] = ()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the thread is running."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def start(self) -> ServiceRunner:
-        """Start a daemon thread, which begins the first round at once.
-
-        Raises: RuntimeError if the runner was started before.
-        """
-        if self._thread is not None:
-            raise RuntimeError("the services were started before: create a new runner")
-        # A new context, so that the progress of services is not notified to the caller of `start`.
-        self._thread = threading.Thread(
-            target=contextvars.Context().run, args=(self._rounds,), name="hoodie-services", daemon=True
-        )
-        self._thread.start()
-        return self
 
     def run_once(self) -> Round:
         """Run one round in the caller's thread, instead of `start`."""
@@ -151,40 +122,16 @@ class ServiceRunner:
         self.errors = done.errors
         return done
 
-    def stop(self, *, wait: bool = True) -> None:
-        """Stop the thread after the service that it runs. `wait`: return only when the thread ended."""
-        self._stopped.set()
-        self._woken.set()
-        if wait and self._thread is not None:
-            self._thread.join()
+    def _round(self) -> None:
+        done = run_round(
+            self._call, self._choice, report=self._take_down, on_error=self._on_error, stopped=self._stopped.is_set
+        )
+        self.errors = done.errors
 
-    def __enter__(self) -> ServiceRunner:
-        return self if self._thread is not None else self.start()
+    def _failed(self, error: Exception) -> None:
+        self.errors = (("table", error),)
+        if self._on_error is not None:
+            self._on_error("table", error)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _rounds(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                done = run_round(
-                    self._call,
-                    self._choice,
-                    report=self._take_down,
-                    on_error=self._on_error,
-                    stopped=self._stopped.is_set,
-                )
-                self.errors = done.errors
-            except Exception as error:
-                # A thread must not end unseen, whatever fails.
-                self.errors = (("table", error),)
-                if self._on_error is not None:
-                    self._on_error("table", error)
-            self._woken.wait(self._interval_seconds)
-
-    def _take_down(self, result: ServiceResult) -> None:
-        self.results = [*self.results[1 - _RESULTS_KEPT :], result]
-        if self._report is not None:
-            self._report(result)
+    def _close(self) -> None:
+        """Release nothing: each service of a round closes what it opened."""

@@ -36,7 +36,7 @@ from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.planned.claim import ClaimedPlan, RunState, Wanted, claim_plan, runner_of
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.planned.schema import schema_at
-from hoodie.services.result import ServiceResult
+from hoodie.services.result import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.rules import log_block_format
 from hoodie.view.statistics import written_columns
@@ -45,7 +45,6 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
-OnResult = Callable[[ServiceResult], None]
 ClaimedCompaction = ClaimedPlan[CompactionPlan]
 TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
 _OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
