@@ -21,16 +21,22 @@ _requested = attrgetter("requested_time")
 def oldest_readable_instant(view: TableView) -> str:
     """Return the requested time of the oldest instant whose snapshot has all its files; empty if all have them.
 
-    Pending cleans count too: their files may be deleted already. Each plan or metadata is read once. A restore or
-    rollback to an older savepoint removes the instant that a clean retained; then the savepoint is the oldest such
-    instant. If the active timeline has no clean, the newest archived one counts.
+    Pending cleans count too: their files may be deleted already. Of the completed cleans, those are read, each once,
+    that completed after the instant that is returned. A restore or rollback to an older savepoint removes the instant
+    that a clean retained; then the savepoint is the oldest such instant. If the active timeline has no clean, the
+    newest archived one counts.
 
     Raises: CorruptFileError if a clean does not parse, or the archive is damaged.
     """
     cleans = [found for found in (*view.timeline, *view.completed_later) if found.action is Action.CLEAN]
     if not cleans and view.has_archived_instants():
         cleans = [found for found in view.archive().completed() if found.action is Action.CLEAN][-1:]
-    return max((_bound(view, found) for found in cleans), default="")
+    oldest = ""
+    for found in reversed(cleans):
+        # A clean knows only instants from before its own completion: an older clean than the bound cannot raise it.
+        if found.completion_time is None or found.completion_time > oldest:
+            oldest = max(oldest, _bound(view, found))
+    return oldest
 
 
 def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool:
