@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -106,6 +107,31 @@ def test_bounds_of_widened_columns_hold_the_converted_values() -> None:
     assert promoted(5, 7, integer, ValueType(ValueKind.DECIMAL, "12,2")) == (500, 700)
     low, high = promoted(5, 70, integer, ValueType(ValueKind.STRING))
     assert low <= "5" <= "70" <= high
+    money = ValueType(ValueKind.DECIMAL, "6,2")
+    assert promoted(0.1, 2.675, double, money) == (10, 268)
+    assert promoted(0.1, float("nan"), double, money) == (-999999, 999999)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        (("INT", None, 1, 2), ("LONG", None, 3, 2**40), ("LONG", None, 1, 2**40)),
+        (("FLOAT", None, 0.10000000149011612, 1.0), ("DOUBLE", None, 0.25, 0.5), ("DOUBLE", None, 0.1, 1.0)),
+        (("DECIMAL", "4,2", 100, 250), ("DECIMAL", "8,4", 5, 9), ("DECIMAL", "8,4", 5, 25000)),
+        (("NULL", None, None, None), ("INT", None, 1, 2), ("INT", None, 1, 2)),
+        (("INT", None, 1, 2), ("STRING", None, "a", "b"), ("STRING", None, "", "\U0010ffff" * 4)),
+        (("DATE", None, 1, 2), ("STRING", None, "a", "b"), ("STRING", None, "", "\U0010ffff" * 4)),
+    ],
+)
+def test_files_of_a_widened_column_are_folded_in_any_order(older: Any, newer: Any, expected: Any) -> None:
+    def made(kind: str, details: str | None, low: Any, high: Any) -> ColumnRange:
+        values = 0 if low is None else 2
+        return ColumnRange(column="c", type=ValueType(ValueKind[kind], details), low=low, high=high, values=values)
+
+    for files in ([made(*older)], [made(*newer)]), ([made(*newer)], [made(*older)]):
+        (found,) = folded(files)
+        assert found.type is not None
+        assert (found.type.kind.name, found.type.details, found.low, found.high) == expected
 
 
 def test_ranges_of_a_partition_cover_all_files() -> None:

@@ -6,9 +6,11 @@ the unscaled value of a decimal), float, str or bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +63,22 @@ class ValueType:
 
 NULL_TYPE: Final = ValueType(ValueKind.NULL)
 _INTEGERS: Final = (ValueKind.INT, ValueKind.LONG)
+_WIDTHS: Final = {
+    kind: width
+    for width, kind in enumerate(
+        (
+            ValueKind.NULL,
+            ValueKind.INT,
+            ValueKind.LONG,
+            ValueKind.FLOAT,
+            ValueKind.DOUBLE,
+            ValueKind.DECIMAL,
+            ValueKind.STRING,
+            ValueKind.BYTES,
+        )
+    )
+}
+"""A column can be changed from a kind to each kind after it. All kinds that are not named can become text."""
 _WIDEST: Final = {
     ValueKind.STRING: ("", "\U0010ffff" * 4),
     ValueKind.BYTES: (b"", b"\xff" * 16),
@@ -117,6 +135,20 @@ def holds(stored: ValueType, data_type: pa.DataType) -> bool:
     return stored == wanted
 
 
+def wider(older: ValueType, newer: ValueType) -> ValueType:
+    """Return the type that values of both types can be converted to: that of a column that was changed between them.
+
+    The newer type, if neither can be converted to the other.
+    """
+    if older.kind is ValueKind.DECIMAL and newer.kind is ValueKind.DECIMAL:
+        return max(newer, older, key=lambda one: (_scale(one), _digits(one)))
+    text = _WIDTHS[ValueKind.STRING]
+    old, new = _WIDTHS.get(older.kind), _WIDTHS.get(newer.kind)
+    if old is None:
+        return newer
+    return older if old > (text - 1 if new is None else new) else newer
+
+
 def promoted(low: Any, high: Any, stored: ValueType, wanted: ValueType) -> tuple[Any, Any]:
     """Return bounds, in raw values of a type, for values that had another type before the column was changed.
 
@@ -132,9 +164,20 @@ def promoted(low: Any, high: Any, stored: ValueType, wanted: ValueType) -> tuple
         # A 32-bit float becomes the double with the same text.
         return tuple(float(str(np.float32(raw))) if stored.is_floating else raw / scale for raw in (low, high))  # type: ignore[return-value]
     if wanted.kind is ValueKind.DECIMAL:
+        if stored.is_floating:
+            return _decimal_bounds(low, high, wanted)
         factor = 10 ** (_scale(wanted) - _scale(stored))
         return low * factor, high * factor
     return low, high
+
+
+def _decimal_bounds(low: float, high: float, wanted: ValueType) -> tuple[int, int]:
+    """Return unscaled bounds of numbers that became decimals, rounded outwards."""
+    greatest = 10 ** _digits(wanted) - 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return -greatest, greatest
+    factor = 10 ** _scale(wanted)
+    return math.floor(Fraction(low) * factor), math.ceil(Fraction(high) * factor)
 
 
 def _scale(value_type: ValueType) -> int:

@@ -18,7 +18,7 @@ from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
 from hoodie.format.metadata_table.partition_names import PARTITION_STATS
 from hoodie.format.metadata_table.stats_keys import partition_stats_key
-from hoodie.format.metadata_table.value_types import NULL_TYPE, promoted
+from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.column_stats import statistics_columns, stats_deltas
@@ -88,11 +88,20 @@ def folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:
 
 
 def joined(older: ColumnRange, newer: ColumnRange) -> ColumnRange:
-    """Return the range of both, with the newer type; the older bounds are converted to it."""
+    """Return the range of both, with the wider type; the bounds of the other one are converted to it.
+
+    Files of one partition can have both types in any order, as the ones that a change of the column left as they were.
+    """
     if older.type is None or newer.type is None or newer.type == NULL_TYPE:
         return older.joined(newer)
-    low, high = promoted(older.low, older.high, older.type, newer.type)
-    return replace(older, low=low, high=high).joined(newer)
+    wide = wider(older.type, newer.type)
+    return _promoted(older, wide).joined(_promoted(newer, wide))
+
+
+def _promoted(found: ColumnRange, wanted: ValueType) -> ColumnRange:
+    assert found.type is not None
+    low, high = promoted(found.low, found.high, found.type, wanted)
+    return replace(found, type=wanted, low=low, high=high)
 
 
 def _joined(older: StatsRow, newer: StatsRow) -> StatsRow:

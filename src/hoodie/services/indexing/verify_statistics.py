@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
 from hoodie.format.metadata_table.column_stats import ColumnRange, order_of
@@ -85,12 +86,30 @@ def _partitions(files: StatisticsFiles, reader: StatsReader) -> Iterator[Finding
         told = found.get(key)
         if told is None:
             yield Finding(kind=_MISSING, key=where, expected=_text(row.range))
-        elif _bounds(joined(told.range, row.range)) != _bounds(told.range):
+        elif not _covers(told.range, row.range):
             yield Finding(kind=_NARROW, key=where, expected=_text(row.range), found=_text(told.range))
 
 
-def _is_same(one: ColumnRange, other: ColumnRange) -> bool:
-    return _bounds(one) == _bounds(other) and (one.values, one.nulls) == (other.values, other.nulls)
+def _is_same(stored: ColumnRange, expected: ColumnRange) -> bool:
+    """Return whether a stored range is right for the file.
+
+    A row keeps the type that the column had when the file was written. If the column was changed since, its bounds are
+    converted as the values are, and must hold all values.
+    """
+    if (stored.values, stored.nulls) != (expected.values, expected.nulls):
+        return False
+    if stored.type == expected.type:
+        return _bounds(stored) == _bounds(expected)
+    return _covers(stored, expected)
+
+
+def _covers(stored: ColumnRange, expected: ColumnRange) -> bool:
+    """Return whether the stored bounds, converted to the type of the expected ones, hold them."""
+    nothing = replace(expected, low=None, high=None)
+    try:
+        return _bounds(joined(stored, expected)) == _bounds(joined(stored, nothing))
+    except TypeError:
+        return False  # values of types that have no common order
 
 
 def _bounds(found: ColumnRange) -> tuple[object, object]:

@@ -13,6 +13,7 @@ from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.stats_keys import column_prefix
+from hoodie.format.metadata_table.value_types import ValueKind, ValueType
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
@@ -148,6 +149,43 @@ def test_new_columns_get_statistics_and_widened_ones_keep_them(table: Table) -> 
     # Files from before the column have no range of it.
     assert table.explain("y < 0").file_slices == 3
     assert table.explain("y IS NULL").file_slices >= 4
+
+
+@pytest.mark.parametrize("stored", [None, (0.4, 5.5), ("a", "b")], ids=["right", "narrow", "text"])
+def test_ranges_of_a_type_that_was_changed_since_are_compared_with_todays(
+    table: Table, stored: tuple[Any, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file keeps the ranges of the type that its column had; the rows of a log file have the type of today."""
+    table.index.build("column_stats")
+
+    def write(value: float, data_type: pa.DataType) -> None:
+        table.upsert(rows(range(5)).append_column("f", pa.array([value] * 5, data_type)))
+
+    write(0.1, pa.float32())
+    original = ColumnStatsKind.rows_of
+
+    def changed(self: ColumnStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
+        if stored is None:
+            return original(self, changes, facts)
+        text = ValueType(ValueKind.STRING)
+        bad = {"low": stored[0], "high": stored[1]} | ({"type": text} if isinstance(stored[0], str) else {})
+        ranges = {
+            path: {
+                name: tuple(replace(one, **bad) if one.column == "f" else one for one in found)
+                for name, found in files.items()
+            }
+            for path, files in changes.ranges.items()
+        }
+        return original(self, replace(changes, ranges=ranges), facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ColumnStatsKind, "rows_of", changed)
+        write(0.3, pa.float32())
+    table.upsert(rows(range(90, 95)).append_column("f", pa.array([0.2] * 5, pa.float64())))
+    report = table.index.verify("column_stats")
+    assert report.ok == (stored is None), str(report)
+    assert report.problems.get("wrong range", 0) == (0 if stored is None else 1), str(report)
+    assert sorted(table.to_arrow("id", where="f = 0.3")["id"].to_pylist()) == [f"k{n}" for n in range(5)]
 
 
 def test_the_cleaner_deletes_the_ranges_of_its_files() -> None:
