@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
-from hoodie.metadata.damage import expected_metadata_file
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
 from hoodie.metadata.slice_reader import read_base, read_log
+from hoodie.metadata.stored_file import StoredFile
 from hoodie.storage import FileInfo, Store, StoreSpec
 
 WHOLE_BYTES_MAX = 8 * 1024 * 1024
@@ -42,24 +41,11 @@ def _open_base(store: Store, info: FileInfo) -> HFileReader:
     """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs."""
     if info.size_bytes <= WHOLE_BYTES_MAX:
         return read_base(store, info.path)
-    return HFileReader(_StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
+    return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
 
 
 def _parse_log(store: Store, info: FileInfo) -> LogContent:
     return read_log(store, info.path)
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredFile:
-    """A file of a store, read in ranges."""
-
-    store: Store
-    path: str
-    size: int
-
-    def read(self, offset: int, length: int) -> bytes:
-        with expected_metadata_file(self.store, self.path):
-            return self.store.read_range(self.path, offset, length)
 
 
 class _ParsedFiles:

@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.errors import CorruptFileError, HoodieError, MetadataTableMissingError
-from hoodie.files.slices import latest_slices
+from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.index import lost_record_index
 from hoodie.index.record.building.plan import pending_indexing
+from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.build_instants import build_time, fills_a_partition
+from hoodie.metadata.damaged_files import damaged_files
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.compaction import missing_files
@@ -55,17 +58,31 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     problems += _empty_instants(survey, folder)
     problems += _files_of_no_build(survey, folder, timeline)
     problems += _behind(survey, timeline)
-    listing = None
-    try:
-        problems += _unfinishable_compactions(folder)
-        listing = MetadataTable(survey.view.store, config).listing(survey.timeline)
-        _check_logs(survey, folder, timeline)
-    except (CorruptFileError, FileNotFoundError) as error:
-        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error)))
-    except HoodieError as error:
-        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=f"{type(error).__name__}: {error}"))
+    damaged, listing = _content(survey, folder, timeline)
+    problems += damaged
     commits = frozenset(instant.requested_time for instant in timeline.completed())
     return MetadataState(tuple(problems), listing, commits)
+
+
+def _content(
+    survey: Survey, folder: MetadataFolder, timeline: Timeline
+) -> tuple[list[Problem], Mapping[str, Mapping[str, int]] | None]:
+    """Return the problems of the files of all partitions, and the listing if it can be read."""
+    listing = None
+    problems: list[Problem] = []
+    try:
+        problems += _unfinishable_compactions(folder)
+        problems += _damaged_files(survey, timeline)
+        listing = MetadataTable(folder.store, folder.config).listing(survey.timeline)
+        _check_logs(survey, folder, timeline)
+    except HoodieError as error:
+        text = str(error) if isinstance(error, CorruptFileError) else f"{type(error).__name__}: {error}"
+        is_named = any(problem.key in text for problem in problems)
+        if not is_named:
+            problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=text))
+    except FileNotFoundError as error:
+        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error)))
+    return problems, listing
 
 
 def unfinished_build_files(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[str]:
@@ -133,17 +150,32 @@ def _fills(instant_time: str) -> bool:
     return fills_a_partition(instant_time)
 
 
+def _damaged_files(survey: Survey, timeline: Timeline) -> Iterator[Problem]:
+    """Open each file of the newest slices of the partitions in use. Raises: CorruptFileError."""
+    for name, slices in _newest_slices(survey, timeline).items():
+        for path, problem in damaged_files(survey.view.store, slices):
+            yield Problem(kinds.METADATA_DAMAGED, path, f"a whole file of the metadata partition {name}", problem)
+
+
 def _check_logs(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> None:
     """Check that each recorded log file of each partition in use exists. Raises: CorruptFileError."""
+    check_recorded_logs(folder.store, _newest_slices(survey, timeline), visible_instants(timeline, survey.timeline))
+
+
+def _newest_slices(survey: Survey, timeline: Timeline) -> dict[str, list[FileSlice]]:
+    """Return the newest slices of each partition in use, by name. Raises: CorruptFileError."""
     visible = visible_instants(timeline, survey.timeline)
+    config = survey.view.config
     slices = {}
-    for name in survey.view.config.metadata_partitions:
-        listed = {info.name: info.size_bytes for info in survey.directly_in(partition_folder(name))}
+    for name in config.metadata_partitions:
         path = partition_folder(name)
-        slices[name] = latest_slices({path: listed}, visible, {}, version=survey.view.config.version)
+        listed = {info.name: info.size_bytes for info in survey.directly_in(path)}
         if not listed:
             raise CorruptFileError("expected the files of a metadata partition, found none", path=path)
-    check_recorded_logs(folder.store, slices, visible)
+        kind = KINDS.find(name)
+        known = visible if kind is None else with_archived_logs(survey.view.store, visible, listed, kind)
+        slices[name] = latest_slices({path: listed}, known, {}, version=config.version)
+    return slices
 
 
 def _abandoned_builds(survey: Survey) -> Iterator[Problem]:

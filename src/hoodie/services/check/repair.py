@@ -21,7 +21,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.metadata_check import unfinished_build_files
-from hoodie.services.check.repair_plan import MENDED_BY, RepairPlan, Step, plan_repair
+from hoodie.services.check.repair_plan import RepairPlan, Step, mends, plan_repair
 from hoodie.services.check.survey import Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
@@ -105,11 +105,11 @@ def _execute(call: ServiceCall, checked: Checked, plan: RepairPlan) -> list[str]
 
 def _is_needed(call: ServiceCall, checked: Checked, step: Step) -> bool:
     """Look again, under the lock, for problems that the step mends; what only a full check finds is believed."""
-    if any(found.kind in MENDED_BY[step] and found.kind in _OF_FULL_CHECKS for found in checked.problems):
+    if any(mends(step, found) and found.kind in _OF_FULL_CHECKS for found in checked.problems):
         return True
     with call.state.table_lock() as lock:
         again = quick_problems(Survey.under(call.state, lock))
-    return any(found.kind in MENDED_BY[step] for found in again)
+    return any(mends(step, found) for found in again)
 
 
 def _finish_properties(call: ServiceCall, _keys: Sequence[str]) -> None:

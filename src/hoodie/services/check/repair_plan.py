@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from hoodie.metadata.places import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.verify import Checked
 from hoodie.timeline import is_live
+from hoodie.view.statistics import STATISTICS
 
 
 class Step(StrEnum):
@@ -48,7 +50,7 @@ MENDED_BY: Final = {
         kinds.INDEX_DIFFERS,
     ),
     Step.BUILD_INDEX: (kinds.INDEX_MISSING,),
-    Step.BUILD_STATISTICS: (kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING),
+    Step.BUILD_STATISTICS: (kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING, kinds.METADATA_DAMAGED),
     Step.TIDY: (
         kinds.WRITE_DEAD,
         kinds.ROLLBACK_PENDING,
@@ -61,7 +63,8 @@ MENDED_BY: Final = {
     Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
-"""The kinds of problems that each step mends."""
+"""The kinds of problems that each step mends. See `mends` for a kind that two steps have."""
+_STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in STATISTICS)
 _AGED = frozenset({Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
 """Steps that delete files of which only the age tells that no process writes them."""
 
@@ -78,8 +81,8 @@ def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan
     """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
     kept: list[str] = []
     steps: dict[Step, tuple[str, ...]] = {}
-    for step, mended in MENDED_BY.items():
-        keys = list(_keys(checked.problems, mended))
+    for step in MENDED_BY:
+        keys = list(_keys(checked.problems, step))
         if step in _AGED:
             young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
             kept += sorted(young)
@@ -91,8 +94,16 @@ def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan
     return RepairPlan({step: steps[step] for step in Step if step in steps}, tuple(kept))
 
 
-def _keys(problems: Iterable[Problem], mended: tuple[kinds.FindingKind, ...]) -> Iterator[str]:
-    yield from dict.fromkeys(problem.key for problem in problems if problem.kind in mended)
+def mends(step: Step, problem: Problem) -> bool:
+    """Return whether the step mends the problem. Only the statistics are built anew for a damaged file of them."""
+    if problem.kind not in MENDED_BY[step]:
+        return False
+    of_statistics = problem.key.startswith(_STATISTICS_FOLDERS)
+    return problem.kind is not kinds.METADATA_DAMAGED or of_statistics == (step is Step.BUILD_STATISTICS)
+
+
+def _keys(problems: Iterable[Problem], step: Step) -> Iterator[str]:
+    yield from dict.fromkeys(problem.key for problem in problems if mends(step, problem))
 
 
 def _may_be_in_use(survey: Survey, path: str, oldest_ms: int) -> bool:

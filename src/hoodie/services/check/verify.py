@@ -43,8 +43,9 @@ def verify(call: ServiceCall, *, full: bool = False) -> Report:
     """Check a table and report what is wrong, left over or overdue; each finding names the command that mends it.
 
     Quick: the properties, the timeline and its archive, the listing, names and lengths of all files, and the backlog of
-    services. It reads each commit of the active timeline, and no data. Full: also every base file, log file and key,
-    and the record index, on the engine of the table. Memory of a task: see `data_check`.
+    services. It reads each commit of the active timeline, opens the files of the metadata table, and reads no data.
+    Full: also every base file, log file and key, and the record index, on the engine of the table. Memory of a task:
+    see `data_check`.
 
     Raises: TableNotFoundError, UnsupportedError; CorruptFileError if neither the properties nor their backup are whole.
     """

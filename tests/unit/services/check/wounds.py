@@ -314,6 +314,31 @@ def _lose_statistics_log(store: MemoryStore) -> None:
     store.delete([path for path in paths(store, ".hoodie/metadata/column_stats", "") if ".log." in path][-1])
 
 
+def _changed(partition: str, ending: str, change: Callable[[bytes], bytes]) -> Callable[[MemoryStore], None]:
+    """Return a change of the newest file of a metadata partition whose name has this text."""
+
+    def apply(store: MemoryStore) -> None:
+        if (partition, ending) == ("record_index", ".hfile"):
+            Table(store).index.rebuild()  # an index that began empty has log files only
+        found = [path for path in paths(store, f".hoodie/metadata/{partition}", "") if ending in path]
+        store.replace(found[-1], change(store.read(found[-1])))
+
+    return apply
+
+
+def _empty(_content: bytes) -> bytes:
+    return b""
+
+
+def _halved(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def _flipped(content: bytes) -> bytes:
+    place = len(content) - 5000 if len(content) > 5000 else len(content) // 2
+    return content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
+
+
 def _marker_folder(store: MemoryStore) -> None:
     store.create(f"{TEMP_FOLDER}/20200101000000000/MARKERS.type", b"DIRECT")
 
@@ -330,6 +355,12 @@ def _lock_files(store: MemoryStore) -> None:
 def _temporary(store: MemoryStore) -> None:
     store.create("city=sf/.tmp-0000", b"x")
     store.create(".hoodie/timeline/.tmp-0001", b"x")
+
+
+_DAMAGE: dict[str, dict[str, Callable[[bytes], bytes]]] = {
+    ".hfile": {"an empty base file": _empty, "a cut base file": _halved, "a changed byte in a base file": _flipped},
+    ".log.": {"an empty log file": _empty, "a changed byte in a log file": _flipped},
+}
 
 
 def _kinds(*found: FindingKind) -> frozenset[FindingKind]:
@@ -464,6 +495,21 @@ WOUNDS = [
         _with_statistics(_lose_statistics_log),
         _kinds(kinds.METADATA_DAMAGED),
         THIRD,
+    ),
+    *(
+        Wound(
+            f"{name} of the {told}",
+            _with_statistics(_changed(partition, ending, change)),
+            _kinds(kinds.METADATA_DAMAGED),
+            SECOND,
+        )
+        for partition, told, ending in (
+            ("record_index", "record index", ".hfile"),
+            ("column_stats", "column statistics", ".hfile"),
+            ("partition_stats", "partition statistics", ".hfile"),
+            ("record_index", "record index", ".log."),
+        )
+        for name, change in _DAMAGE[ending].items()
     ),
     Wound(
         "files of a build that was not completed",
