@@ -175,3 +175,24 @@ def test_half_done_restores_are_taken_up_by_the_other_engine(jvm: Jvm, tmp_path:
     assert list(table.timeline.pending()) == []
     _check(jvm, path, _newest({1: range(10)}), has_index=False)
     _goes_on(jvm, path, table_type, {1: range(10)}, jvm_first=False)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_savepoint_of_the_jvm_is_read_behind_a_clean(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    """The JVM refuses every instant before the last clean's earliest commit, also one with a savepoint."""
+    path = tmp_path / "trips"
+    table = _table(path, table_type)
+    table.upsert(_trips(range(10), 1))
+    _jvm_upsert(jvm, path, table_type, _trips(range(4), 2))
+    saved = table.timeline.writes().instants[-1].requested_time
+    jvm.sql(f"CALL create_savepoint(path => '{path}', commit_time => '{saved}')")
+    for ts in (3, 4, 5):
+        table.upsert(_trips(range(12), ts))
+        if table_type == "merge_on_read":
+            table.schedule_compaction()
+            table.compact()
+    assert table.clean(properties={"hoodie.clean.commits.retained": "1"}).readable_savepoints == (saved,)
+    expected = _newest({1: range(10), 2: range(4)})
+    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names, as_of=saved), expected, key="id")
+    with pytest.raises(Exception, match="Cleaner cleaned up the timestamp of interest"):
+        jvm.read(path, options={"as.of.instant": saved})

@@ -64,6 +64,8 @@ def clean(
         _print_names(result.files)
         if result.oldest_readable is not None:
             typer.echo(f"  snapshots from {result.oldest_readable} on stay readable")
+        for saved in result.readable_savepoints:
+            typer.echo(f"  the snapshot of {saved} stays readable: it has a savepoint")
 
 
 def archive(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hoodie.errors import HistoryLostError
 from hoodie.timeline import Action
 from hoodie.view.cleaned import may_delete_before, oldest_readable_instant
+from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
 
@@ -29,7 +30,8 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
     writes = {found.requested_time for found in now.timeline.writes().completed()}
     start = now.timeline.start or ""
     gone = {time for time in read - writes if time >= start}
-    first = min(writes - read, default=None)
+    # The files that a savepoint alone keeps were compared with the listing; later cleans do not delete them.
+    first = min(writes - read, default=None) if SavedSnapshot.needed_by(view, as_of) is None else None
     for found in new:
         is_clean = found.action is Action.CLEAN and first is not None and may_delete_before(now, found, first)
         took_back = found.action is Action.RESTORE or (found.action is Action.ROLLBACK and bool(gone))

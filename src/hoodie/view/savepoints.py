@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.instants.service_metadata import SavepointMetadata
 from hoodie.timeline import Action, Instant, read_instant
-from hoodie.view.table_view import TableView
+from hoodie.view.cleaned import oldest_readable_instant
+
+if TYPE_CHECKING:
+    from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,8 @@ class Savepoint:
 
 def savepointed_instants(view: TableView) -> tuple[str, ...]:
     """Return the requested times of the commits that have a completed savepoint, in ascending order."""
-    return tuple(found.requested_time for found in view.timeline.completed() if found.action is Action.SAVEPOINT)
+    completed = view.whole_timeline().completed()
+    return tuple(found.requested_time for found in completed if found.action is Action.SAVEPOINT)
 
 
 def savepoints(view: TableView) -> tuple[Savepoint, ...]:
@@ -42,10 +47,20 @@ def savepoints(view: TableView) -> tuple[Savepoint, ...]:
     Raises: CorruptFileError if a savepoint does not parse.
     """
     found = (view.timeline.get(time, Action.SAVEPOINT) for time in savepointed_instants(view))
-    return tuple(_read(view, instant) for instant in found if instant is not None)
+    return tuple(read_savepoint(view, instant) for instant in found if instant is not None)
 
 
-def _read(view: TableView, instant: Instant) -> Savepoint:
+def readable_savepoints(view: TableView, before: str | None = None) -> tuple[str, ...]:
+    """Return the commits with a savepoint that are older than `before`; their snapshots stay readable behind cleans.
+
+    `before` is a requested time; by default the oldest readable instant. Raises: as `oldest_readable_instant`.
+    """
+    bound = oldest_readable_instant(view) if before is None else before
+    return tuple(time for time in savepointed_instants(view) if time < bound)
+
+
+def read_savepoint(view: TableView, instant: Instant) -> Savepoint:
+    """Read a completed savepoint. Raises: CorruptFileError if it does not parse."""
     content = read_instant(view.store, view.layout, instant)
     path = view.path_of(instant)
     if not content:

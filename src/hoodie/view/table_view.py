@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie.errors import HistoryLostError, InstantNotFoundError, InvalidConfigError, MetadataTableMissingError
+from hoodie.errors import InstantNotFoundError, InvalidConfigError, MetadataTableMissingError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
@@ -32,10 +32,10 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.view.archived import archived_content, archived_writes, newest_archived_schema, with_archived_logs
-from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import path_fields, slice_read
+from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
 
 
@@ -251,15 +251,15 @@ class TableView:
     def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
         """Return the latest committed file slices of all or some partitions, now or as of a requested time (inclusive).
 
-        Raises: HistoryLostError if the cleaner removed files that `as_of` needs.
+        Behind a clean, the snapshots of commits with a savepoint are readable.
+
+        Raises: HistoryLostError if the cleaner removed files that `as_of` needs; CorruptFileError.
         """
-        if as_of is not None:
-            self._check_not_cleaned(as_of)
-        elif any(instant.action.writes_data for instant in self.completed_later):
-            first = min(instant.requested_time for instant in self.completed_later if instant.action.writes_data)
-            before = (instant.requested_time for instant in self.timeline if instant.requested_time < first)
-            self._check_not_cleaned(max(before, default=""))
-        return self.existing_slices(partitions, as_of=as_of)
+        saved = SavedSnapshot.needed_by(self, as_of)
+        slices = self.existing_slices(partitions, as_of=as_of)
+        if saved is not None:
+            saved.check(slices, partitions)
+        return slices
 
     def existing_slices(
         self, partitions: Collection[str] | None = None, *, as_of: str | None = None
@@ -267,7 +267,7 @@ class TableView:
         """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
         listing = self.listing(partitions)
         version, timeline = self.config.version, with_archived_logs(self, listing)
-        return latest_slices(listing, timeline, self._replaced(as_of), as_of=as_of, version=version)
+        return latest_slices(listing, timeline, self.replaced_file_ids(as_of), as_of=as_of, version=version)
 
     def slice_read(self) -> SliceRead:
         """Return the options to read the newest file slices with all columns.
@@ -277,20 +277,11 @@ class TableView:
         read = slice_read(self.config, with_meta_fields(self.schema().arrow))
         return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 
-    def _replaced(self, as_of: str | None) -> dict[str, set[str]]:
-        """Return the file ids that completed replace commits replaced, by partition path."""
+    def replaced_file_ids(self, as_of: str | None = None) -> dict[str, set[str]]:
+        """Return the file ids that completed replace commits replaced (as of a requested time), by partition path."""
         gone: dict[str, set[str]] = {}
         for instant in self.timeline.completed().instants:
             if instant.action is Action.REPLACE_COMMIT and (as_of is None or instant.requested_time <= as_of):
                 for path, file_ids in self.commit_facts(instant).replaced.items():
                     gone.setdefault(path, set()).update(file_ids)
         return gone
-
-    def _check_not_cleaned(self, as_of: str) -> None:
-        earliest = oldest_readable_instant(self)
-        if as_of < earliest:
-            raise HistoryLostError(
-                f"{self.store.uri('')} as of {as_of or 'its beginning'}: the cleaner kept only the files that instants "
-                f"from {earliest} on need; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
-                oldest_instant=earliest,
-            )

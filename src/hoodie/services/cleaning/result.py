@@ -13,8 +13,10 @@ class CleanResult(ServiceResult):
     """The outcome of a clean. `counts` has `files_deleted`, `bytes_freed` and `partitions_dropped`.
 
     `files`: the names of the files by partition path; only a dry run fills it. `oldest_readable`: the requested time of
-    the oldest instant whose snapshot stays readable; None if every snapshot does.
+    the oldest instant from which on every snapshot stays readable; None if all do. `readable_savepoints`: older commits
+    whose snapshots stay readable, because a savepoint keeps their files.
     """
 
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     oldest_readable: str | None = None
+    readable_savepoints: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from hoodie.services.cleaning.window import commits_since, earliest_to_retain
 from hoodie.timeline import Action, TableLock, parse_instant_time
 from hoodie.view.cleaned import last_clean, oldest_readable_instant
 from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.savepoints import readable_savepoints
 from hoodie.view.table_view import TableView
 
 OPERATION: Final = "clean"
@@ -235,13 +236,15 @@ def _carry_out(
         "partitions_dropped": len(completion.dropped),
     }
     view.state.commits.cleans[instant_time] = completion.facts()
+    bound = max(oldest_readable_instant(view), completion.facts().bound)
     return CleanResult(
         operation=OPERATION,
         instant=instant_time,
         counts=counts,
         seconds=times.seconds(),
         notes=tuple(completion.notes),
-        oldest_readable=max(oldest_readable_instant(view), completion.facts().bound) or None,
+        oldest_readable=bound or None,
+        readable_savepoints=readable_savepoints(view, bound),
     )
 
 
@@ -269,10 +272,15 @@ def _told(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanRes
         notes=tuple(waiting),
         files=files,
         oldest_readable=bound or None,
+        readable_savepoints=readable_savepoints(view, bound),
     )
 
 
 def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
+    bound = oldest_readable_instant(view)
     return CleanResult(
-        operation=OPERATION, seconds=times.seconds(), oldest_readable=oldest_readable_instant(view) or None
+        operation=OPERATION,
+        seconds=times.seconds(),
+        oldest_readable=bound or None,
+        readable_savepoints=readable_savepoints(view, bound),
     )

@@ -12,12 +12,10 @@ from dataclasses import replace
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.timeline import Instant
+from hoodie.view.saved_slices import named_groups
 from hoodie.view.table_view import TableView
-
-_Groups = dict[tuple[str, str], set[str]]
 
 
 def check_saved_state(
@@ -29,7 +27,7 @@ def check_saved_state(
 
     Raises: UnsupportedError.
     """
-    named = _groups(saved)
+    named = named_groups(saved)
     times = {found.requested_time for found in gone}
     timeline = view.timeline.filter(lambda found: found.requested_time not in times)
     later = tuple(found for found in gone if found.is_completed)
@@ -45,17 +43,6 @@ def check_saved_state(
         if group[1] not in replaced.get(group[0], ()) and (found is None or _newest_time(found) < written):
             # A clean deleted the file, as the savepoint does not name it.
             raise _refused(view, target, group, found)
-
-
-def _groups(saved: Mapping[str, Collection[str]]) -> _Groups:
-    """Return the named files by partition path and file id."""
-    groups: _Groups = {}
-    for path, names in saved.items():
-        for name in names:
-            parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-            if parsed is not None and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
-                groups.setdefault((path, parsed.file_id), set()).add(name)
-    return groups
 
 
 def _is_same(stays: TableView, found: FileSlice, named: Collection[str], target: Instant) -> bool:

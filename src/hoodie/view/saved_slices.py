@@ -1,0 +1,190 @@
+"""Snapshots behind a clean: commits whose files a savepoint keeps (docs/operations/savepoints.md).
+
+A savepoint names the files of one commit. Where writers overlapped, these can differ from the snapshot that a read asks
+for: JVM Hudi names the files of the writes that were requested before the commit, this library those of the writes that
+completed before it. So the slices that exist are compared with the names, and a snapshot that is not whole is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hoodie.errors import HistoryLostError
+from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.timeline import Action, Instant
+from hoodie.view.archived import archived_commits, archived_writes
+from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.savepoints import read_savepoint, readable_savepoints
+
+if TYPE_CHECKING:
+    from hoodie.view.table_view import TableView
+
+_Group = tuple[str, str]
+"""Partition path and file id."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSnapshot:
+    """The snapshot of a view (as of `as_of`, if that is given) that is the one of a commit with a savepoint.
+
+    `archived` are the archived writes of the snapshot that overlapped with the commit.
+    """
+
+    view: TableView
+    commit: Instant
+    savepoint: Instant
+    archived: tuple[Instant, ...]
+    as_of: str | None
+
+    @classmethod
+    def needed_by(cls, view: TableView, as_of: str | None) -> SavedSnapshot | None:
+        """Return the snapshot if a savepoint alone keeps the files of this state; None if no clean reached the state.
+
+        `as_of` is a requested time (inclusive). Raises: HistoryLostError if a clean deleted files of this state;
+        CorruptFileError.
+        """
+        time = as_of
+        if time is None and any(instant.action.writes_data for instant in view.completed_later):
+            first = min(instant.requested_time for instant in view.completed_later if instant.action.writes_data)
+            before = (instant.requested_time for instant in view.timeline if instant.requested_time < first)
+            time = max(before, default="")
+        earliest = "" if time is None else oldest_readable_instant(view)
+        if time is None or time >= earliest:
+            return None
+        saved = cls._find(view, as_of)
+        if saved is None:
+            raise _cleaned(view, time, earliest)
+        return saved
+
+    @classmethod
+    def _find(cls, view: TableView, as_of: str | None) -> SavedSnapshot | None:
+        """Return the snapshot; None if its last commit has no savepoint. Reads the archive if there is a savepoint.
+
+        The last commit is the one that completed last; with `as_of` (inclusive) the one that was requested last.
+
+        Raises: CorruptFileError if the archive is damaged.
+        """
+        visible = [found for found in view.completed_writes() if as_of is None or found.requested_time <= as_of]
+        if not visible:
+            return None
+        last = visible[-1] if as_of is None else max(visible, key=lambda found: found.requested_time)
+        savepoint = view.whole_timeline().get(last.requested_time, Action.SAVEPOINT)
+        if savepoint is None or not savepoint.is_completed:
+            return None
+        archived = [
+            found
+            for found in archived_writes(view, last.requested_time)
+            if as_of is None or found.requested_time <= as_of
+        ]
+        snapshot = cls(view, last, savepoint, tuple(filter(lambda found: _overlap(view, last, found), archived)), as_of)
+        return None if any(snapshot._is_later(found) for found in archived) else snapshot
+
+    def check(self, slices: Collection[FileSlice], partitions: Collection[str] | None) -> None:
+        """Refuse if `slices`, those of `partitions` (None: all) that exist, are not the whole snapshot.
+
+        Reads the savepoint, and the metadata of the commits that overlapped with its commit.
+
+        Raises: HistoryLostError; CorruptFileError.
+        """
+        named = named_groups(read_savepoint(self.view, self.savepoint).files)
+        found = {(part.partition_path, part.file_id): part for part in slices}
+        for group in sorted({*named, *found}):
+            if (partitions is None or group[0] in partitions) and not self._is_whole(
+                found.get(group), named.get(group, ())
+            ):
+                raise self._refused(group, "is not the one that the savepoint names")
+        replaced = self.view.replaced_file_ids(self.as_of)
+        for instant, group, path in self._written_beside():
+            is_asked = (partitions is None or group[0] in partitions) and group[1] not in replaced.get(group[0], ())
+            if is_asked and not _has(found.get(group), instant, path, self.view):
+                raise self._refused(group, f"has not the file that {instant} wrote")
+
+    def _is_later(self, write: Instant) -> bool:
+        if self.as_of is not None:
+            return write.requested_time > self.commit.requested_time
+        return self.view.order_time(write) > self.view.order_time(self.commit)
+
+    def _is_whole(self, found: FileSlice | None, named: Collection[str]) -> bool:
+        """Return whether a slice has exactly the named files that count for the snapshot.
+
+        A savepoint of the JVM can name log files that were written after its commit. In version 6 a slice can have more
+        log files than are named: blocks that were written later are left out when it is read.
+        """
+        names = set() if found is None else {path.rpartition("/")[2] for path in found.paths}
+        expected = {name for name in named if not self._is_later_log(name)}
+        if self.view.config.version.log_name_has_base_instant:
+            return expected <= names and all(LogFileName.parse(name) for name in names - expected)
+        return names == expected
+
+    def _is_later_log(self, name: str) -> bool:
+        log = LogFileName.parse(name)
+        if log is None or self.view.config.version.log_name_has_base_instant:
+            return False
+        is_after = self.as_of is not None and log.instant_time > self.as_of
+        return is_after or not self.view.timeline.contains_or_before_start(log.instant_time)
+
+    def _written_beside(self) -> Iterator[tuple[Instant, _Group, str]]:
+        """Yield what commits of the snapshot wrote that overlapped with its last one: instant, file group, path.
+
+        Version 6 does not tell which commits overlapped: there all active ones are looked at.
+        """
+        every = not self.view.config.version.has_completion_time_in_name
+        for instant in self.view.completed_writes():
+            is_visible = self.as_of is None or instant.requested_time <= self.as_of
+            if is_visible and instant != self.commit and (every or _overlap(self.view, self.commit, instant)):
+                yield from _files_of(instant, self.view.commit_metadata(instant))
+        for instant, commit in archived_commits(self.view, self.archived):
+            yield from _files_of(instant, commit)
+
+    def _refused(self, group: _Group, what: str) -> HistoryLostError:
+        oldest = oldest_readable_instant(self.view)
+        return HistoryLostError(
+            f"{self.view.store.uri('')} as of {self.commit.requested_time}: cleans kept only the files of its "
+            f"savepoint, and the file slice {group[1]} of partition {group[0]!r} {what}: writers overlapped when the "
+            f"commit was made, or files were deleted. Read as of an instant from {oldest} on, or restore the savepoint",
+            oldest_instant=oldest,
+        )
+
+
+def _cleaned(view: TableView, time: str, earliest: str) -> HistoryLostError:
+    saved = ", ".join(readable_savepoints(view, earliest))
+    others = f" (as of commits with a savepoint the table can be read too: {saved})" if saved else ""
+    return HistoryLostError(
+        f"{view.store.uri('')} as of {time or 'its beginning'}: the cleaner kept only the files that instants from "
+        f"{earliest} on need{others}; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
+        oldest_instant=earliest,
+    )
+
+
+def named_groups(files: Mapping[str, Collection[str]]) -> dict[_Group, set[str]]:
+    """Return the names of the base files and log files by file group; files of change data capture are left out."""
+    groups: dict[_Group, set[str]] = {}
+    for path, names in files.items():
+        for name in names:
+            parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+            if parsed is not None and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
+                groups.setdefault((path, parsed.file_id), set()).add(name)
+    return groups
+
+
+def _overlap(view: TableView, one: Instant, other: Instant) -> bool:
+    """Return whether the instants completed in another order than they were requested."""
+    return (one.requested_time < other.requested_time) != (view.order_time(one) < view.order_time(other))
+
+
+def _files_of(instant: Instant, commit: CommitMetadata) -> Iterator[tuple[Instant, _Group, str]]:
+    for stat in commit.write_stats():
+        yield instant, (stat.partition_path or "", stat.file_id or ""), stat.path or ""
+
+
+def _has(found: FileSlice | None, instant: Instant, path: str, view: TableView) -> bool:
+    """Return whether a slice has a file that an instant wrote, or a later base file that has its rows."""
+    if found is None:
+        return False
+    is_log = LogFileName.parse(path.rpartition("/")[2]) is not None
+    since = view.order_time(instant) if is_log else instant.requested_time
+    return path in found.paths or found.base_instant_time > since
