@@ -33,12 +33,18 @@ class Outcome(StrEnum):
 SCHEMA: Final = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 WRITES: Final = ("upsert", "insert", "delete", "update", "delete_where", "delete_partitions")
 OVERWRITES: Final = ("insert_overwrite", "insert_overwrite_table")
-SERVICES: Final = ("compaction", "log compaction", "index build", "clean", "clustering")
-THEIRS_ONLY: Final = ("savepoint", "rollback", "restore")
+_PLANNED: Final = ("compaction", "log compaction")
+_BUILDS: Final = ("index build", "statistics build")
+EXPIRY: Final = "time to live"
+SERVICES: Final = (*_PLANNED, *_BUILDS, "clean", "clustering", EXPIRY)
+THEIRS_ONLY: Final = ("archive", "savepoint", "rollback", "restore")
 """Services that run under the table's lock, so that nothing completes meanwhile."""
 OPERATIONS: Final = (*WRITES, *OVERWRITES, "bulk_insert", *SERVICES)
-_PLANNED: Final = ("compaction", "log compaction")
 _CLEAN: Final = {options.CLEAN_COMMITS_RETAINED.key: "1"}
+_ARCHIVE: Final = {**_CLEAN, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+ARCHIVABLE: Final = {"hoodie.metadata.compact.max.delta.commits": "2"}
+"""Properties of a table whose commits may be archived soon: the metadata table is compacted often."""
+_WEEK: Final = {options.TTL_DAYS.key: "7"}
 
 
 def trips(*rows: tuple[str, int, str]) -> pa.Table:
@@ -67,8 +73,11 @@ def acts(ts: int, properties: Mapping[str, str] | None = None) -> Mapping[str, A
         "compaction": lambda table: table.compact(),
         "log compaction": lambda table: table.compact(),
         "index build": lambda table: table.index.build("record", buckets=ts),
+        "statistics build": lambda table: table.index.build("column_stats"),
         "clean": lambda table: table.clean(properties=_CLEAN),
         "clustering": lambda table: table.cluster(by="ts"),
+        EXPIRY: lambda table: table.expire_partitions(properties=_WEEK),
+        "archive": lambda table: table.archive(properties=_ARCHIVE),
         "savepoint": lambda table: table.savepoint(),
         "rollback": lambda table: table.rollback(table.view().completed_writes()[-1].requested_time),
         "restore": lambda table: table.restore(table.view().completed_writes()[-2].requested_time),
@@ -81,19 +90,19 @@ def outcome(table_type: str, ours: str, theirs: str) -> Outcome | None:
     both = {ours, theirs}
     if not _can_meet(table_type, ours, theirs):
         return None
-    if theirs == "savepoint":
+    if theirs in ("savepoint", "archive"):
         return Outcome.GOES_ON
-    if theirs in ("rollback", "restore"):
+    if theirs in ("rollback", "restore") or both <= {*_BUILDS}:
         return Outcome.REFUSES
     if theirs == "index build":
         # The keys were staged for the buckets of the index that is gone.
         return Outcome.CONFLICTS if ours in WRITES[:5] else Outcome.GOES_ON
-    if both & {"bulk_insert", *SERVICES[:4]} or (is_logged and "insert" in both):
+    if both & {"bulk_insert", "clean", *_PLANNED, *_BUILDS} or (is_logged and "insert" in both):
         # A bulk insert makes new file groups; so does an insert into a table with log files.
         return Outcome.GOES_ON
     if ours == "clustering":
         return Outcome.GOES_ON if theirs == "insert" else Outcome.REFUSES
-    return Outcome.CONFLICTS if ours in OVERWRITES else Outcome.RETRIES
+    return Outcome.CONFLICTS if ours in (*OVERWRITES, EXPIRY) else Outcome.RETRIES
 
 
 def _can_meet(table_type: str, ours: str, theirs: str) -> bool:

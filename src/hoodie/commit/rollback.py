@@ -50,19 +50,44 @@ class RolledBack:
 
 
 def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
-    """Complete pending rollbacks, then roll back every dead write.
+    """Complete pending rollbacks whose process died, then roll back every dead write.
 
-    Call it under the table's lock. Writes with a live heartbeat are skipped. Table services are skipped too: their
-    plans are executed again, not undone.
+    Call it under the table's lock. Writes with a live heartbeat are skipped, and so are rollbacks with one, together
+    with their targets: a JVM with concurrency control executes them without the lock. Table services are skipped too:
+    their plans are executed again, not undone. A rollback that did nothing and must not be executed is deleted: it has
+    no plan, or later writes than its target completed.
     """
-    done = [_resume(view, found) for found in view.timeline.pending().instants if found.action is Action.ROLLBACK]
-    finished = {found.instant_time for found in done}
+    done: list[RolledBack] = []
+    settled: set[str] = set()
+    for found in view.timeline.pending().instants:
+        if found.action is not Action.ROLLBACK:
+            continue
+        plan = stored_rollback_plan(view, found)
+        if plan is None or _is_refused(view, _target(plan, found.requested_time)):
+            states = (State.INFLIGHT, State.REQUESTED)
+            delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
+            continue
+        settled.add(_target(plan, found.requested_time).commit_time)
+        if not is_live(view.store, found.requested_time):
+            done.append(_execute(view, found, plan))
     for instant in view.timeline.writes().pending().instants:
-        if instant.action in _TABLE_SERVICES or instant.requested_time in finished:
+        if instant.action in _TABLE_SERVICES or instant.requested_time in settled:
             continue
         if not is_live(view.store, instant.requested_time):
             done.append(roll_back(view, instant))
     return done
+
+
+def _is_refused(view: TableView, target: InstantInfo) -> bool:
+    """Return whether a pending rollback has changed nothing, and other commits may use the files of its target.
+
+    The JVM refuses to roll back a completed commit that is not the newest, and leaves the rollback on the timeline. A
+    rollback that has begun has first deleted the completed file of its target.
+    """
+    found = view.timeline.get(target.commit_time, Action(target.action))
+    if found is None or not found.is_completed:
+        return False
+    return any(later.requested_time > target.commit_time for later in view.timeline.writes().completed())
 
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
@@ -112,12 +137,6 @@ def stored_rollback_plan(view: TableView, rollback: Instant) -> RollbackPlan | N
     """Return the plan of a pending rollback; None if its requested file is empty, because its process died."""
     content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
     return RollbackPlan.parse(content, path=str(rollback)) if content else None
-
-
-def _resume(view: TableView, pending: Instant) -> RolledBack:
-    """Resume a rollback whose process died: its plan is in its requested file."""
-    content = read_instant(view.store, view.layout, pending, State.REQUESTED)
-    return _execute(view, pending, RollbackPlan.parse(content, path=str(pending)))
 
 
 def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:

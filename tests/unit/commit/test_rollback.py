@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.instants.rollback_content import may_have_completed
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, State, create_inflight, create_requested, read_instant
+from hoodie.timeline import Action, State, create_inflight, create_requested, delete_instant_files, read_instant
+from hoodie.timeline.heartbeat import heartbeat_path
 from tests.crash.tables import check_tidy, copy_of, new_table, rows_of, run_until, trips
 
 
@@ -49,6 +51,63 @@ def test_a_rollback_of_a_completed_commit_is_finished(state: str) -> None:
     done = timeline.get(rollback_time)
     assert done is not None
     assert done.is_completed
+    check_tidy(store)
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_refused_rollback_of_a_commit_that_is_not_the_newest_is_given_up(state: str) -> None:
+    """The JVM leaves it on the timeline when it says "please rollback greater commits first"."""
+    store = MemoryStore()
+    new_table(store)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf")}))
+    refused = table.upsert(trips({"a": (2, "sf"), "b": (2, "sf")}))
+    table.upsert(trips({"a": (3, "sf")}))
+    rollback_time = begin_rollback(store, refused.instant, state)
+    table.upsert(trips({"c": (1, "sf")}))
+    assert rows_of(store) == {"a": (3, "sf"), "b": (2, "sf"), "c": (1, "sf")}
+    timeline = Table(store).timeline
+    assert timeline.get(refused.instant) is not None
+    assert timeline.get(rollback_time) is None
+    check_tidy(store)
+
+
+def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
+    """A JVM with concurrency control executes it without the table's lock, and shows so by a heartbeat."""
+    store = MemoryStore()
+    new_table(store)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf")}))
+    bad = table.upsert(trips({"a": (2, "sf"), "b": (1, "nyc")}))
+    rollback_time = begin_rollback(store, bad.instant, "inflight")
+    # As the JVM does next: the target is pending, and its writer is dead.
+    done = table.timeline.get(bad.instant)
+    assert done is not None
+    delete_instant_files(store, table.view().layout, done.requested_time, done.action, State.COMPLETED)
+    store.create(heartbeat_path(rollback_time), b"")
+    table.upsert(trips({"c": (1, "la")}))
+    left = [(found.requested_time, found.state) for found in Table(store).timeline.pending()]
+    assert left == [(bad.instant, State.INFLIGHT), (rollback_time, State.INFLIGHT)]
+    assert store.list("city=nyc"), "the files of the target were deleted"
+    assert rows_of(store) == {"a": (1, "sf"), "c": (1, "la")}
+    newest = Table(store).view().completed_writes()[-1].requested_time
+    with pytest.raises(CommitConflictError, match="is running"):
+        table.rollback(newest)
+    store.delete(heartbeat_path(rollback_time))
+    table.upsert(trips({"d": (1, "la")}))
+    assert rows_of(store) == {"a": (1, "sf"), "c": (1, "la"), "d": (1, "la")}
+    check_tidy(store)
+
+
+def test_a_rollback_without_a_plan_is_deleted() -> None:
+    store = MemoryStore()
+    new_table(store)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf")}))
+    view = table.view()
+    create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.ROLLBACK)
+    table.upsert(trips({"b": (1, "sf")}))
+    assert rows_of(store) == {"a": (1, "sf"), "b": (1, "sf")}
     check_tidy(store)
 
 

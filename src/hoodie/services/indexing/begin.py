@@ -18,6 +18,7 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
+from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.indexing.switch import (
     cancel,
     differing,
@@ -60,9 +61,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
         for instant in pending_indexing(view):
             build = build_of(view, instant)
             if build is None:
-                raise UnsupportedError(
-                    f"{state.store.uri('')} has a pending {instant} of the JVM: wait until it completes, then try again"
-                )
+                raise beside_pending(view, instant)
             if is_live(state.store, build.requested_time):
                 raise CommitConflictError(
                     f"the record index of {state.store.uri('')} is being built at {build.requested_time} already; wait "

@@ -11,6 +11,7 @@ from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
+from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import is_live
@@ -57,16 +58,13 @@ def end_builds(view: TableView) -> tuple[str, ...]:
 
     Raises:
         UnsupportedError: the JVM is building an index.
-        CommitConflictError: a build is running.
+        CommitConflictError: a build is running, or statistics are being built.
     """
     build = pending_build(view)
     if build is None:
         pending = pending_indexing(view)
         if pending:
-            raise UnsupportedError(
-                f"{view.store.uri('')} has a pending {pending[0]} of the JVM: wait until it completes, or drop the "
-                "index with JVM Hudi"
-            )
+            raise beside_pending(view, pending[0])
         return ()
     if is_live(view.store, build.requested_time):
         raise CommitConflictError(

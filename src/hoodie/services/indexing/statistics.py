@@ -42,6 +42,7 @@ from hoodie.metadata.stats_files import write_stats_files
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, foreign_write, settled
+from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
@@ -349,16 +350,13 @@ def _check_buildable(view: TableView) -> None:
 def _end_builds(view: TableView) -> tuple[str, ...]:
     """Complete or undo builds of statistics whose process died; return notes. Call it under the table's lock.
 
-    Raises: CommitConflictError if an index is being built.
+    Raises: CommitConflictError if an index is being built; UnsupportedError if the JVM builds one.
     """
     notes = []
     for instant in [found for found in view.timeline.pending() if found.action is Action.INDEXING]:
         names = built_statistics(view, instant)
         if not names or is_live(view.store, instant.requested_time):
-            raise CommitConflictError(
-                f"{view.store.uri('')} has a pending {instant}, which builds an index: wait until it completes; if its "
-                'process died, t.index.build("record") completes it or rolls it back'
-            )
+            raise beside_pending(view, instant)
         if _is_switched_on(view, instant.requested_time):
             PendingInstant.resume(view, instant).complete(view, _SwitchedOn(names))
             delete_heartbeat(view.store, instant.requested_time)

@@ -11,14 +11,13 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError, Unsupported
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
-from hoodie.index.record.building.plan import build_of
+from hoodie.services.indexing.pending import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.services.recovery.saved_state import check_saved_state
 from hoodie.timeline import Action, Instant, TimelineArchive
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.savepoints import savepointed_instants, savepoints
-from hoodie.view.statistics import built_statistics
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
@@ -142,23 +141,14 @@ def _check_none_running(view: TableView) -> None:
         elif found.action in _PLANNED:
             runs = runner_of(view, found).state is RunState.RUNNING
         else:
-            runs = found.action.writes_data and is_live(view.store, found.requested_time)
+            is_changing = found.action.writes_data or found.action is Action.ROLLBACK
+            runs = is_changing and is_live(view.store, found.requested_time)
         if runs:
             raise CommitConflictError(
                 f"{found} of {view.store.uri('')} is running or waits for its process, and uses files that would be "
                 "deleted: stop the writers and services first, or wait until they end, then try again"
-                f"{_how_to_end(view, found)}"
+                f"{how_to_end(view, found) if found.action is Action.INDEXING else ''}"
             )
-
-
-def _how_to_end(view: TableView, found: Instant) -> str:
-    """Return how a pending index build that died is completed; empty for another instant."""
-    if found.action is not Action.INDEXING:
-        return ""
-    statistics = built_statistics(view, found)
-    if statistics or build_of(view, found) is not None:
-        return f"; if the build died, complete it with t.index.build({statistics[0] if statistics else 'record'!r})"
-    return "; if the build died, complete it with the engine that started it"
 
 
 def _check_no_savepoint(view: TableView, instants: Collection[Instant]) -> None:

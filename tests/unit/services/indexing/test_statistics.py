@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.stats_keys import column_prefix
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType
@@ -81,10 +81,25 @@ def test_one_build_at_a_time(table: Table) -> None:
     view = table.view()
     create_requested(view.store, view.layout, "20990101000000000", Action.INDEXING)
     create_inflight(view.store, view.layout, "20990101000000000", Action.INDEXING)
-    with pytest.raises(CommitConflictError, match="builds an index: wait"):
-        table.index.build("column_stats")
-    with pytest.raises(CommitConflictError, match="builds an index: wait"):
-        table.index.drop("column_stats")
+    for call in (table.index.build, table.index.drop):
+        with pytest.raises(UnsupportedError, match=r"of the JVM: wait until it completes; .* the engine that started"):
+            call("column_stats")
+
+
+def test_builds_of_the_index_and_of_statistics_name_each_other(table: Table) -> None:
+    """The error names the call that completes the build that is pending."""
+    index = hoodie.open(table.view().store.uri("")).index
+    for one, other in (("column_stats", "record"), ("record", "column_stats"), ("column_stats", "column_stats")):
+        pattern = rf'builds an index: wait until it completes; .*t\.index\.build\("{one}"\)'
+
+        def refused(other: str = other, pattern: str = pattern) -> None:
+            for call in (index.build, index.drop):
+                with pytest.raises(CommitConflictError, match=pattern):
+                    call(other)
+
+        with once_at(Step.WRITTEN, refused):
+            table.index.build(one)
+        table.index.drop(one)
 
 
 def test_columns_are_chosen(table: Table) -> None:
