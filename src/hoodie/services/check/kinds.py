@@ -135,6 +135,11 @@ LEFTOVER_MARKERS: Final = _warning("leftover-markers", "markers of an instant th
 LEFTOVER_STAGE: Final = _warning("leftover-stage", "staged rows of a write that does not run", REPAIR)
 LEFTOVER_HEARTBEAT: Final = _warning("leftover-heartbeat", "a heartbeat of an instant that is not pending", REPAIR)
 LEFTOVER_LOCK: Final = _warning("leftover-lock", "a lock file of a writer that does not run", REPAIR)
+LOCK_DAMAGED: Final = _error(
+    "lock-damaged",
+    "the file of the storage-based lock is no lock: no writer that uses this lock can write",
+    "delete the file while no writer runs",
+)
 LEFTOVER_INDEX_FILES: Final = _warning(
     "leftover-index-files", "files of a build of an index or of statistics that was not completed", REPAIR
 )

@@ -16,7 +16,7 @@ from hoodie.services.check import kinds
 from hoodie.services.check.data_check import check_data
 from hoodie.services.check.files_check import KnownFiles, file_problems
 from hoodie.services.check.kinds import KINDS
-from hoodie.services.check.leftovers import leftover_problems, property_problems
+from hoodie.services.check.leftovers import leftover_problems, lock_notes, property_problems
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
 from hoodie.services.check.overdue import overdue_problems
 from hoodie.services.check.survey import Problem, Survey
@@ -119,6 +119,7 @@ def _checked(call: ServiceCall, *, full: bool, now_ms: int) -> Checked:
             counts["rows"] = data.rows
             notes += data.notes
     problems += leftover_problems(survey, now_ms=now_ms)
+    notes += lock_notes(survey, call.properties, now_ms=now_ms)
     return Checked(survey, metadata, tuple(problems), counts, tuple(notes))
 
 

@@ -20,6 +20,7 @@ from hoodie.services.check import kinds
 from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import CrashPoint, MemoryStore, Store
 from hoodie.table import Table
+from hoodie.timeline.locks import storage_based
 from tests.crash.tables import Rows, copy_of, new_table, run_until, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
@@ -352,6 +353,10 @@ def _lock_files(store: MemoryStore) -> None:
     store.create(".hoodie/.locks/prepared-0000", b"x")
 
 
+def _no_lock(store: MemoryStore) -> None:
+    store.create(f".hoodie/.locks/{storage_based.FILE_NAME}", b"{}")
+
+
 def _temporary(store: MemoryStore) -> None:
     store.create("city=sf/.tmp-0000", b"x")
     store.create(".hoodie/timeline/.tmp-0001", b"x")
@@ -522,5 +527,6 @@ WOUNDS = [
     Wound("markers of an ended instant", _damaged(_marker_folder), _kinds(kinds.LEFTOVER_MARKERS), SECOND, SECOND),
     Wound("heartbeats of ended instants", _damaged(_heartbeats), _kinds(kinds.LEFTOVER_HEARTBEAT), SECOND, SECOND),
     Wound("a prepared completed file", _damaged(_lock_files), _kinds(kinds.LEFTOVER_LOCK), SECOND, SECOND),
+    Wound("a storage-based lock file without a lock", _damaged(_no_lock), _kinds(kinds.LOCK_DAMAGED), None, SECOND),
     Wound("half-written temporary files", _damaged(_temporary), _kinds(kinds.LEFTOVER_TEMPORARY), SECOND, SECOND),
 ]
