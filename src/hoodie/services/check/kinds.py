@@ -72,11 +72,11 @@ PLAN_EMPTY: Final = _error(
 PLAN_DAMAGED: Final = _error("plan-damaged", "the plan of a pending service does not parse", _COPY)
 ROLLBACK_PENDING: Final = _warning("rollback-pending", "a rollback was not finished", REPAIR)
 RESTORE_PENDING: Final = _error(
-    "restore-pending", "a restore was not finished; nothing can be written until it is", "hoodie restore TABLE COMMIT"
+    "restore-pending",
+    "a restore was not finished; nothing can be written until it is; `hoodie restore TABLE COMMIT` finishes it too",
+    REPAIR,
 )
-CLEAN_PENDING: Final = _warning(
-    "clean-pending", "a clean was not finished; the next clean finishes it", "hoodie clean TABLE"
-)
+CLEAN_PENDING: Final = _warning("clean-pending", "a clean was not finished; the next clean finishes it too", REPAIR)
 WRITE_DEAD: Final = _warning(
     "write-dead", "a write is pending and its writer has no heartbeat; the next write rolls it back too", REPAIR
 )

@@ -82,14 +82,12 @@ def lock_problems(survey: Survey) -> Iterator[Problem]:
 
 def lock_notes(survey: Survey, properties: Mapping[str, str], *, now_ms: int) -> Iterator[str]:
     """Say which locks were not released, and which were not looked at. `properties` are the options of the call."""
-    found = _storage_based(survey)
-    if found is not None and found[1] is not None:
-        path, lock = found
-        if not lock.is_released and now_ms - lock.valid_until_ms > _SILENT_MS:
-            yield (
-                f"{path} was not released by {lock}: that writer ended without doing so; its lock has ended, and the "
-                "next writer takes it"
-            )
+    path, lock = _storage_based(survey) or ("", None)
+    if lock is not None and not lock.is_released and now_ms - lock.valid_until_ms > _SILENT_MS:
+        yield (
+            f"{path} was not released by {lock}: that writer ended without doing so; its lock has ended, and the next "
+            "writer takes it"
+        )
     provider = LockOptions.of(properties, survey.view.config.raw).provider
     if provider in (zookeeper.NAME, zookeeper.IMPLICIT_NAME):
         yield "the lock in ZooKeeper was not looked at: `hoodie inspect TABLE locks` shows who holds it"

@@ -1,7 +1,8 @@
 """Repair a table: rebuild what is derived, remove what is orphaned or left over, and finish what died half-way.
 
-`t.repair()` and `hoodie repair`. A file that a completed instant names is never deleted. Each step that changes the
-table takes the table's lock and looks again under it, so that it can be repeated after a crash and beside writers.
+`t.repair()` and `hoodie repair`. A file that a completed instant names is never deleted, unless a restore or a clean
+that somebody began, and whose plan is stored, deletes it. Each step that changes the table takes the table's lock and
+looks again under it, so that it can be repeated after a crash and beside writers.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from hoodie.services.check.repair_plan import RepairPlan, Step, mends, plan_repa
 from hoodie.services.check.survey import Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
+from hoodie.services.cleaning.run import finish_cleans
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics
+from hoodie.services.recovery.restore import finish_restores
 from hoodie.services.report import EXAMPLES_MAX
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files, is_live
@@ -97,7 +100,7 @@ def _execute(call: ServiceCall, checked: Checked, plan: RepairPlan) -> list[str]
             if step in _BUILDS and not _is_needed(call, checked, step):
                 notes.append(f"not needed any more: {step}")
                 continue
-            _STEPS[step](call, keys)
+            notes += _STEPS[step](call, keys) or ()
         except (HoodieError, OSError) as error:
             notes.append(f"failed: {step}: {error}")
     return notes
@@ -136,6 +139,14 @@ def _drop_plans(call: ServiceCall, keys: Sequence[str]) -> None:
                 states = (State.INFLIGHT, State.REQUESTED)
                 view = survey.view
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+
+
+def _finish_restore(call: ServiceCall, _keys: Sequence[str]) -> None:
+    finish_restores(call)
+
+
+def _finish_clean(call: ServiceCall, _keys: Sequence[str]) -> tuple[str, ...]:
+    return finish_cleans(call)
 
 
 def _delete_orphans(call: ServiceCall, keys: Sequence[str]) -> None:
@@ -201,16 +212,18 @@ def _delete_temporary(call: ServiceCall, keys: Sequence[str]) -> None:
         call.state.store.delete(path)
 
 
-_STEPS: Final[dict[Step, Callable[[ServiceCall, Sequence[str]], None]]] = {
+_STEPS: Final[dict[Step, Callable[[ServiceCall, Sequence[str]], tuple[str, ...] | None]]] = {
     Step.PROPERTIES: _finish_properties,
     Step.REOPEN: _reopen,
     Step.DROP_PLANS: _drop_plans,
+    Step.RESTORE: _finish_restore,
     Step.ORPHANS: _delete_orphans,
     Step.PARTITION_FILES: _write_partition_files,
     Step.REBUILD: _rebuild,
     Step.BUILD_INDEX: _build_index,
     Step.BUILD_STATISTICS: _build_statistics,
     Step.TIDY: _tidy,
+    Step.CLEAN: _finish_clean,
     Step.INDEX_FILES: _delete_index_files,
     Step.TEMPORARY: _delete_temporary,
 }

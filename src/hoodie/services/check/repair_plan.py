@@ -14,7 +14,7 @@ from hoodie.metadata.places import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.verify import Checked
-from hoodie.timeline import is_live
+from hoodie.timeline import Action, State, is_live
 from hoodie.view.statistics import STATISTICS
 
 
@@ -24,12 +24,14 @@ class Step(StrEnum):
     PROPERTIES = "finish the change of hoodie.properties"
     REOPEN = "make an instant pending again by deleting its empty completed file"
     DROP_PLANS = "delete pending services whose plan is empty"
+    RESTORE = "finish the restore"
     ORPHANS = "delete data files that no completed instant names"
     PARTITION_FILES = "write missing .hoodie_partition_metadata files"
     REBUILD = "build the metadata table anew"
     BUILD_INDEX = "build the record index"
     BUILD_STATISTICS = "build the column statistics anew"
     TIDY = "roll back dead writes, finish rollbacks, delete markers, stages, heartbeats and locks"
+    CLEAN = "finish the clean"
     INDEX_FILES = "delete files of builds that were not completed"
     TEMPORARY = "delete half-written temporary files"
 
@@ -38,6 +40,7 @@ MENDED_BY: Final = {
     Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
     Step.REOPEN: (kinds.INSTANT_EMPTY,),
     Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
+    Step.RESTORE: (kinds.RESTORE_PENDING,),
     Step.ORPHANS: (kinds.FILE_ORPHANED,),
     Step.PARTITION_FILES: (kinds.PARTITION_FILE_MISSING,),
     Step.REBUILD: (
@@ -60,13 +63,14 @@ MENDED_BY: Final = {
         kinds.LEFTOVER_HEARTBEAT,
         kinds.LEFTOVER_LOCK,
     ),
+    Step.CLEAN: (kinds.CLEAN_PENDING,),
     Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
 """The kinds of problems that each step mends. See `mends` for a kind that two steps have."""
 _STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in STATISTICS)
-_AGED = frozenset({Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
-"""Steps that delete files of which only the age tells that no process writes them."""
+_AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
+"""Steps that change what a process may be working on, of which only the age of its files tells that it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,9 @@ def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan
         if keys:
             steps[step] = tuple(keys)
     if Step.REOPEN in steps:
-        steps[Step.TIDY] = (*steps.get(Step.TIDY, ()), *steps[Step.REOPEN])
-    return RepairPlan({step: steps[step] for step in Step if step in steps}, tuple(kept))
+        for later in (Step.TIDY, Step.CLEAN):
+            steps[later] = (*steps.get(later, ()), *_reopened(checked, steps[Step.REOPEN], later))
+    return RepairPlan({step: steps[step] for step in Step if steps.get(step)}, tuple(kept))
 
 
 def mends(step: Step, problem: Problem) -> bool:
@@ -106,8 +111,19 @@ def _keys(problems: Iterable[Problem], step: Step) -> Iterator[str]:
     yield from dict.fromkeys(problem.key for problem in problems if mends(step, problem))
 
 
+def _reopened(checked: Checked, times: Iterable[str], step: Step) -> Iterator[str]:
+    """Yield the instants that are pending again and that the step finishes or rolls back."""
+    for time in times:
+        if (checked.survey.timeline.get(time, Action.CLEAN) is not None) == (step is Step.CLEAN):
+            yield time
+
+
 def _may_be_in_use(survey: Survey, path: str, oldest_ms: int) -> bool:
-    """Return whether the file changed lately, or its instant has a live heartbeat."""
+    """Return whether the file, or those of a restore, changed lately, or its instant has a live heartbeat."""
+    if (restore := survey.timeline.get(path, Action.RESTORE)) is not None:
+        names = (name for state in State for name in survey.view.layout.names(restore, state))
+        files = (survey.files.get(f"{survey.view.layout.instant_folder()}/{name}") for name in names)
+        return max((info.modified_ms for info in files if info is not None), default=0) > oldest_ms
     info = survey.files.get(path) or survey.view.store.head(path)
     if info is None:
         return False

@@ -77,6 +77,17 @@ def clean(call: ServiceCall, *, dry_run: bool = False, is_asked_for: bool = True
     return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
 
 
+def finish_cleans(call: ServiceCall) -> tuple[str, ...]:
+    """Execute the pending cleans that no process executes, and plan no other one; return notes.
+
+    Raises: as `clean`.
+    """
+    view = TableView.load(call.state)
+    check_cleanable(view)
+    done = _finish_pending(call, view, PhaseTimes(), is_asked_for=False)
+    return () if done is None else done.notes
+
+
 def is_clean_due(call: ServiceCall, view: TableView) -> bool:
     """Return whether a clean may have something to delete. Reads the timeline, and the last clean once."""
     if not view.config.version.is_written:

@@ -67,14 +67,42 @@ def restore(call: ServiceCall, commit: str, *, dry_run: bool = False) -> Service
     return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
 
 
+def finish_restores(call: ServiceCall) -> None:
+    """Complete the pending restores whose process died; one that has no plan did nothing and is removed.
+
+    Raises: as `restore`; UnsupportedError also if a plan does not name the commit to restore to.
+    """
+    for found in _pending(TableView.load(call.state)):
+        plan = restore_plan(TableView.load(call.state), found)
+        if plan is None:
+            with call.state.table_lock(call.properties) as lock:
+                view = TableView.load(call.state, lock)
+                if restore_plan(view, found) is None:
+                    _remove(view, found)
+        elif to := restored_to(plan):
+            restore(call, to)
+        else:
+            raise UnsupportedError(
+                f"{call.state.store.uri('')}: the plan of {found} does not name the commit to restore to: complete it "
+                "with the engine that started it, or with t.restore(COMMIT)"
+            )
+
+
+def _pending(view: TableView) -> list[Instant]:
+    return [found for found in view.timeline.pending() if found.action is Action.RESTORE]
+
+
+def _remove(view: TableView, restore: Instant) -> None:
+    states = (State.INFLIGHT, State.REQUESTED)
+    delete_instant_files(view.store, view.layout, restore.requested_time, Action.RESTORE, *states)
+
+
 def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Return the pending restore and its plan; None if there is none, or if it has no plan and so did nothing.
 
     Raises: UnsupportedError if it restores to another commit.
     """
-    for found in view.timeline.pending():
-        if found.action is not Action.RESTORE:
-            continue
+    for found in _pending(view):
         plan = restore_plan(view, found)
         if plan is None:
             continue
@@ -93,10 +121,8 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
 
 def _begin(call: ServiceCall, view: TableView, lock: TableLock, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Plan the restore and store the plan; None if the commit is the newest write already."""
-    for found in view.timeline.pending():
-        if found.action is Action.RESTORE:  # without a plan, see `_begun`
-            states = (State.INFLIGHT, State.REQUESTED)
-            delete_instant_files(view.store, view.layout, found.requested_time, Action.RESTORE, *states)
+    for found in _pending(view):
+        _remove(view, found)  # without a plan, see `_begun`
     _planned(view.refreshed(), commit)  # refuses before anything is changed
     view, _ = put_in_order(call.state, lock)
     instants = _planned(view, commit)

@@ -87,6 +87,27 @@ def died(operation: str, ending: str, point: CrashPoint, *, table_type: str = "c
     return aged(store)
 
 
+def _died_halfway(call: Callable[[Table], object], *, before: Rows) -> Callable[[], MemoryStore]:
+    """Make a table with a third write of these rows on which the call died after half of its storage calls."""
+
+    def make() -> MemoryStore:
+        store = sound()
+        Table(store).upsert(trips(before))
+        calls = run_until(copy_of(store), call, None).calls
+        run_until(store, call, len(calls) // 2)
+        return aged(store)
+
+    return make
+
+
+def _restore_first(table: Table) -> object:
+    return table.restore(table.timeline.writes().instants[0].requested_time)
+
+
+def _clean_all(table: Table) -> object:
+    return table.clean(properties={"hoodie.clean.commits.retained": "1"})
+
+
 def aged(store: MemoryStore) -> MemoryStore:
     """Make every file old, so that it counts as left by a dead process."""
     for info in (*store.list("", recursive=True), *store.temporary_files()):
@@ -368,6 +389,14 @@ _DAMAGE: dict[str, dict[str, Callable[[bytes], bytes]]] = {
 }
 
 
+def _empty_clean() -> Store:
+    store = sound()
+    Table(store).upsert(trips({"b": (3, "sf"), "e": (3, "la")}))
+    _clean_all(Table(store))
+    store.replace(paths(store, TIMELINE, ".clean")[-1], b"")
+    return aged(store)
+
+
 def _kinds(*found: FindingKind) -> frozenset[FindingKind]:
     return frozenset(found)
 
@@ -470,6 +499,20 @@ WOUNDS = [
         SECOND,
         SECOND,
     ),
+    Wound(
+        "a restore that died halfway",
+        _died_halfway(_restore_first, before={"b": (3, "sf"), "e": (3, "la")}),
+        _kinds(kinds.RESTORE_PENDING),
+        START,
+    ),
+    Wound(
+        "a clean that died halfway",
+        _died_halfway(_clean_all, before={"b": (3, "sf"), "e": (3, "la")}),
+        _kinds(kinds.CLEAN_PENDING),
+        THIRD,
+        THIRD,
+    ),
+    Wound("an empty completed clean", _empty_clean, _kinds(kinds.INSTANT_EMPTY), THIRD, THIRD),
     Wound("a changed byte in a base file", _damaged(_flip_a_page), _kinds(kinds.FILE_DAMAGED), full=True),
     Wound(
         "a changed byte in a log file", _damaged(_flip_a_log, "merge_on_read"), _kinds(kinds.FILE_DAMAGED), full=True
