@@ -48,6 +48,20 @@ class RolledBack:
     files_deleted: int
     dropped_metadata_table: bool = False
 
+    @property
+    def note(self) -> str:
+        """Return the sentence that a result has about a dead write that was rolled back."""
+        return f"rolled back {self.instant_time}, whose writer had died ({self.files_deleted} files)"
+
+
+def dead_writes(view: TableView) -> list[Instant]:
+    """Return the pending writes without a live heartbeat. Table services are left out: see `roll_back_dead_writes`."""
+    return [
+        found
+        for found in view.timeline.writes().pending()
+        if found.action not in _TABLE_SERVICES and not is_live(view.store, found.requested_time)
+    ]
+
 
 def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
     """Complete pending rollbacks whose process died, then roll back every dead write.
@@ -70,12 +84,8 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
         settled.add(_target(plan, found.requested_time).commit_time)
         if not is_live(view.store, found.requested_time):
             done.append(_execute(view, found, plan))
-    for instant in view.timeline.writes().pending().instants:
-        if instant.action in _TABLE_SERVICES or instant.requested_time in settled:
-            continue
-        if not is_live(view.store, instant.requested_time):
-            done.append(roll_back(view, instant))
-    return done
+    dead = (found for found in dead_writes(view) if found.requested_time not in settled)
+    return [*done, *(roll_back(view, found) for found in dead)]
 
 
 def _is_refused(view: TableView, target: InstantInfo) -> bool:

@@ -6,11 +6,12 @@ becomes a note of the service's result.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.run import ARCHIVE
-from hoodie.services.call import ServiceCall
+from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.inline import CLEAN
 from hoodie.services.clustering.inline import INLINE_CLUSTERING
 from hoodie.services.inline import InlineService
@@ -27,6 +28,7 @@ def run_after_write(call: ServiceCall, watch: PhaseTimes) -> list[ServiceResult]
 
     The view is loaded once, and again after a service that changed the table. Each service that runs is a phase.
     """
+    call = replace(call, occasion=Occasion.AFTER_WRITE)
     results: list[ServiceResult] = []
     view: TableView | None = None
     for service in SERVICES:

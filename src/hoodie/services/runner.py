@@ -6,11 +6,11 @@ Any number of processes may serve one table: each service claims its work under 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.services.background import Background
-from hoodie.services.call import ServiceCall
+from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.result import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
@@ -63,6 +63,7 @@ def run_round(
 
     Raises: InvalidConfigError for an unknown name; TableNotFoundError.
     """
+    call = replace(call, occasion=Occasion.ROUND)
     results: list[ServiceResult] = []
     errors: list[tuple[str, Exception]] = []
 

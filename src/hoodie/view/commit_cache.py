@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -79,12 +79,30 @@ class CleanFacts:
         return self.earliest or self.last_completed
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivingHold:
+    """What kept all instants on the active timeline when a process last planned to archive.
+
+    `causes` are the instants and rules that can hold instants back; `commits` completed commits were active, and
+    `step` further ones may change the outcome.
+    """
+
+    causes: Hashable
+    commits: int
+    step: int
+
+    def holds(self, now: ArchivingHold) -> bool:
+        """Return whether planning again would be in vain: `now` has the same causes and hardly more commits."""
+        return self.causes == now.causes and 0 <= now.commits - self.commits < self.step
+
+
 class CommitCache:
     """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
     Memory: the metadata of 64 commits, and the facts of every commit that was read. `cleans` maps the requested time
     of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
-    execute, because there was nothing to delete. `file_schemas` maps an instant whose commit is
+    execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
+    nothing. `file_schemas` maps an instant whose commit is
     archived to the schema stored in its files.
     """
 
@@ -94,6 +112,7 @@ class CommitCache:
         self._facts: dict[str, CommitFacts] = {}
         self.cleans: dict[str, CleanFacts] = {}
         self.nothing_to_clean: CleanFacts | None = None
+        self.archiving_hold: ArchivingHold | None = None
         self.file_schemas: dict[str, pa.Schema] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:

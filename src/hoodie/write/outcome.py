@@ -120,10 +120,7 @@ def result_of(
     after, tagging, stats = after or AfterWrite(), tagging or Tagging(), written.stats
     counts = written.counts + tagging.counts
     notes = [*setup.schema_changes]
-    notes += [
-        f"rolled back {done.instant_time}, whose writer had died ({done.files_deleted} files)"
-        for done in write.rolled_back
-    ]
+    notes += [done.note for done in write.rolled_back]
     if index is not None and index.duplicates:
         notes.append(
             f"{index.duplicates:,} rows were inserted with a key that another row of the batch has: the record index "

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidConfigError, LockTimeoutError
+from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.result import ServiceResult
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
 from hoodie.storage import FaultStore
 from hoodie.table import Table
+from hoodie.timeline import Action, create_inflight, create_requested
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
@@ -120,3 +123,54 @@ def test_a_thread_serves_until_it_is_stopped() -> None:
     with pytest.raises(RuntimeError, match="started before"):
         runner.start()
     assert len({service.name for service in all_services()}) == len(all_services())
+
+
+def begin_and_die(table: Table) -> str:
+    """A write that was begun and has no heartbeat; return its instant."""
+    view = table.view()
+    instant_time = view.clock.next_time(view.timeline)
+    create_requested(view.store, view.layout, instant_time, Action.COMMIT)
+    create_inflight(view.store, view.layout, instant_time, Action.COMMIT)
+    return instant_time
+
+
+def test_a_round_with_a_clean_rolls_back_dead_writes_which_hold_the_window() -> None:
+    table = table_of_versions(2)
+    dead = begin_and_die(table)
+    # No further write of ours, which would roll it back: the writers are of another implementation.
+    runner = table.services(["clean"], properties=FEW)
+    (result,) = runner.run_once().results
+    assert result.notes == (f"rolled back {dead}, whose writer had died (0 files)",)
+    assert list(table.timeline.pending()) == []
+    assert runner.run_once().results == ()
+
+
+def test_a_round_leaves_a_clean_that_a_jvm_may_be_executing() -> None:
+    table = table_of_versions(2)
+    view = table.view()
+    create_requested(
+        view.store, view.layout, "20991231235959999", Action.CLEAN, CleanerPlan(policy="KEEP_LATEST_COMMITS").to_bytes()
+    )
+    (result,) = table.services(["clean"], properties=FEW).run_once().results
+    assert "is being executed by another process" in result.notes[0]
+    assert [str(found.action) for found in table.timeline.pending()] == ["clean"]
+    assert table.clean().instant == "20991231235959999"
+
+
+def test_archiving_in_a_round_waits_for_the_lock_as_the_caller_says_and_tells_what_holds_it_back() -> None:
+    often = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.archive.automatic": "false"}
+    table = table_of_versions(1, properties=often)
+    table.savepoint()
+    for version in range(1, 8):
+        table.upsert(version_of(version))
+    with Table(table.view().store).view().state.table_lock():
+        waits = table.services(["archive"], properties={"hoodie.write.lock.wait_time_ms": "5"})
+        ((_, error),) = waits.run_once().errors
+        assert isinstance(error, LockTimeoutError)
+    waited = re.search(r"waited (\d+) ms", str(error))
+    assert waited is not None
+    assert int(waited[1]) < 2000, "the wait of the archiving that follows a write"
+    runner = table.services(["archive"])
+    (result,) = runner.run_once().results
+    assert "the savepoint" in result.notes[0]
+    assert runner.run_once().results == (), "told again although nothing changed"

@@ -8,7 +8,7 @@ file group that it replaced exists, because readers would show that file again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie import config as options
 from hoodie.errors import InvalidConfigError
@@ -16,6 +16,7 @@ from hoodie.format.filenames import parse_data_file
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action, Instant
+from hoodie.view.commit_cache import ArchivingHold
 from hoodie.view.table_view import TableView
 
 _BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})
@@ -90,6 +91,32 @@ def is_archiving_due(view: TableView, rules: ArchiveRules) -> bool:
     return len(commits) > rules.limits(commits)[1]
 
 
+def is_held_by_timeline(view: TableView, rules: ArchiveRules) -> bool:
+    """Return whether the instants of the timeline alone keep all commits active; reads no file."""
+    commits = view.timeline.writes().completed().instants
+    bound = min(_timeline_bounds(view, rules), default=None)
+    return bound is not None and bool(commits) and bound.requested_time <= commits[0].requested_time
+
+
+def hold_of(view: TableView, rules: ArchiveRules) -> ArchivingHold:
+    """Return what can hold instants back in this view, in which archiving is due; reads no file.
+
+    The hold changes with the oldest pending instant that commits to archive precede, the first savepoint and the rules.
+    What else holds instants back, such as files that a clean deletes, ends with further commits: as many as lie between
+    the minimum and the maximum.
+    """
+    commits = view.timeline.writes().completed().instants
+    last = commits[-rules.limits(commits)[0] - 1].requested_time
+    pending = [found for found in view.timeline.pending().instants[:1] if found.requested_time < last]
+    saved = next((found for found in view.timeline if found.action is Action.SAVEPOINT), None)
+    counted = replace(rules, earliest_to_retain=None)
+    return ArchivingHold(
+        causes=(*pending, saved, counted),
+        commits=len(commits),
+        step=rules.commits_max - rules.commits_min,
+    )
+
+
 def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
     """Return the instants to archive; none if archiving is not due.
 
@@ -123,6 +150,14 @@ def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
 
 def _bounds(view: TableView, rules: ArchiveRules, candidates: Sequence[Instant]) -> Iterator[_Bound]:
     """Yield the bounds, first those that read no file."""
+    yield from _timeline_bounds(view, rules)
+    yield from _metadata_bound(view)
+    yield from _schema_bound(view)
+    yield from _replaced_bound(view, candidates)
+
+
+def _timeline_bounds(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
+    """Yield the bounds that follow from the instants of the timeline."""
     yield from _pending_bounds(view)
     if not rules.beyond_savepoint:
         saved = next((found for found in view.timeline if found.action is Action.SAVEPOINT), None)
@@ -132,9 +167,6 @@ def _bounds(view: TableView, rules: ArchiveRules, candidates: Sequence[Instant])
                 f"the savepoint {saved.requested_time}: delete it, or set {options.ARCHIVE_BEYOND_SAVEPOINT.key}=true",
             )
     yield from _compaction_bound(view, rules)
-    yield from _metadata_bound(view)
-    yield from _schema_bound(view)
-    yield from _replaced_bound(view, candidates)
 
 
 def _pending_bounds(view: TableView) -> Iterator[_Bound]:

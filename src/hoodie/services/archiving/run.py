@@ -14,8 +14,15 @@ from typing import Final
 from hoodie import config as options
 from hoodie.errors import UnsupportedError
 from hoodie.progress import PhaseTimes
-from hoodie.services.archiving.plan import ArchivePlan, ArchiveRules, is_archiving_due, plan_archiving
-from hoodie.services.call import ServiceCall
+from hoodie.services.archiving.plan import (
+    ArchivePlan,
+    ArchiveRules,
+    hold_of,
+    is_archiving_due,
+    is_held_by_timeline,
+    plan_archiving,
+)
+from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.window import earliest_to_retain
 from hoodie.services.inline import InlineService
@@ -51,12 +58,15 @@ def archive(call: ServiceCall, *, dry_run: bool = False) -> ServiceResult:
         )
     if dry_run:
         with times.phase("plan"):
-            plan = _plan(call, view)
+            plan = plan_archiving(view, _rules(call, view))
         return _result(plan, times, dry_run=True)
     with call.state.table_lock(call.properties) as lock:
         view = TableView.load(call.state, lock)
         with times.phase("plan"):
-            plan = _plan(call, view)
+            rules = _rules(call, view)
+            plan = plan_archiving(view, rules)
+        is_held = not plan.instants and is_archiving_due(view, rules)
+        view.state.commits.archiving_hold = hold_of(view, rules) if is_held else None
         if not plan.instants:
             return _result(plan, times)
         with times.phase("archive"):
@@ -81,10 +91,6 @@ def _rules(call: ServiceCall, view: TableView) -> ArchiveRules:
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
 
 
-def _plan(call: ServiceCall, view: TableView) -> ArchivePlan:
-    return plan_archiving(view, _rules(call, view))
-
-
 def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
     commits = sum(instant.action.writes_data for instant in plan.instants)
     counts = {"commits": commits, "other_instants": len(plan.instants) - commits} if plan.instants else {}
@@ -99,15 +105,30 @@ def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> S
 
 
 def _is_due(call: ServiceCall, view: TableView) -> bool:
-    return view.config.version.is_written and is_archiving_due(view, _rules(call, view))
+    """Return whether there are instants to archive, as far as the timeline and the last archiving tell.
+
+    Takes no lock and reads no file, so that writes cost the same while something holds the instants back.
+    """
+    if not view.config.version.is_written:
+        return False
+    rules = _rules(call, view)
+    if not is_archiving_due(view, rules):
+        return False
+    hold = view.state.commits.archiving_hold
+    if hold is not None and hold.holds(hold_of(view, rules)):
+        return False
+    return call.occasion is Occasion.ROUND or not is_held_by_timeline(view, rules)
 
 
-def _after_write(call: ServiceCall) -> ServiceResult | None:
+def _run(call: ServiceCall) -> ServiceResult | None:
+    if call.occasion is Occasion.ROUND:
+        done = archive(call)
+        return done if done.counts or done.notes else None
     properties = {**call.properties, options.LOCK_WAIT_MS.key: str(_WAIT_MS_AFTER_WRITE)}
-    done = archive(ServiceCall(state=call.state, engine_for=call.engine_for, properties=properties))
-    # What holds instants back is news to a caller of `archive`, but not after each write.
+    done = archive(replace(call, properties=properties))
+    # What holds instants back is news to a caller of `archive` or in a round, but not after each write.
     return replace(done, notes=()) if done.counts else None
 
 
-ARCHIVE: Final = InlineService(name=OPERATION, is_on=options.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_after_write)
-"""The archiving that follows a write; it never fails the write (see `services.after_write`)."""
+ARCHIVE: Final = InlineService(name=OPERATION, is_on=options.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_run)
+"""The archiving that follows a write, which it never fails (see `services.after_write`), or runs in a round."""

@@ -1,4 +1,4 @@
-"""The clean that follows a commit."""
+"""The clean that follows a commit, or runs in a round of services."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hoodie.services.inline import InlineService
 
 
 def _run(call: ServiceCall) -> CleanResult | None:
-    result = clean(call, is_asked_for=False)
+    result = clean(call)
     return result if result.instant is not None or result.notes else None
 
 

@@ -12,13 +12,14 @@ from hoodie.commit.begin import put_in_order
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
+from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.pending import claim, is_running, pending_cleans, take_up
@@ -36,13 +37,13 @@ _COMMITS_IN_VAIN: Final = 10
 """Commits after which a clean without files is put on the timeline: later cleans need not look at them again."""
 
 
-def clean(call: ServiceCall, *, dry_run: bool = False, is_asked_for: bool = True) -> CleanResult:
+def clean(call: ServiceCall, *, dry_run: bool = False) -> CleanResult:
     """Delete the files that only snapshots before the retained window need; see `CleanOptions` for what is retained.
 
     Never deleted: files of the newest file slices, files that a savepoint, a pending compaction, log compaction or
     clustering needs, and files of a partition that a pending write may be filling. A pending clean whose process died
-    is finished first. With `dry_run` nothing is changed, and the result names the files. `is_asked_for`: a person or a
-    schedule asked for the clean, which then also rolls back dead writes; it does not follow a write.
+    is finished first. With `dry_run` nothing is changed, and the result names the files. A clean that does not follow a
+    write also rolls back dead writes, with a note of each.
 
     Memory: the listings of the partitions that changed since the last clean; of the whole table if planning is not
     incremental.
@@ -62,12 +63,16 @@ def clean(call: ServiceCall, *, dry_run: bool = False, is_asked_for: bool = True
         with times.phase("plan"):
             planned = plan_clean(view, options, last_planned(view))
         return _told(view, planned, times)
-    if is_asked_for:
+    rolled_back: tuple[RolledBack, ...] = ()
+    if call.occasion is not Occasion.AFTER_WRITE:
         with call.state.table_lock(call.properties) as lock:
-            view = put_in_order(call.state, lock)[0]
-    finished = _finish_pending(call, view, times, is_asked_for=is_asked_for)
-    if finished is not None:
-        return finished
+            view, rolled_back = put_in_order(call.state, lock)
+    result = _finish_pending(call, view, times) or _clean(call, view, options, times)
+    return replace(result, notes=(*(done.note for done in rolled_back), *result.notes))
+
+
+def _clean(call: ServiceCall, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:
+    """Plan and execute a new clean."""
     with times.phase("plan"):
         planned = plan_clean(view, options, last_planned(view))
         begun = _begin(call, view, options, planned)
@@ -84,15 +89,19 @@ def finish_cleans(call: ServiceCall) -> tuple[str, ...]:
     """
     view = TableView.load(call.state)
     check_cleanable(view)
-    done = _finish_pending(call, view, PhaseTimes(), is_asked_for=False)
+    # The caller asked for no clean: one that a JVM may be executing is left to it.
+    done = _finish_pending(replace(call, occasion=Occasion.ROUND), view, PhaseTimes())
     return () if done is None else done.notes
 
 
 def is_clean_due(call: ServiceCall, view: TableView) -> bool:
-    """Return whether a clean may have something to delete. Reads the timeline, and the last clean once."""
+    """Return whether a clean may have something to delete, or, in a round, a dead write to roll back.
+
+    Reads the timeline, and the last clean once; in a round also the heartbeats of pending writes.
+    """
     if not view.config.version.is_written:
         return False
-    if pending_cleans(view):
+    if pending_cleans(view) or (call.occasion is Occasion.ROUND and dead_writes(view)):
         return True
     options = CleanOptions.of({**view.config.raw, **call.properties})
     last = last_planned(view)
@@ -122,7 +131,7 @@ def check_cleanable(view: TableView) -> None:
         )
 
 
-def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes, *, is_asked_for: bool) -> CleanResult | None:
+def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes) -> CleanResult | None:
     """Execute the pending cleans that no process executes; None if there are none.
 
     The result is that of the last one. While another process executes a clean, no further one is planned: it would
@@ -135,7 +144,7 @@ def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes, *, is
             found = now.timeline.get(clean.requested_time, Action.CLEAN)
             if found is None or found.is_completed:
                 continue
-            if is_running(now, found, is_asked_for=is_asked_for):
+            if is_running(now, found, is_asked_for=call.occasion is Occasion.CALL):
                 note = f"{found} is being executed by another process"
                 return replace(_nothing(now, times), notes=(note,))
             taken = take_up(now, found, call.properties)

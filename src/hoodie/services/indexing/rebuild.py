@@ -87,7 +87,7 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
         view = TableView.load(state, lock)
         abandoned.remove(state.store, view.timeline)
         ensure_metadata_table(view)
-    return (*notes, *(f"rolled back {done.instant_time}, whose writer had died" for done in rolled_back))
+    return (*notes, *(done.note for done in rolled_back))
 
 
 def give_up_lost(state: TableState) -> tuple[str, ...]:

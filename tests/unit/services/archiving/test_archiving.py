@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.storage import MemoryStore
+from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage.faults import Call
 from hoodie.table import Table
-from hoodie.timeline import Action, TimelineArchive, create_completed, create_inflight, create_requested
+from hoodie.timeline import Action, Heartbeat, TimelineArchive, create_completed, create_inflight, create_requested
 from hoodie.view.table_view import TableView
 from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
 from tests.support.archived import OFTEN, active_times, archived_times
@@ -189,3 +190,60 @@ def test_a_view_reads_commits_that_were_archived_after_it_was_loaded(store: Memo
     assert first is not None
     assert fresh.commit_metadata(first).operation_type == "UPSERT"
     assert first.requested_time in archived_times(store)
+
+
+SELDOM = {**OFTEN, "hoodie.keep.max.commits": "6", "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
+"""Three commits lie between the minimum and the maximum; pending instants do not change the maximum."""
+LOCKED = Call("delete", ".hoodie/lock")
+
+
+def hold_by_savepoint(store: MemoryStore) -> Callable[[], object]:
+    """A savepoint on the first commit."""
+    Table(store).savepoint()
+    (saved,) = Table(store).savepoints()
+    return lambda: Table(store).delete_savepoint(saved.instant)
+
+
+def hold_by_pending(store: MemoryStore) -> Callable[[], object]:
+    """A write that runs since the first commit; once it stops, the next write rolls it back."""
+    view = Table(store).view()
+    instant_time = view.clock.next_time(view.timeline)
+    running = Heartbeat(store, instant_time)
+    running.start()
+    create_requested(store, view.layout, instant_time, Action.COMMIT)
+    return running.stop
+
+
+def hold_by_replaced(store: MemoryStore) -> Callable[[], object]:
+    """A replace commit whose replaced file groups no clean deleted yet."""
+    Table(store).insert_overwrite(trips({"k0": (50, "sf")}), properties=OFF)
+    return lambda: Table(store).clean(properties={"hoodie.clean.fileversions.retained": "1"})
+
+
+@pytest.mark.parametrize("hold", [hold_by_savepoint, hold_by_pending, hold_by_replaced])
+def test_archiving_that_is_held_back_costs_later_writes_nothing(
+    hold: Callable[[MemoryStore], Callable[[], object]],
+) -> None:
+    """Writes take no further lock and plan nothing while all commits are held back; then one of them archives."""
+    store = MemoryStore()
+    new_table(store, index="simple", properties=SELDOM)
+    write(store, 1)
+    release = hold(store)
+    counting = FaultStore(store, count_reads=True)
+    counting.register()
+    table, locks, requests = Table(counting), list[int](), list[int]()
+    for number in range(14):
+        counting.calls.clear()
+        table.upsert(trips({"k1": (100 + number, "sf")}), properties={"hoodie.clean.automatic": "false"})
+        locks.append(counting.calls.count(LOCKED))
+        requests.append(len(counting.calls))
+    assert len(archived_times(store)) <= 1, "something of the table holds no commit back"
+    usual, since = locks[2], 7
+    # Only a listing tells whether replaced files are still there, at every third commit.
+    assert sum(locks[since:]) - usual * len(locks[since:]) <= (3 if hold is hold_by_replaced else 0), locks
+    assert min(requests[since:]) <= max(requests[1:4]), requests
+    release()
+    for number in range(3):
+        table.upsert(trips({"k2": (number, "sf")}), properties={"hoodie.clean.automatic": "false"})
+    counting.unregister()
+    assert len(archived_times(store)) > 5

@@ -288,7 +288,7 @@ def test_a_rebuild_rolls_back_dead_writes_without_the_damaged_metadata_table() -
     later = view.clock.next_time(view.timeline)
     create_requested(view.store, view.layout, later, Action.COMMIT)
     result = again(table).index.rebuild()
-    assert result.notes[0] == f"rolled back {later}, whose writer had died"
+    assert result.notes[0] == f"rolled back {later}, whose writer had died (0 files)"
     check_sound(table, {"a": 1, "b": 2, "c": 3})
 
 
