@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoodie.errors import HistoryLostError
 from hoodie.timeline import Action
-from hoodie.view.cleaned import may_delete_before, oldest_readable_instant
+from hoodie.view.cleaned import may_delete_before, oldest_readable_instant, stable_since
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
@@ -36,7 +36,8 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
         is_clean = found.action is Action.CLEAN and first is not None and may_delete_before(now, found, first)
         took_back = found.action is Action.RESTORE or (found.action is Action.ROLLBACK and bool(gone))
         if is_clean or took_back:
+            oldest = oldest_readable_instant(now)
             raise HistoryLostError(
                 f"{view.store.uri('')}: {found} deleted files that this read had begun to read; read again",
-                oldest_instant=oldest_readable_instant(now),
+                oldest_instant=oldest if as_of is not None else stable_since(now, oldest),
             )

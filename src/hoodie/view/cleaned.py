@@ -39,6 +39,17 @@ def oldest_readable_instant(view: TableView) -> str:
     return oldest
 
 
+def stable_since(view: TableView, earliest: str) -> str:
+    """Return the requested time of the oldest instant as of whose completion no clean up to `earliest` took a file.
+
+    It is `earliest`, unless a write that was requested before it completed after it: the state between the two needs
+    files from before that write, and a clean goes by requested times.
+    """
+    writes = [found for found in (*view.timeline, *view.completed_later) if found.action.writes_data]
+    begun = [found for found in writes if found.is_completed and found.requested_time <= earliest]
+    return max(begun, key=view.order_time).requested_time if begun else earliest
+
+
 def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool:
     """Return whether the clean may delete files that the write requested at `superseding` replaced.
 

@@ -17,7 +17,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.timeline import Action, Instant
 from hoodie.view.archived import archived_commits, archived_writes
-from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.cleaned import oldest_readable_instant, stable_since
 from hoodie.view.savepoints import read_savepoint, readable_savepoints
 
 if TYPE_CHECKING:
@@ -47,17 +47,15 @@ class SavedSnapshot:
         `as_of` is a requested time (inclusive). Raises: HistoryLostError if a clean deleted files of this state;
         CorruptFileError.
         """
-        time = as_of
-        if time is None and any(instant.action.writes_data for instant in view.completed_later):
-            first = min(instant.requested_time for instant in view.completed_later if instant.action.writes_data)
-            before = (instant.requested_time for instant in view.timeline if instant.requested_time < first)
-            time = max(before, default="")
-        earliest = "" if time is None else oldest_readable_instant(view)
-        if time is None or time >= earliest:
+        later = [instant.requested_time for instant in view.completed_later if instant.action.writes_data]
+        if as_of is None and not later:
+            return None
+        earliest = oldest_readable_instant(view)
+        if not earliest or _newest_before(view, min(later, default=""), as_of, earliest) >= earliest:
             return None
         saved = cls._find(view, as_of)
         if saved is None:
-            raise _cleaned(view, time, earliest)
+            raise _cleaned(view, as_of, earliest)
         return saved
 
     @classmethod
@@ -141,7 +139,7 @@ class SavedSnapshot:
             yield from _files_of(instant, commit)
 
     def _refused(self, group: _Group, what: str) -> HistoryLostError:
-        oldest = oldest_readable_instant(self.view)
+        oldest = _oldest(self.view, self.as_of)
         return HistoryLostError(
             f"{self.view.store.uri('')} as of {self.commit.requested_time}: cleans kept only the files of its "
             f"savepoint, and the file slice {group[1]} of partition {group[0]!r} {what}: writers overlapped when the "
@@ -150,13 +148,36 @@ class SavedSnapshot:
         )
 
 
-def _cleaned(view: TableView, time: str, earliest: str) -> HistoryLostError:
+def _newest_before(view: TableView, later: str, as_of: str | None, earliest: str) -> str:
+    """Return the requested time of the newest instant of the state that was requested before all `later` writes.
+
+    It is `as_of` if that is given. The archive is read, from `earliest` on, if the active timeline has none.
+    """
+    if as_of is not None:
+        return as_of
+    before = [found.requested_time for found in view.timeline if found.requested_time < later]
+    if not before:
+        since = earliest if view.config.version.has_completion_time_in_name else ""
+        archived = (found.requested_time for found in archived_writes(view, since))
+        before = [time for time in archived if time < later]
+    return max(before, default="")
+
+
+def _oldest(view: TableView, as_of: str | None, earliest: str | None = None) -> str:
+    """Return the oldest instant that a read can ask for by the same rule: by requested time with `as_of`."""
+    earliest = oldest_readable_instant(view) if earliest is None else earliest
+    return earliest if as_of is not None else stable_since(view, earliest)
+
+
+def _cleaned(view: TableView, as_of: str | None, earliest: str) -> HistoryLostError:
     saved = ", ".join(readable_savepoints(view, earliest))
     others = f" (as of commits with a savepoint the table can be read too: {saved})" if saved else ""
+    oldest = _oldest(view, as_of, earliest)
+    last = max((found.requested_time for found in view.timeline.writes().completed()), default="its beginning")
     return HistoryLostError(
-        f"{view.store.uri('')} as of {time or 'its beginning'}: the cleaner kept only the files that instants from "
-        f"{earliest} on need{others}; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
-        oldest_instant=earliest,
+        f"{view.store.uri('')} as of {as_of or last}: the cleaner kept only the files that instants from "
+        f"{oldest} on need{others}; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
+        oldest_instant=oldest,
     )
 
 

@@ -27,7 +27,7 @@ from hoodie.services.cleaning.plan import PlannedClean, plan_clean
 from hoodie.services.cleaning.result import CleanResult
 from hoodie.services.cleaning.window import commits_since, earliest_to_retain
 from hoodie.timeline import Action, TableLock, parse_instant_time
-from hoodie.view.cleaned import last_clean, oldest_readable_instant
+from hoodie.view.cleaned import last_clean, oldest_readable_instant, stable_since
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.savepoints import readable_savepoints
 from hoodie.view.table_view import TableView
@@ -263,7 +263,7 @@ def _carry_out(
         counts=counts,
         seconds=times.seconds(),
         notes=tuple(completion.notes),
-        oldest_readable=bound or None,
+        oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),
     )
 
@@ -291,7 +291,7 @@ def _told(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanRes
         dry_run=True,
         notes=tuple(waiting),
         files=files,
-        oldest_readable=bound or None,
+        oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),
     )
 
@@ -301,6 +301,6 @@ def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
     return CleanResult(
         operation=OPERATION,
         seconds=times.seconds(),
-        oldest_readable=bound or None,
+        oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),
     )

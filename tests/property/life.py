@@ -1,0 +1,169 @@
+"""One table that lives through everything, beside a dict: writes, all services, recovery, deaths, and its readers."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
+from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from tests.crash.tables import Rows, new_table, run_until
+
+KEYS, CITIES = tuple("abcdefghijkl"), ("sf", "la", "nyc")
+COLUMNS = ["id", "ts", "city"]
+
+
+@dataclass
+class Life:
+    """A table beside its model: the rows after each commit of data that can still be returned to."""
+
+    rng: random.Random
+    store: Store
+    handles: list[Table]
+    rows: Rows = field(default_factory=dict)
+    history: dict[str, Rows] = field(default_factory=dict)
+    ts: int = 0
+    place: str | None = None
+    copied: Rows = field(default_factory=dict)
+    """The rows of the consumer who reads changes up to `place`."""
+    done: list[str] = field(default_factory=list)
+    """What happened, for the message of a failure."""
+
+    @property
+    def table(self) -> Table:
+        """A handle that is old or new: what it has cached must not matter."""
+        if self.rng.random() < 0.3:
+            self.handles[self.rng.randrange(len(self.handles))] = Table(self.store)
+        return self.rng.choice(self.handles)
+
+    def write(self, name: str, call: Callable[[Table], object], rows: Rows) -> None:
+        """Write, and die at a call of the storage now and then; then `rows` are the rows of the table, or the old."""
+        before = self.writes()
+        if self.rng.random() < 0.12:
+            self.died(name, call)
+            found = read(Table(self.store))
+            assert found in (self.rows, rows), f"{name}: neither old nor new: {found}"
+            # The write of a chain with services behind it is the first of the new instants.
+            new = [instant for instant in self.writes() if instant not in before]
+            if new and found == rows:
+                self.history[new[0]] = rows
+            self.rows = found
+            return
+        try:
+            call(self.table)
+        except CommitConflictError:
+            assert self.table.pending_clusterings().instants
+            self.done.append(f"{name}: waits for a clustering")
+            self.run_clusterings()
+            return
+        new = [instant for instant in self.writes() if instant not in before]
+        self.rows = rows
+        if new:
+            self.history[new[0]] = rows
+
+    def died(self, name: str, call: Callable[[Table], object]) -> None:
+        """Run the call until it dies at one of its first storage calls, or at none."""
+        number = self.rng.randint(1, 150)
+        self.done.append(f"{name}: dies at call {number}")
+        try:
+            run_until(self.store, call, number)
+        except (CommitConflictError, UnsupportedError) as error:
+            self.done.append(f"{name}: refused: {error}")
+
+    def writes(self) -> list[str]:
+        """Requested times of the completed writes of the active timeline, the oldest first."""
+        return [found.requested_time for found in Table(self.store).timeline.writes().completed()]
+
+    def run_clusterings(self) -> None:
+        """Execute the pending plans of clusterings."""
+        for instant in self.table.pending_clusterings().instants:
+            self.table.cluster(instant=instant)
+
+    def forget_after(self, instant: str | None) -> None:
+        """Forget the commits of data that came after `instant`; all of them if it is None."""
+        times = list(self.history)
+        for time in times[times.index(instant) + 1 if instant is not None else 0 :]:
+            del self.history[time]
+        self.rows = next(reversed(self.history.values()), {})
+
+
+def new_life(seed: int, table_type: str) -> Life:
+    """An empty table whose index, statistics and retention the seed chooses."""
+    rng = random.Random(seed)
+    retained = rng.randint(1, 3)
+    properties = {
+        "hoodie.clean.commits.retained": str(retained),
+        "hoodie.clean.automatic": rng.choice(["true", "false"]),
+        "hoodie.keep.min.commits": str(retained + 2),
+        "hoodie.keep.max.commits": str(retained + 2 + rng.randint(1, 3)),
+        "hoodie.metadata.compact.max.delta.commits": str(rng.randint(2, 4)),
+        "hoodie.timeline.compaction.batch.size": "3",
+        "hoodie.metadata.index.column.stats.enable": rng.choice(["true", "false"]),
+        "hoodie.parquet.small.file.limit": rng.choice(["0", "100000"]),
+    }
+    if rng.random() < 0.3:
+        properties["hoodie.clean.policy"] = "KEEP_LATEST_FILE_VERSIONS"
+        properties["hoodie.clean.fileversions.retained"] = str(retained)
+    if rng.random() < 0.3:
+        properties |= {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "3"}
+    if table_type == "merge_on_read" and rng.random() < 0.5:
+        properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
+    store = MemoryStore()
+    index = rng.choice(["record", "record", "global_simple"])
+    new_table(store, table_type=table_type, index=index, properties=properties)
+    life = Life(rng, store, [Table(store) for _ in range(2)])
+    life.done.append(f"{table_type}, {index}, {properties}")
+    return life
+
+
+def read(table: Table, as_of: str | None = None) -> Rows:
+    """All rows; no key twice."""
+    found = table.to_arrow(COLUMNS, as_of=as_of).to_pylist()
+    rows = {row["id"]: (row["ts"], row["city"]) for row in found}
+    assert len(rows) == len(found), f"a key has two rows: {found}"
+    return rows
+
+
+def check_now(life: Life) -> None:
+    """The rows are the dict's, for every handle, also by a condition that statistics may answer."""
+    for table in (*life.handles, Table(life.store)):
+        assert read(table) == life.rows
+    least = life.rng.randint(0, life.ts + 1)
+    city = life.rng.choice(CITIES)
+    for where, wanted in (
+        (f"ts >= {least}", {key: row for key, row in life.rows.items() if row[0] >= least}),
+        (f"city = '{city}' AND ts < {least}", {k: r for k, r in life.rows.items() if r[1] == city and r[0] < least}),
+    ):
+        found = life.table.to_arrow(COLUMNS, where=where).to_pylist()
+        assert {row["id"]: (row["ts"], row["city"]) for row in found} == wanted, where
+    keys = life.rng.sample(KEYS, 4)
+    found = life.table.read_keys(keys).select(COLUMNS).to_pylist()
+    assert {row["id"]: (row["ts"], row["city"]) for row in found} == {k: r for k, r in life.rows.items() if k in keys}
+
+
+def check_past(life: Life) -> None:
+    """A state of the past is what it was, or it is refused, and the error names an instant that can be read."""
+    for instant in life.rng.sample(list(life.history), min(3, len(life.history))):
+        try:
+            found = read(life.table, instant)
+        except HistoryLostError as error:
+            oldest = error.oldest_instant
+            assert oldest != instant, f"{instant} is refused, and named"
+            # What the error names can be read; a service leaves the rows as they are.
+            assert read(life.table, oldest) == life.history.get(oldest, read(life.table, oldest))
+            continue
+        assert found == life.history[instant], f"the state as of {instant} changed"
+
+
+def consume(life: Life) -> None:
+    """A consumer of changes holds every row of the table as it is; only deletes are not told to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = life.table.changes_since(life.place, fallback="snapshot")
+    changed = {row["id"]: (row["ts"], row["city"]) for row in found.rows.select(COLUMNS).to_pylist()}
+    life.copied = changed if found.is_snapshot else {**life.copied, **changed}
+    life.place = found.until
+    assert {key: life.copied.get(key) for key in life.rows} == life.rows, f"the consumer's rows, since {found.since}"

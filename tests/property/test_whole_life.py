@@ -1,0 +1,198 @@
+"""Any sequence of writes, services, savepoints, rollbacks, restores and deaths leaves the rows of a dict, for years."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hoodie.errors import HistoryLostError, UnsupportedError
+from hoodie.table import Table
+from tests.crash.tables import check_tidy, trips
+from tests.property.life import CITIES, KEYS, Life, check_now, check_past, consume, new_life, read
+from tests.support.seeds import seeded
+
+STEPS = 30
+
+
+def upsert(life: Life) -> None:
+    """Insert and update a few keys; some move to another partition."""
+    life.ts += 1
+    keys = life.rng.sample(KEYS, life.rng.randint(1, 4))
+    changed = {key: (life.ts, life.rng.choice(CITIES)) for key in keys}
+    life.write("upsert", lambda table: table.upsert(trips(changed)), {**life.rows, **changed})
+
+
+def insert(life: Life) -> None:
+    """Insert keys that the table does not have."""
+    free = sorted(set(KEYS) - life.rows.keys())
+    if free:
+        life.ts += 1
+        new = {key: (life.ts, life.rng.choice(CITIES)) for key in free[:2]}
+        name = life.rng.choice(["insert", "bulk_insert"])
+        life.write(name, lambda table: getattr(table, name)(trips(new)), {**life.rows, **new})
+
+
+def delete(life: Life) -> None:
+    """Delete a key."""
+    if life.rows:
+        key = life.rng.choice(sorted(life.rows))
+        rows = {other: row for other, row in life.rows.items() if other != key}
+        life.write("delete", lambda table: table.delete([key]), rows)
+
+
+def overwrite(life: Life) -> None:
+    """Replace a partition."""
+    city = life.rng.choice(CITIES)
+    rows = {key: row for key, row in life.rows.items() if row[1] != city}
+    free = sorted(set(KEYS) - rows.keys())
+    if free:
+        life.ts += 1
+        new = {free[0]: (life.ts, city)}
+        life.write("insert_overwrite", lambda table: table.insert_overwrite(trips(new)), {**rows, **new})
+
+
+def delete_partition(life: Life) -> None:
+    """Delete a partition that has rows."""
+    cities = sorted({city for _, city in life.rows.values()})
+    if len(cities) > 1:
+        city = life.rng.choice(cities)
+        rows = {key: row for key, row in life.rows.items() if row[1] != city}
+        life.write("delete_partitions", lambda table: table.delete_partitions([f"city={city}"]), rows)
+
+
+def _serve(name: str, call: Callable[[Table], object]) -> Callable[[Life], None]:
+    """Return a step that runs a service, which changes no row; its process dies now and then."""
+
+    def step(life: Life) -> None:
+        if life.rng.random() < 0.25:
+            life.died(name, call)
+        else:
+            call(life.table)
+
+    step.__name__ = name
+    return step
+
+
+def compact(life: Life) -> None:
+    """Plan a compaction, and often execute what is planned."""
+    if life.table.view().config.raw["hoodie.table.type"].startswith("MERGE"):
+        life.table.schedule_compaction()
+        if life.rng.random() < 0.7:
+            _serve("compact", lambda table: table.compact())(life)
+
+
+def schedule_clustering(life: Life) -> None:
+    """Plan a clustering, and often execute what is planned."""
+    life.table.schedule_clustering(life.rng.choice([None, "ts"]))
+    if life.rng.random() < 0.7:
+        life.run_clusterings()
+
+
+def save(life: Life) -> None:
+    """Create a savepoint of the newest commit, or of an older one, which a clean may have taken."""
+    if life.history:
+        instant = list(life.history)[-1 if life.rng.random() < 0.7 else life.rng.randrange(len(life.history))]
+        if instant in life.writes():
+            try:
+                life.table.savepoint(instant)
+            except (HistoryLostError, UnsupportedError) as error:
+                life.done.append(f"savepoint refused: {error}")
+
+
+def delete_savepoint(life: Life) -> None:
+    """Delete a savepoint."""
+    saved = [found.instant for found in life.table.savepoints()]
+    if saved:
+        life.table.delete_savepoint(life.rng.choice(saved))
+
+
+def roll_back(life: Life) -> None:
+    """Take the newest commit back: of data, or of a service."""
+    # The rollback of a dead write is completed first, so that it is not the newest instant.
+    upsert(life)
+    newest = life.writes()[-1]
+    try:
+        life.table.rollback(newest)
+    except UnsupportedError as error:
+        life.done.append(f"rollback refused: {error}")
+        return
+    life.done.append("rolled back")
+    if newest in life.history:
+        del life.history[newest]
+        life.rows = _rows_after_rollback(life)
+
+
+def _rows_after_rollback(life: Life) -> dict[str, tuple[int, str]]:
+    before = [rows for instant, rows in life.history.items()]
+    return before[-1] if before else {}
+
+
+def restore(life: Life) -> None:
+    """Restore a savepoint; the process dies now and then, and another call completes it."""
+    saved = [found.instant for found in life.table.savepoints() if found.instant in life.history]
+    if not saved:
+        return
+    for later in saved[1:]:
+        life.table.delete_savepoint(later)
+    target = saved[0]
+    if life.rng.random() < 0.3:
+        life.died("restore", lambda table: table.restore(target))
+    try:
+        life.table.restore(target)
+    except UnsupportedError as error:
+        life.done.append(f"restore refused: {error}")
+        return
+    life.done.append("restored")
+    life.forget_after(target)
+
+
+OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
+    (upsert, 10),
+    (insert, 3),
+    (delete, 3),
+    (overwrite, 1),
+    (delete_partition, 1),
+    (_serve("clean", lambda table: table.clean()), 3),
+    (_serve("archive", lambda table: table.archive()), 3),
+    (_serve("cluster", lambda table: table.cluster()), 2),
+    (schedule_clustering, 1),
+    (compact, 3),
+    (save, 2),
+    (delete_savepoint, 1),
+    (roll_back, 1),
+    (restore, 1),
+    (consume, 3),
+    (_serve("repair", lambda table: table.repair(dry_run=False, min_age_seconds=0.0)), 1),
+)
+
+
+@seeded(1006, 271828)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_table_is_the_dict(table_type: str, seed: int) -> None:
+    life = new_life(seed, table_type)
+    steps, weights = zip(*OPERATIONS, strict=True)
+    for step in life.rng.choices(steps, weights, k=STEPS):
+        try:
+            life.done.append(step.__name__)
+            step(life)
+            check_now(life)
+            check_past(life)
+        except BaseException as error:
+            error.add_note("\n".join([f"seed {seed}:", *life.done]))
+            raise
+    _end(life)
+
+
+def _end(life: Life) -> None:
+    """After the last deaths are taken up, nothing is left of them, and the full check finds nothing."""
+    life.run_clusterings()
+    while life.table.pending_compactions().instants:
+        life.table.compact()
+    upsert(life)
+    life.table.clean()
+    consume(life)
+    assert read(Table(life.store)) == life.rows
+    report = Table(life.store).verify(full=True)
+    assert report.problems == {}, f"{report}\n" + "\n".join(life.done)
+    check_tidy(life.store, has_record_index="record" in life.done[0].split(",")[1])
