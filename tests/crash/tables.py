@@ -166,7 +166,7 @@ def check_tidy(store: Store, *, has_record_index: bool = True) -> None:
     view = Table(store).view()
     assert list(view.timeline.pending()) == []
     config = read_table_config(store)
-    in_storage = list_from_storage(store, config, view.timeline)
+    in_storage = list_from_storage(store, config, view.timeline, view.archive())
     metadata_table = MetadataTable.open(store, config)
     assert metadata_table is not None
     listed = metadata_table.listing(view.timeline)

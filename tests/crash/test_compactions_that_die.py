@@ -51,7 +51,7 @@ def check_tidy(store: MemoryStore, death: Death) -> None:
     """Nothing is pending, every data file is believed, and nothing temporary lies around."""
     view = Table(store).view()
     assert list(view.timeline.pending()) == [], death
-    in_storage = list_from_storage(store, view.config, view.timeline)
+    in_storage = list_from_storage(store, view.config, view.timeline, view.archive())
     assert view.listing() == in_storage, death
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     for info in store.list("", recursive=True):

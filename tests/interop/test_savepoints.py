@@ -132,3 +132,29 @@ def test_a_savepoint_of_the_jvm_is_read_behind_a_clean(jvm: Jvm, tmp_path: Path,
     assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names, as_of=saved), expected, key="id")
     with pytest.raises(Exception, match="Cleaner cleaned up the timestamp of interest"):
         jvm.read(path, options={"as.of.instant": saved})
+
+
+def test_the_jvm_deletes_a_savepoint_whose_later_commits_are_archived(jvm: Jvm, tmp_path: Path) -> None:
+    """Our reads have the rows of the archived commits; those of the JVM have not."""
+    path = tmp_path / "trips"
+    beyond = {
+        "hoodie.archive.beyond.savepoint": "true",
+        "hoodie.archive.automatic": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.metadata.compact.max.delta.commits": "2",
+    }
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="id", ordering="ts", name="trips", spark=False, properties=beyond
+    )  # fmt: skip
+    table.upsert(trips(range(1), 1))
+    saved = table.savepoint().instant
+    for number in range(1, 8):
+        table.upsert(trips(range(number, number + 1), 1))
+    assert table.archive().counts["commits"] > 0
+    jvm.sql(f"CALL delete_savepoint(path => '{path}', instant_time => '{saved}')")
+    assert hoodie.open(path, spark=False).timeline.start == saved
+    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), trips(range(8), 1), key="id")
+    assert jvm.read(path, SCHEMA.names).num_rows < 8

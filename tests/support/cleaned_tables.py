@@ -46,4 +46,4 @@ def check_listing(table: Table) -> None:
     """The metadata table lists exactly the files of storage."""
     view = table.view()
     listed = MetadataTable(view.store, view.config).listing(view.timeline)
-    assert listed == list_from_storage(view.store, view.config, view.timeline)
+    assert listed == list_from_storage(view.store, view.config, view.timeline, view.archive())

@@ -19,10 +19,13 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, Store
 from hoodie.timeline import (
     Action,
+    ArchivedTimeline,
+    ArchiveReader,
     InstantClock,
     Layout,
     State,
     Timeline,
+    TimelineArchive,
     create_completed,
     create_inflight,
     create_requested,
@@ -94,7 +97,7 @@ class FakeTable:
 
     def storage_listing(self) -> dict[str, dict[str, int]]:
         """What the metadata table must say."""
-        return list_from_storage(self.store, self.config, self.timeline)
+        return list_from_storage(self.store, self.config, self.timeline, no_archive(self.store))
 
     def drop_metadata_table(self) -> None:
         """Delete the metadata table, as if the table had never had one."""
@@ -184,3 +187,8 @@ class FakeTable:
                 if f"_{instant_time}." in info.name:
                     self.store.delete(info.path)
         delete_instant_files(self.store, self.layout, instant_time, self.action, State.INFLIGHT, State.REQUESTED)
+
+
+def no_archive(store: Store) -> ArchivedTimeline:
+    """The archived timeline of a table that has none."""
+    return ArchiveReader(TimelineArchive(store, "no-archive"))

@@ -39,10 +39,16 @@ class AbandonedFiles:
         beats = tuple(info.name for info in store.list(_HEARTBEAT_FOLDER))
         return cls(tuple(store.folders(TEMP_FOLDER)), beats)
 
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """The instants whose markers are in the temporary folders."""
+        return tuple(filter(str.isdigit, (folder.rpartition("/")[2] for folder in self.temp_folders)))
+
     def remove(self, store: Store, timeline: Timeline) -> None:
         """Delete the files that belong to no pending instant of the timeline and to no running writer.
 
-        Call it under the same lock, with the timeline as it is after dead writes were rolled back.
+        Call it under the same lock, with the timeline as it is after dead writes were rolled back; it tells which of
+        `instants` are archived (`with_archived_between`).
         """
         now_ms = time.time_ns() // 1_000_000
         for folder in self.temp_folders:

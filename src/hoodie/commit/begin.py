@@ -12,6 +12,7 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.timeline import Action, TableLock
+from hoodie.view.archived import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -66,5 +67,5 @@ def put_in_order(
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     view = view.refreshed() if rolled_back else view
-    abandoned.remove(state.store, view.timeline)
+    abandoned.remove(state.store, with_archived_between(view, view.timeline, abandoned.instants))
     return ensure_metadata_partitions(view, properties), rolled_back

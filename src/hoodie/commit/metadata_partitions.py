@@ -156,7 +156,7 @@ def _create(view: TableView) -> MetadataTable:
 
 
 def _list_files(view: TableView) -> ListFiles:
-    return partial(list_from_storage, view.store, view.config, view.timeline)
+    return partial(list_from_storage, view.store, view.config, view.timeline, view.archive())
 
 
 def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:

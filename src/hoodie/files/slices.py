@@ -81,11 +81,13 @@ def latest_slices(
     *,
     as_of: str | None = None,
     version: TableVersion = TableVersion.NINE,
+    ignored: set[str] | None = None,
 ) -> list[FileSlice]:
     """Return the newest committed slice of every file group, sorted by partition path and file id.
 
     `timeline` holds all instants; files of instants that are not completed are ignored. `replaced` maps a partition
-    path to the file ids that completed replace commits replaced. `as_of` (inclusive) is a requested time.
+    path to the file ids that completed replace commits replaced. `as_of` (inclusive) is a requested time. The instants
+    of ignored files are added to `ignored`.
 
     A slice contains the log files that complete after the requested time of its base file, also if a compaction is
     pending. Log files that are written during a compaction belong to the slice that the compaction creates, and to the
@@ -99,6 +101,8 @@ def latest_slices(
     for partition_path in sorted(listing):
         gone = replaced.get(partition_path, ())
         files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, as_of, version)
+        if ignored is not None:
+            ignored |= files.uncommitted
         for file_id in files.file_ids():
             found = None if file_id in gone else files.newest_slice(file_id)
             if found is not None:
@@ -115,6 +119,8 @@ class _PartitionFiles:
     version: TableVersion
     bases: dict[str, list[BaseFile]] = field(default_factory=dict)
     logs: dict[str, list[LogFile]] = field(default_factory=dict)
+    uncommitted: set[str] = field(default_factory=set)
+    """Instants of files that are ignored, because they are not completed."""
 
     @classmethod
     def of(
@@ -145,6 +151,7 @@ class _PartitionFiles:
                 files.bases.setdefault(base.file_id, []).append(found)
             elif is_seen and log is not None and not log.is_cdc:
                 files.logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, size_bytes))
+        files.uncommitted = {time for time, is_seen in committed.items() if not is_seen}
         return files
 
     def file_ids(self) -> list[str]:

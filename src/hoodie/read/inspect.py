@@ -11,12 +11,13 @@ import pyarrow as pa
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice, join_path
-from hoodie.format.filenames import BaseFileName, parse_data_file
+from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.times import When
-from hoodie.timeline import LockOptions
+from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.found import found_locks
+from hoodie.view.archived import with_archived_between
 from hoodie.view.table_view import TableView
 
 FILES_SCHEMA = pa.schema(
@@ -101,9 +102,12 @@ class Inspection:
         current = {path for found in self.view.slices() for path in found.paths}
         row_counts = _RowCounts(self.view)
         rows = []
-        for partition_path, names in self.view.listing().items():
+        listing = self.view.listing()
+        times = {instant_of_data_file(name) or "" for names in listing.values() for name in names}
+        timeline = with_archived_between(self.view, self.view.timeline, times)
+        for partition_path, names in listing.items():
             for name, size_bytes in names.items():
-                row = self._file_row(partition_path, name, row_counts)
+                row = _file_row(timeline, partition_path, name, row_counts)
                 if row is not None:
                     is_current = join_path(partition_path, name) in current
                     rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
@@ -194,20 +198,6 @@ class Inspection:
         """Return the content of one instant as plain Python values; see `hoodie.read.history.instant_content`."""
         return instant_content(self.view, requested_time)
 
-    def _file_row(self, partition_path: str, name: str, row_counts: _RowCounts) -> dict[str, Any] | None:
-        parsed = parse_data_file(name)
-        if parsed is None or not self.view.timeline.contains_or_before_start(parsed.instant_time):
-            return None
-        is_base = isinstance(parsed, BaseFileName)
-        return {
-            "partition_path": partition_path,
-            "file": name,
-            "kind": "base" if is_base else "log",
-            "file_id": parsed.file_id,
-            "instant": parsed.instant_time,
-            "rows": row_counts.get(parsed.instant_time, join_path(partition_path, name)),
-        }
-
 
 @dataclass(slots=True)
 class _RowCounts:
@@ -223,6 +213,20 @@ class _RowCounts:
             stats = self.view.commit_metadata(instant).write_stats() if known and instant is not None else ()
             self._by_instant[instant_time] = {stat.path: stat.num_writes for stat in stats}
         return self._by_instant[instant_time].get(path)
+
+
+def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: _RowCounts) -> dict[str, Any] | None:
+    parsed = parse_data_file(name)
+    if parsed is None or not timeline.contains_or_before_start(parsed.instant_time):
+        return None
+    return {
+        "partition_path": partition_path,
+        "file": name,
+        "kind": "base" if isinstance(parsed, BaseFileName) else "log",
+        "file_id": parsed.file_id,
+        "instant": parsed.instant_time,
+        "rows": row_counts.get(parsed.instant_time, join_path(partition_path, name)),
+    }
 
 
 def _slice_row(found: FileSlice, row_counts: _RowCounts) -> dict[str, Any]:

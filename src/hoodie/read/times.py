@@ -52,7 +52,7 @@ def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:
 def completion_of(view: TableView, when: When) -> str:
     """Convert a caller's time to an order time: an instant's requested time gives the `order_time` of the instant.
 
-    The archive is looked up for the requested time of an instant that is older than the active timeline.
+    The archive is looked up for the requested time of an instant that is not on the active timeline.
 
     Raises: as `view_as_of`.
     """
@@ -60,8 +60,8 @@ def completion_of(view: TableView, when: When) -> str:
     instant = view.timeline.get(text)
     if instant is not None and instant.is_completed:
         return view.order_time(instant)
-    start = view.timeline.start
-    if isinstance(when, str) and instant is None and start is not None and text < start:
+    newest = view.timeline.latest()
+    if isinstance(when, str) and instant is None and newest is not None and text < newest.requested_time:
         for archived in view.archive().find([text]):
             if archived.action.writes_data:
                 return view.order_time(archived)

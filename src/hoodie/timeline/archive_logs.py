@@ -37,6 +37,10 @@ class ArchiveLogs:
         wanted = frozenset(requested_times)
         return [found for found in self.completed() if found.requested_time in wanted] if wanted else []
 
+    def oldest_time(self) -> str:
+        """As `ArchivedTimeline.oldest_time`."""
+        return min((found.requested_time for found in self.completed()), default="")
+
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.contents`. Reads the files that have the instants."""
         left = {(instant.requested_time, instant.action.value) for instant in instants}

@@ -47,6 +47,10 @@ class ArchivedTimeline(Protocol):
         """Return the instants with these requested times, sorted by requested time. Raises: CorruptFileError."""
         ...
 
+    def oldest_time(self) -> str:
+        """Return the least requested time of the archived instants; empty if there are none. Raises: as `find`."""
+        ...
+
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """Yield the contents of archived instants, in no defined order.
 
@@ -113,6 +117,10 @@ class ArchiveReader:
             }
 
         return sorted(self._retried(in_files), key=lambda instant: (instant.requested_time, instant.action))
+
+    def oldest_time(self) -> str:
+        """As `ArchivedTimeline.oldest_time`; the names of the files tell it."""
+        return min((parts.first_time for parts, _ in self._files()), default="")
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.contents`. Reads the row groups that have the instants."""

@@ -32,7 +32,9 @@ class Timeline:
     archived.)
 
     `archived` maps requested times of archived write instants to completion times; it contains only the instants that
-    were looked up. `never_completed` contains times before `start` that were looked up and are not in the archive.
+    were looked up: those before `start` whose completion time matters, and those after it (JVM Hudi can delete a
+    savepoint whose later commits are archived: then `start` is its commit). `never_completed` contains times before
+    `start` that were looked up and are not in the archive.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -118,7 +120,17 @@ class Timeline:
         if self.start is not None and requested_time < self.start:
             return requested_time not in self.never_completed
         instant = self.get(requested_time)
-        return instant is not None and instant.is_completed
+        return requested_time in self.archived if instant is None else instant.is_completed
+
+    def is_missing(self, requested_time: str) -> bool:
+        """Return whether an instant after `start` is not here, and was not looked up in the archive."""
+        return (
+            self.start is not None
+            and self.start < requested_time
+            and self.get(requested_time) is None
+            and requested_time not in self.never_completed
+            and requested_time not in self.archived
+        )
 
     def completion_time_of(self, requested_time: str) -> str | None:
         """Return the completion time; None if the instant is not completed, or is archived but not in `archived`."""

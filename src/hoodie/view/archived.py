@@ -14,7 +14,7 @@ from hoodie.files.old_logs import logs_in_doubt
 from hoodie.files.slices import Listing
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.table.table_config import TableType
-from hoodie.timeline import Instant, Timeline
+from hoodie.timeline import ArchivedTimeline, Instant, Timeline
 from hoodie.view.commit_cache import CommitFacts
 
 if TYPE_CHECKING:
@@ -107,6 +107,54 @@ def with_archived_logs(view: TableView, listing: Listing) -> Timeline:
         known.update({time: _completion_time(found, time) for time in unknown})
     archived = {time: known[time] for time in in_doubt if known[time]}
     return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline
+
+
+def with_archived_between(view: TableView, timeline: Timeline, times: Collection[str]) -> Timeline:
+    """Return the timeline with those of the times that are archived, of the instants that miss between others.
+
+    The archive is read if there is such an instant. JVM Hudi leaves them if it deletes a savepoint whose later commits
+    are archived.
+
+    Raises: CorruptFileError if the archive is damaged.
+    """
+    known, missing = view.state.archived_times, _missing_between(timeline, view.whole_timeline(), times)
+    unknown = {time for time in missing if not known.get(time)}
+    if unknown:
+        # What is not found is looked up again by the next view: it may complete and be archived until then.
+        found = (instant for instant in view.archive().find(unknown) if instant.action.writes_data)
+        known.update({instant.requested_time: instant.completion_time or instant.requested_time for instant in found})
+    archived = {time: known[time] for time in missing if known.get(time)}
+    return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline
+
+
+def committed_times(timeline: Timeline, archive: ArchivedTimeline, times: Collection[str]) -> set[str]:
+    """Return those of the times, of instants in names of files, whose files are committed.
+
+    The archive is asked for the instants that are not on the timeline and older than its newest one. Those before the
+    first archived instant count as committed if they are before the timeline's start: of a copy without history, or
+    with a part of it, nothing tells.
+
+    Raises: CorruptFileError if the archive is damaged.
+    """
+    committed = set(filter(timeline.contains_or_before_start, times))
+    old = {time for time in committed if timeline.get(time) is None and time not in timeline.archived}
+    unknown = old | _missing_between(timeline, timeline, times)
+    if not unknown:
+        return committed
+    oldest = archive.oldest_time()
+    if not oldest:
+        return committed
+    archived = {instant.requested_time for instant in archive.find(unknown)}
+    return (committed - unknown) | archived | {time for time in old if time < oldest}
+
+
+def _missing_between(timeline: Timeline, whole: Timeline, times: Collection[str]) -> set[str]:
+    """Return the times that miss between others; `whole` has the instants that completed later too.
+
+    Instants after the newest one are new: their writers began after the timeline was loaded.
+    """
+    newest = whole.latest()
+    return set() if newest is None else {t for t in filter(timeline.is_missing, times) if t < newest.requested_time}
 
 
 def _is_write(instant: Instant) -> bool:

@@ -17,6 +17,7 @@ from hoodie.format.schema.stored_names import StoredNames, stored_names
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec
 from hoodie.timeline import HOODIE_FOLDER
+from hoodie.view.archived import with_archived_between
 from hoodie.view.rules import path_fields, table_key_generator
 from hoodie.view.table_state import ColumnHistory
 from hoodie.view.table_view import TableView
@@ -69,14 +70,13 @@ def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple
 
 def visible_schemas(view: TableView, as_of: str | None = None) -> list[IdSchema]:
     """Return the schemas with ids that the table had by the time of the view, or by `as_of`, in ascending order."""
+    schemas = column_history(view).schemas
+    timeline = with_archived_between(view, view.timeline, [str(found.version) for found in schemas if found.version])
     return [
         found
-        for found in column_history(view).schemas
+        for found in schemas
         if found.version == 0
-        or (
-            view.timeline.contains_or_before_start(str(found.version))
-            and (as_of is None or str(found.version) <= as_of)
-        )
+        or (timeline.contains_or_before_start(str(found.version)) and (as_of is None or str(found.version) <= as_of))
     ]
 
 
@@ -140,8 +140,8 @@ def instant_of_history(name: str) -> str:
 
 def _read(view: TableView) -> tuple[bytes, str]:
     """Read the newest history of a completed commit; return it and its path."""
-    timeline = view.whole_timeline()
     names = [name for name in view.store.names(SCHEMA_FOLDER) if is_history(name)]
+    timeline = with_archived_between(view, view.whole_timeline(), list(map(instant_of_history, names)))
     committed = [name for name in names if timeline.contains_or_before_start(instant_of_history(name))]
     if not committed:
         return b"", ""

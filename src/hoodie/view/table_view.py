@@ -31,7 +31,13 @@ from hoodie.timeline import (
     layout_for,
     read_instant,
 )
-from hoodie.view.archived import archived_content, archived_writes, newest_archived_schema, with_archived_logs
+from hoodie.view.archived import (
+    archived_content,
+    archived_writes,
+    newest_archived_schema,
+    with_archived_between,
+    with_archived_logs,
+)
 from hoodie.view.commit_cache import CommitFacts
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import path_fields, slice_read
@@ -229,7 +235,7 @@ class TableView:
                         return self.state.metadata_table.listing(self.whole_timeline(), partitions)
                     except MetadataTableMissingError as error:
                         self.state.warn(f"files are listed from storage, which is slower: {error}")
-        listing = list_from_storage(self.store, self.config, self.whole_timeline())
+        listing = list_from_storage(self.store, self.config, self.whole_timeline(), self.archive())
         return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
 
     def may_be_overtaken(self) -> bool:
@@ -267,7 +273,12 @@ class TableView:
         """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
         listing = self.listing(partitions)
         version, timeline = self.config.version, with_archived_logs(self, listing)
-        return latest_slices(listing, timeline, self.replaced_file_ids(as_of), as_of=as_of, version=version)
+        replaced, ignored = self.replaced_file_ids(as_of), set[str]()
+        slices = latest_slices(listing, timeline, replaced, as_of=as_of, version=version, ignored=ignored)
+        whole = with_archived_between(self, timeline, ignored)
+        if whole is timeline:
+            return slices
+        return latest_slices(listing, whole, replaced, as_of=as_of, version=version)
 
     def slice_read(self) -> SliceRead:
         """Return the options to read the newest file slices with all columns.

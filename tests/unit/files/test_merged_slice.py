@@ -411,7 +411,7 @@ def golden_rows(path: Path, as_of: str | None = None) -> tuple[TableView, pa.Tab
     store = open_store(path)
     view = TableView.load(TableState(store))
     version = view.config.version
-    listing = list_from_storage(store, view.config, view.timeline)
+    listing = list_from_storage(store, view.config, view.timeline, view.archive())
     slices = latest_slices(listing, view.timeline, {}, as_of=as_of, version=version)
     schema = with_meta_fields(view.schema().arrow)
     read = SliceRead(

@@ -23,7 +23,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
 from hoodie.view.listing import list_from_storage
-from tests.support.fake_commits import FakeTable
+from tests.support.fake_commits import FakeTable, no_archive
 from tests.unit.metadata.conftest import InMemory
 
 METADATA = ".hoodie/metadata"
@@ -199,7 +199,7 @@ def test_listing_the_folders_of_a_table() -> None:
         store.create(path, b"12345")
     config = new_table_config(NewTable(name="t", partition_fields=("a", "b")))
     expected = {base.format("100"): 5, base.format("050"): 5, log.format("100"): 5}
-    assert list_from_storage(store, config, completed("100")) == {"a/b=1": expected, "c": {}}
+    assert list_from_storage(store, config, completed("100"), no_archive(store)) == {"a/b=1": expected, "c": {}}
 
 
 def test_listing_a_table_without_partitions() -> None:
@@ -207,5 +207,5 @@ def test_listing_a_table_without_partitions() -> None:
     store.create(".hoodie_partition_metadata", b"")
     store.create("f-0_0-1-0_100.parquet", b"1")
     config = new_table_config(NewTable(name="t"))
-    assert list_from_storage(store, config, completed("100")) == {"": {"f-0_0-1-0_100.parquet": 1}}
-    assert list_from_storage(MemoryStore(), config, Timeline()) == {}
+    assert list_from_storage(store, config, completed("100"), no_archive(store)) == {"": {"f-0_0-1-0_100.parquet": 1}}
+    assert list_from_storage(MemoryStore(), config, Timeline(), no_archive(store)) == {}

@@ -27,13 +27,14 @@ Listing = Mapping[str, Mapping[str, int]]
 class KnownFiles:
     """What the table says of its files: `listing` of the metadata table (None: it has none, or it is damaged).
 
-    `archived` are instants of data files that the archive has; `in_metadata_table` are the completed delta commits of
+    `archived` are instants of data files that the archive has, by requested time (of version 6, which is not looked up,
+    all that the timeline has not), with their completion times; `in_metadata_table` are the completed delta commits of
     the metadata table. `slices` are the newest file slices; some of their files may not exist. `leaving` are the files
     that a pending clean deletes: they may be gone, and are listed until it completes.
     """
 
     listing: Listing | None
-    archived: frozenset[str]
+    archived: Mapping[str, str]
     in_metadata_table: frozenset[str]
     slices: tuple[FileSlice, ...] = ()
     leaving: frozenset[str] = frozenset()
@@ -50,10 +51,10 @@ class KnownFiles:
             if survey.timeline.get(parsed.instant_time) is None
         }
         view = survey.view
-        archived = frozenset(before)
+        archived = dict.fromkeys(before, "")
         if view.config.version.has_completion_time_in_name:
             archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
-            archived = frozenset(archive.completion_times(before))
+            archived = archive.completion_times(before)
         found = cls(listing, archived, in_metadata_table, leaving=frozenset(_leaving(survey)))
         return replace(found, slices=tuple(_newest_slices(survey, found)))
 
@@ -148,7 +149,11 @@ def _newest_slices(survey: Survey, known: KnownFiles) -> list[FileSlice]:
         if instant.action is Action.REPLACE_COMMIT:
             for partition_path, file_ids in (commit.partition_to_replace_file_ids or {}).items():
                 replaced.setdefault(partition_path, set()).update(file_ids)
-    return latest_slices(together, survey.timeline, replaced, version=survey.view.config.version)
+    version = survey.view.config.version
+    timeline = survey.timeline
+    if version.has_completion_time_in_name:
+        timeline = replace(timeline, archived={**timeline.archived, **known.archived})
+    return latest_slices(together, timeline, replaced, version=version)
 
 
 def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orphans: set[str]) -> Iterator[Problem]:

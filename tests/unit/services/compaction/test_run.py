@@ -75,7 +75,7 @@ def metadata_of(store: MemoryStore, instant_time: str) -> CommitMetadata:
 def check_listing(store: MemoryStore) -> None:
     """The metadata table knows every committed file, and nothing else lies in the table."""
     view = Table(store).view()
-    assert view.listing() == list_from_storage(store, view.config, view.timeline)
+    assert view.listing() == list_from_storage(store, view.config, view.timeline, view.archive())
     assert [info.path for info in store.list(".hoodie/.temp", recursive=True)] == []
     assert store.list(".hoodie/.heartbeat") == []
 

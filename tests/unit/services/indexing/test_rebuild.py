@@ -69,7 +69,9 @@ def check_sound(table: Table, rows: dict[str, int], *, has_index: bool = True) -
     assert rows_of(table) == rows
     view = again(table).view()
     metadata_table = MetadataTable(view.store, view.config)
-    assert metadata_table.listing(view.timeline) == list_from_storage(view.store, view.config, view.timeline)
+    assert metadata_table.listing(view.timeline) == list_from_storage(
+        view.store, view.config, view.timeline, view.archive()
+    )
     assert list(view.timeline.pending()) == []
     if has_index:
         check_index(view)

@@ -1,0 +1,113 @@
+"""Files whose instant is not on the active timeline: archived, or never committed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hoodie.errors import HoodieWarning
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.crash.tables import Rows, new_table, rows_of, trips
+
+PROPERTIES = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.archive.beyond.savepoint": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+TYPES = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+
+
+def archived_table(table_type: str, *, saved: int | None = None, commits: int = 9) -> tuple[Table, list[str], Rows]:
+    """A table whose commits fill a partition each, most of them archived; its commits and rows."""
+    store = MemoryStore()
+    new_table(store, table_type=table_type, properties=PROPERTIES)
+    table, rows, instants = Table(store), dict[str, tuple[int, str]](), [""]
+    for i in range(1, commits + 1):
+        # The second version of a key is in a log file if the table has them.
+        changed = {f"k{i}": (i, f"p{i}")} | ({f"k{i - 1}": (i, f"p{i - 1}")} if i > 1 else {})
+        instants.append(table.upsert(trips(changed)).instant or "")
+        rows |= changed
+        if i == saved:
+            table.savepoint()
+    assert table.archive().counts["commits"] > 0
+    return table, instants, rows
+
+
+def as_the_jvm_deletes_a_savepoint(store: MemoryStore, instant: str) -> None:
+    """Delete the files of the savepoint only; `Table.delete_savepoint` archives its commit too."""
+    for info in store.list(".hoodie/timeline"):
+        if info.name.startswith(instant) and "savepoint" in info.name:
+            store.delete(info.path)
+
+
+@TYPES
+def test_commits_between_a_deleted_savepoint_and_the_timeline_stay(table_type: str) -> None:
+    table, instants, rows = archived_table(table_type, saved=2)
+    store = table.view().store
+    assert isinstance(store, MemoryStore)
+    as_the_jvm_deletes_a_savepoint(store, instants[2])
+    view = Table(store).view()
+    assert view.timeline.start == instants[2]
+    assert view.timeline.get(instants[4]) is None
+    assert rows_of(store) == rows
+    past = Table(store).to_arrow(["id", "ts"], as_of=instants[5]).to_pylist()
+    assert {row["id"]: row["ts"] for row in past} == {"k1": 2, "k2": 3, "k3": 4, "k4": 5, "k5": 5}
+    files = Table(store).inspect.files()
+    assert {f"city=p{i}" for i in range(1, 10)} == set(files["partition_path"].to_pylist())
+    assert [str(found) for found in Table(store).verify().findings] == []
+    store.delete_folder(".hoodie/metadata")
+    with pytest.warns(HoodieWarning, match="listed from storage"):
+        assert rows_of(store) == rows
+    done = Table(store).upsert(trips({"k4": (99, "p4")}))
+    assert (done.inserted, done.updated) == (0, 1)
+    assert rows_of(store) == {**rows, "k4": (99, "p4")}
+
+
+def test_left_over_markers_of_an_archived_commit_delete_nothing() -> None:
+    table, instants, rows = archived_table("copy_on_write", saved=2)
+    store = table.view().store
+    assert isinstance(store, MemoryStore)
+    as_the_jvm_deletes_a_savepoint(store, instants[2])
+    files = table.inspect.files().to_pylist()
+    file = next(row for row in files if row["instant"] == instants[4] and row["partition_path"] == "city=p4")
+    store.create(f"{TEMP_FOLDER}/{instants[4]}/MARKERS.type", b"DIRECT")
+    store.create(f"{TEMP_FOLDER}/{instants[4]}/city=p4/{file['file']}.marker.CREATE", b"")
+    Table(store).upsert(trips({"z": (1, "sf")}))
+    assert rows_of(store) == {**rows, "z": (1, "sf")}
+    assert store.list(f"{TEMP_FOLDER}/{instants[4]}") == []
+
+
+@TYPES
+def test_a_file_that_was_never_committed_does_not_count_once_it_is_older_than_the_timeline(table_type: str) -> None:
+    table, instants, rows = archived_table(table_type)
+    store = table.view().store
+    assert isinstance(store, MemoryStore)
+    (found,) = [path for path in Table(store).view().slices() if path.partition_path == "city=p3"]
+    assert found.base_file is not None
+    never = str(int(instants[4]) + 1)
+    assert never not in instants
+    # What a dead task of a write leaves that was rolled back: newer than every file of its file group.
+    store.create(re.sub(r"_\d+\.parquet", f"_{never}.parquet", found.base_file.path), b"not a file of the table")
+    assert rows_of(store) == rows
+    store.delete_folder(".hoodie/metadata")
+    with pytest.warns(HoodieWarning, match="listed from storage"):
+        assert rows_of(store) == rows
+    Table(store).upsert(trips({"z": (1, "sf")}))
+    assert rows_of(store) == {**rows, "z": (1, "sf")}
+
+
+def test_without_an_archive_all_old_files_count() -> None:
+    table, _, rows = archived_table("copy_on_write")
+    store = table.view().store
+    store.delete_folder(".hoodie/timeline/history")
+    store.delete_folder(".hoodie/metadata")
+    with pytest.warns(HoodieWarning, match="listed from storage"):
+        assert rows_of(store) == rows
