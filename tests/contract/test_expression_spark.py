@@ -128,7 +128,7 @@ def test_projections_have_the_value_and_type_of_spark(
 def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str, text: str) -> None:
     exact = Condition.parse(text).row_filter(SCHEMA)
     fragment = next(iter(ds.dataset(parquet_file).get_fragments()))
-    scanner = fragment.scanner(schema=SCHEMA, filter=Condition.parse(text).row_group_filter(SCHEMA))
+    scanner = fragment.scanner(schema=SCHEMA, filter=Condition.parse(text).row_group_filter(SCHEMA, in_utc=True))
     found = [number for batch in scanner.to_batches() for number in batch.filter(exact).column("id").to_pylist()]
     assert found == TABLE.filter(exact).column("id").to_pylist()
     expected = [number for number, kept in enumerate(evaluate(exact, TABLE).to_pylist()) if kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
+from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
@@ -69,6 +70,45 @@ def test_all_types_come_out_of_logs(lane: Lane) -> None:
         assert_same_rows(table.to_arrow(columns=TYPES.names), expected, key="id")
         ancient = expected.filter(pc.less(expected["day"], date(1600, 1, 1)))["id"].to_pylist()
         assert lane.read(table, where="day < DATE '1600-01-01'", columns=["id"])["id"].to_pylist() == ancient
+    finally:
+        if lane.session is not None:
+            lane.session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_times_are_compared_in_the_time_zone_of_the_session(lane: Lane) -> None:
+    """Rows of log files are filtered before Spark filters them, which must not lose what is a match in its zone."""
+    utc = [datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in (0, 3, 4, 12)]
+    stamps = pa.array([*utc, None], pa.timestamp("us", "UTC"))
+    rows = pa.table(
+        {
+            "id": [*"abcde"],
+            "t": stamps,
+            "day": stamps.cast(pa.date32()),
+            "local": stamps.cast(pa.timestamp("us")),
+        }
+    )
+    table = lane.create(rows.schema, type="merge_on_read", partition_by="day")
+    table.bulk_insert(lane.data(rows))
+    table.upsert(lane.data(rows))
+    whole = table.to_arrow()
+    if lane.session is not None:
+        lane.session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    try:
+        for where in (
+            "t <= '2024-01-01'",
+            "t < DATE '2024-01-01'",
+            "t = TIMESTAMP '2023-12-31 20:30:00'",
+            "t IN ('2023-12-31 20:30:00', '2024-01-01 12:00:00')",
+            "t < TIMESTAMP '2024-01-01 04:00:00Z'",
+            "day >= TIMESTAMP '2024-01-01 03:30:00Z'",
+            "local = t OR t IS NULL",
+            "day(t) = 31 AND id < 'c'",
+        ):
+            if lane.session is None:
+                expected = whole.filter(Condition.parse(where).row_filter(whole.schema))["id"].to_pylist()
+            else:
+                expected = [row.id for row in table.read().where(where).collect()]
+            assert sorted(lane.read(table, where=where, columns=["id"])["id"].to_pylist()) == sorted(expected), where
     finally:
         if lane.session is not None:
             lane.session.conf.set("spark.sql.session.timeZone", "UTC")

@@ -108,10 +108,10 @@ class SliceScan:
             schema=pa.schema([plan.schema.field(name) for name in needed]),
             columns=plan.columns,
             exact=None if where is None else where.row_filter(plan.schema),
-            coarse=None if where is None else where.row_group_filter(plan.schema),
+            coarse=None if where is None else where.row_group_filter(plan.schema, in_utc=True),
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if plan.keys is None else KeySet.of(plan.keys),
-            merge=plan.slice_read(needed) if plan.has_logs else None,
+            merge=plan.slice_read(needed, in_utc=True) if plan.has_logs else None,
             stored=plan.stored,
         )
 
@@ -119,8 +119,8 @@ class SliceScan:
     def roughly(cls, plan: ScanPlan, *, keys: pa.Table | None = None) -> SliceScan:
         """Create a scan of all needed columns that returns at least the rows that match.
 
-        The caller must apply the exact condition. Here only the parts of the condition that have an Arrow form filter
-        rows. `keys` as `ScanPlan.keys`.
+        The caller must apply the exact condition, in any time zone. Here only the parts of the condition that have an
+        Arrow form filter rows. `keys` as `ScanPlan.keys`.
 
         Raises: as `ScanPlan.slice_read` if slices have log files.
         """
@@ -129,7 +129,7 @@ class SliceScan:
         except UnsupportedError:
             needed = tuple(plan.schema.names)
         try:
-            coarse = None if plan.where is None else plan.where.row_group_filter(plan.schema)
+            coarse = None if plan.where is None else plan.where.row_group_filter(plan.schema, in_utc=False)
         except (UnsupportedError, SchemaMismatchError):
             coarse = None
         return cls(
@@ -139,7 +139,7 @@ class SliceScan:
             coarse=coarse,
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if keys is None else KeySet.of(keys),
-            merge=plan.slice_read(needed) if plan.has_logs else None,
+            merge=plan.slice_read(needed, in_utc=False) if plan.has_logs else None,
             stored=plan.stored,
         )
 

@@ -87,14 +87,16 @@ class ScanPlan:
         names += self.keys.column_names if self.keys is not None else []
         return tuple(dict.fromkeys(names))
 
-    def slice_read(self, columns: Sequence[str]) -> SliceRead:
+    def slice_read(self, columns: Sequence[str], *, in_utc: bool) -> SliceRead:
         """Return the rules by which slices with log files are read; `columns` must include those of the condition.
+
+        `in_utc` as in `Condition.row_group_filter`.
 
         Raises: UnsupportedError for a table with a merge rule that only JVM Hudi supports; InvalidConfigError if the
         table's merge function is not registered in this program.
         """
         config = self.view.config
-        coarse, on_keys = self._base_filter()
+        coarse, on_keys = self._base_filter(in_utc)
         return replace(
             slice_read(config, self.schema),
             columns=tuple(columns),
@@ -105,7 +107,7 @@ class ScanPlan:
             base_filter_on_keys=on_keys,
         )
 
-    def _base_filter(self) -> tuple[pc.Expression | None, bool]:
+    def _base_filter(self, in_utc: bool) -> tuple[pc.Expression | None, bool]:
         """Return a filter of base rows for row groups, and whether it is a filter on keys.
 
         A filter on keys matches either all rows of a key or none.
@@ -114,7 +116,7 @@ class ScanPlan:
         if self.keys is not None and self.keys.num_rows <= FILTERED_KEYS_MAX:
             on_keys = pc.field(RECORD_KEY).isin(pc.unique(self.keys[RECORD_KEY]))
         try:
-            coarse = None if self.where is None else self.where.row_group_filter(self.schema)
+            coarse = None if self.where is None else self.where.row_group_filter(self.schema, in_utc=in_utc)
         except (UnsupportedError, SchemaMismatchError):
             coarse = None
         if coarse is None or self.where is None:

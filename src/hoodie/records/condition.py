@@ -5,7 +5,7 @@ dataset scanner when columns are float or double: Parquet statistics ignore NaN,
 minimum equals its maximum as constant, so it drops or keeps NaN rows wrongly. Pass `Condition.row_group_filter` to the
 scanner, which prunes row groups safely, then filter its batches exactly:
 
-    scan, exact = condition.row_group_filter(schema), condition.row_filter(schema)
+    scan, exact = condition.row_group_filter(schema, in_utc=True), condition.row_filter(schema)
     for batch in fragment.scanner(schema=schema, filter=scan).to_batches():
         yield batch.filter(exact)
 
@@ -28,6 +28,7 @@ from hoodie.records.pruning import partitions_to_read
 from hoodie.records.sql.columns import column_refs, is_column
 from hoodie.records.sql.parse import parse_expression, weaken, without_parens
 from hoodie.records.sql.translate import Translator
+from hoodie.records.sql.zones import depends_on_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,23 @@ class Condition:
         """
         return Translator(schema).condition(self.tree)
 
-    def row_group_filter(self, schema: pa.Schema) -> pc.Expression | None:
+    def row_group_filter(self, schema: pa.Schema, *, in_utc: bool) -> pc.Expression | None:
         """Return a filter for a dataset scanner: it prunes row groups, and keeps at least the rows that match.
 
-        None if no part of the condition can be used. The module's docstring shows how to apply the exact filter
-        afterwards.
+        `in_utc`: the condition is evaluated with UTC as the session's time zone; otherwise parts whose result depends
+        on the time zone are left out. None if no part of the condition can be used. The module's docstring shows how to
+        apply the exact filter afterwards.
 
         Raises: as `row_filter`.
         """
         translator = Translator(schema)
         translator.condition(self.tree)
-        return weaken(self.tree, lambda leaf: _row_group_leaf(leaf, translator))
+
+        def usable(leaf: exp.Expression) -> pc.Expression | None:
+            is_fixed = in_utc or not depends_on_zone(leaf, translator)
+            return _row_group_leaf(leaf, translator) if is_fixed else None
+
+        return weaken(self.tree, usable)
 
     def wanted_keys(self, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
         """Return the record keys that matching rows can have; see `records.keys.key_condition`."""

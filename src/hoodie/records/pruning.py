@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import HoodieError, SchemaMismatchError
+from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.columns import column_refs, resolve_name
 from hoodie.records.sql.parse import operands, weaken
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
+from hoodie.records.sql.zones import depends_on_zone
 
 
 def partitions_to_read(
@@ -51,29 +52,10 @@ def _conjuncts_on_partitions(
 
     def leaf(node: exp.Expression) -> pc.Expression | None:
         decided = all(column.name in flat.names for column in column_refs(node, schema))
-        return translator.condition(node) if decided and not _mixes_times(node, translator) else None
+        return translator.condition(node) if decided and not depends_on_zone(node, translator) else None
 
     parts = [(part, weaken(part, leaf)) for part in operands(condition, exp.And)]
     return [(part, limit) for part, limit in parts if limit is not None]
-
-
-def _mixes_times(node: exp.Expression, translator: Translator) -> bool:
-    """Return whether a time that has a zone meets a date, a time without a zone or a text.
-
-    Spark converts one to the other in the time zone of its session, which is not known here.
-    """
-    has_zone = has_none = False
-    for part in node.find_all(exp.Expression):
-        try:
-            value = translator.value(part)
-        except HoodieError:
-            continue  # not an expression of its own, such as the type of a cast
-        is_zoned = pa.types.is_timestamp(value.type) and value.type.tz is not None
-        has_zone |= is_zoned
-        has_none |= (
-            not is_zoned and value.family in ("date", "timestamp", "string") and not isinstance(part.parent, exp.Cast)
-        )
-    return has_zone and has_none
 
 
 def _is_true(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:

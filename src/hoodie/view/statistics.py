@@ -102,6 +102,15 @@ def lost_statistics(view: TableView) -> bool:
     return asks and COLUMN_STATS not in named and bool(view.timeline.writes().completed().instants)
 
 
+def ignores_statistics_option(view: TableView, properties: Mapping[str, str]) -> bool:
+    """Return whether the options of a call ask for column statistics, which a table with rows gets by a build only."""
+    asks = options.COLUMN_STATS_ENABLE.key in properties and options.COLUMN_STATS_ENABLE.get(properties)
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    if not asks or COLUMN_STATS in named or not view.config.version.has_typed_statistics:
+        return False
+    return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
+
+
 def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
     """Return the statistics that a pending instant of this library builds; empty for another instant.
 

@@ -44,7 +44,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
-from hoodie.view.statistics import lost_statistics, written_columns
+from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
@@ -58,6 +58,10 @@ from hoodie.write.write_instant import WriteInstant, write_instant
 LOST_STATISTICS_NOTE: Final = (
     "the column statistics are missing, so reads open more files: another writer dropped them; build them with "
     't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
+)
+STATISTICS_OPTION_NOTE: Final = (
+    f"{options.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table has "
+    'rows: build them with t.index.build("column_stats")'
 )
 
 
@@ -104,6 +108,8 @@ class WriteSetup:
         setup = cls.without_repair(call, data, changed=changed).without_lost_partitions()
         if lost_statistics(setup.view):
             setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
+        elif ignores_statistics_option(setup.view, call.properties):
+            setup = replace(setup, notes=(*setup.notes, STATISTICS_OPTION_NOTE))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
             return setup
         note = finish_dead_build(call.state)

@@ -111,7 +111,7 @@ TYPED: dict[str, tuple[pa.DataType, list[Any], str]] = {
     "timestamp": (
         pa.timestamp("us", "UTC"),
         [datetime(2024, 1, 1, number, tzinfo=UTC) for number in range(8)],
-        "TIMESTAMP '2024-01-01 03:00:00'",
+        "TIMESTAMP '2024-01-01 03:00:00Z'",
     ),
     "decimal": (pa.decimal128(10, 2), [Decimal(number) / 4 for number in range(8)], "0.75"),
     "text": (pa.string(), [f"é😀{number}" for number in range(8)], "'é😀3'"),

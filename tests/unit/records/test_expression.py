@@ -215,7 +215,7 @@ def test_a_scan_filter_prunes_row_groups(tmp_path: Path, where: str, groups: lis
     )
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
     fragment = next(iter(ds.dataset(tmp_path / "t.parquet").get_fragments()))
-    scan = Condition.parse(where).row_group_filter(table.schema)
+    scan = Condition.parse(where).row_group_filter(table.schema, in_utc=True)
     kept = fragment.split_by_row_group(filter=scan) if scan is not None else fragment.split_by_row_group()
     assert [group.id for one in kept for group in one.row_groups] == groups
 
@@ -227,9 +227,9 @@ def test_arrow_still_takes_a_group_of_one_number_and_nan_for_constant(tmp_path: 
     kept = ds.dataset(tmp_path / "t.parquet").to_table(filter=Condition.parse("f > 7").row_filter(table.schema))
     assert kept.num_rows == 0
     assert table.filter(Condition.parse("f > 7").row_filter(table.schema)).num_rows == 1
-    assert Condition.parse("f > 7").row_group_filter(table.schema) is None
+    assert Condition.parse("f > 7").row_group_filter(table.schema, in_utc=True) is None
 
 
 def test_a_scan_filter_checks_what_it_leaves_out() -> None:
     with pytest.raises(SchemaMismatchError, match="no column"):
-        Condition.parse("fare > 1 OR fares > 2").row_group_filter(SCHEMA)
+        Condition.parse("fare > 1 OR fares > 2").row_group_filter(SCHEMA, in_utc=True)

@@ -14,6 +14,7 @@ from hoodie.records.sql.compare import equal_scalars
 from hoodie.records.sql.parse import operands, without_parens
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import Value
+from hoodie.records.sql.zones import depends_on_zone
 
 KeysOf = Callable[[pa.Array], pa.StringArray]
 """Returns the record keys of the values of a column, in order."""
@@ -59,6 +60,8 @@ def _leaf(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]
         return None
     column = resolve(tested, schema) if is_column(tested) else None
     if column is None or column.name not in columns or len(column.path) > 1:
+        return None
+    if pa.types.is_temporal(column.type) and depends_on_zone(node, Translator(schema)):
         return None
     values = _equal_values(Value(column.expression, column.type), [Translator(schema).value(one) for one in options])
     if values is None:

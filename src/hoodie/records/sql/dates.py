@@ -42,6 +42,12 @@ def parse_timestamp(text: str, *, zoned: bool) -> datetime:
     return (moment - _offset(part["zone"])).replace(tzinfo=UTC) if zoned else moment
 
 
+def names_zone(text: str) -> bool:
+    """Return whether the text is a timestamp with a zone, which is the same time in every time zone."""
+    match = _TIMESTAMP.fullmatch(text)
+    return match is not None and match["zone"] is not None
+
+
 def date_text(text: pc.Expression) -> pc.Expression:
     """Complete the date at the start of each text to `yyyy-MM-dd`; other text stays as it is."""
     for pattern, replacement in (

@@ -203,6 +203,19 @@ def test_ranges_of_a_type_that_was_changed_since_are_compared_with_todays(
     assert sorted(table.to_arrow("id", where="f = 0.3")["id"].to_pylist()) == [f"k{n}" for n in range(5)]
 
 
+def test_a_write_to_a_table_with_rows_says_that_it_adds_no_statistics(table: Table) -> None:
+    asked = {"hoodie.metadata.index.column.stats.enable": "true"}
+
+    def told(**options: Any) -> list[str]:
+        notes = Table(table.view().store).upsert(rows(range(5)), **options).notes
+        return [note for note in notes if 't.index.build("column_stats")' in note]
+
+    assert len(told(properties=asked)) == 1
+    assert not told()
+    table.index.build("column_stats")
+    assert not told(properties=asked)
+
+
 def test_the_cleaner_deletes_the_ranges_of_its_files() -> None:
     on = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.clean.automatic": "false"}
     first = rows(range(3))
