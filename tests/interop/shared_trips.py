@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -11,6 +12,9 @@ import hoodie
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -43,7 +47,7 @@ def jvm_write(
     jvm: Jvm,
     path: Path,
     table_type: str,
-    rows: pa.Table,
+    rows: pa.Table | DataFrame,
     *,
     operation: str = "upsert",
     options: Mapping[str, str] | None = None,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +16,8 @@ from hoodie.storage import CrashPoint, LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, InstantClock, State, read_instant
 from tests.crash.tables import run_until
-from tests.interop.judges import QUICK_OPTIONS, Jvm
+from tests.interop.judges import Jvm
+from tests.interop.jvm_services import clean_by_jvm, schedule_by_jvm
 from tests.support.cleaned_tables import NO_CLEAN, check_listing
 from tests.support.rows import assert_same_rows
 
@@ -55,42 +54,6 @@ def new_table(path: Path, table_type: str) -> Table:
         properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"},
         spark=False,
     )
-
-
-def client_of(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> Any:
-    """A write client of the JVM; the caller closes it."""
-    settings = {
-        **QUICK_OPTIONS,
-        "hoodie.datasource.write.table.type": table_type.upper(),
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.record.index.enable": "true",
-        **options,
-    }
-    java: Any = jvm.spark._jvm
-    java_options = java.java.util.HashMap()
-    for key, value in settings.items():
-        java_options.put(key, value)
-    return java.org.apache.hudi.DataSourceUtils.createHoodieClient(jvm.spark._jsc, "", str(path), "trips", java_options)
-
-
-def schedule_by_jvm(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> None:
-    """Let the JVM plan a clean and put it on the timeline; it is not executed."""
-    java: Any = jvm.spark._jvm
-    client = client_of(jvm, path, table_type, options)
-    try:
-        kind = java.org.apache.hudi.common.model.TableServiceType.CLEAN
-        nothing = java.org.apache.hudi.common.util.Option.empty()
-        client.scheduleTableService(nothing, kind)
-    finally:
-        client.close()
-
-
-def clean_by_jvm(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> None:
-    client = client_of(jvm, path, table_type, options)
-    try:
-        client.clean()
-    finally:
-        client.close()
 
 
 def planned(path: Path) -> tuple[str, set[tuple[str, str]], set[str]]:

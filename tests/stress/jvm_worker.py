@@ -45,6 +45,9 @@ OPTIONS = {
 """The lock provider is not among them: the JVM reads it from the table's properties."""
 REFUSALS = ("HoodieWriteConflictException", "HoodieLockException", "FAILED_TO_ACQUIRE", "Cannot resolve conflicts")
 
+AFTER_COMMIT = "runTableServicesInline"
+"""In the stack of an error of a table service, which runs after the commit of the write."""
+
 
 class JvmWorker(Worker):
     """Writes with the JVM; its errors become those of this library, so that the journal has one kind of answer."""
@@ -67,7 +70,7 @@ class JvmWorker(Worker):
             frame.write.format("hudi").options(**options).mode("append").save(self._path)
         except Exception as error:  # of py4j, which knows one class of errors
             text = str(error)
-            if any(name in text for name in REFUSALS):
+            if AFTER_COMMIT not in text and any(name in text for name in REFUSALS):
                 raise CommitConflictError(text[:2000]) from error
             # Whether the instant completed cannot be told: the error may come from a service after it.
             raise CommitConflictError(f"the outcome is not known: {text[:1000]} … {text[-3000:]}") from error

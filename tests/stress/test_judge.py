@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hoodie
 from hoodie.table import Table
+from hoodie.timeline import Action, forget_all
 from tests.stress.journal import DONE, INTENT, Journal, Line, read_journal
 from tests.stress.judge import Completed, Told, judge, possible_rows
 from tests.stress.run import create
@@ -59,6 +61,24 @@ def test_an_operation_that_nobody_intended(table: Table, told: Told) -> None:
     del told.intents["first"], told.done["first"]
     with pytest.raises(AssertionError, match="no worker intended"):
         judge(table, told)
+
+
+def test_a_compaction_that_a_jvm_runs_after_its_write_is_no_second_write(tmp_path: Path) -> None:
+    """It has the extra metadata of the write."""
+    create(tmp_path / "table", "merge_on_read")
+    table = hoodie.open(tmp_path / "table")
+    intents = {name: intent(name, "upsert", "a") for name in ("first", "second")}
+    done = {name: write(table, name, "a") for name in intents}
+    assert table.schedule_compaction() is not None
+    table.compact()
+    view = table.view()
+    (compaction,) = (found for found in view.completed_writes() if found.action is Action.COMMIT)
+    commit = view.commit_metadata(compaction)
+    name = f"{compaction.requested_time}_{compaction.completion_time}.commit"
+    changed = replace(commit, extra_metadata={**commit.extra_metadata, OPERATION: "second"})
+    (tmp_path / "table/.hoodie/timeline" / name).write_bytes(changed.to_bytes(view.config.version))
+    forget_all()
+    assert judge(hoodie.open(tmp_path / "table"), Told(intents, done)) == 2
 
 
 def test_a_row_of_nobody(table: Table, told: Told) -> None:
