@@ -83,15 +83,16 @@ def raise_if_deleted_since(view: TableView, error: MissingFileError) -> None:
 def refuse_clustered(view: TableView, touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
     """Raise CommitConflictError if the write touches file groups that are being clustered.
 
-    A clustering that runs ends, so that a retry may succeed. Nobody may ever execute one that is only planned, or whose
-    process is dead.
+    A clustering that runs, or ended since `view`, lets a retry succeed. Nobody may ever execute one that is only
+    planned, or whose process is dead; the timeline is loaded again to judge that.
     """
     shared = sorted(touched & clustered.keys())
     if not shared:
         return
     instants = {clustered[group] for group in shared}
     cause = f"file groups {_names(shared)} are being clustered ({', '.join(sorted(map(str, instants)))})"
-    if all(_may_run(view, instant) for instant in instants):
+    now = view.refreshed()
+    if all(_may_end(now, instant) for instant in instants):
         raise CommitConflictError(
             f"{cause}; nothing was committed, try again when the clustering is completed", retry_cause=cause
         )
@@ -101,8 +102,11 @@ def refuse_clustered(view: TableView, touched: AbstractSet[FileGroup], clustered
     )
 
 
-def _may_run(view: TableView, clustering: Instant) -> bool:
-    """Return whether a process may execute the clustering: it has a live heartbeat, or is of a JVM, which has none."""
+def _may_end(view: TableView, planned: Instant) -> bool:
+    """Return whether the clustering ended, or a process may execute it: it has a live heartbeat, or is of a JVM."""
+    clustering = view.timeline.get(planned.requested_time, planned.action)
+    if clustering is None or clustering.is_completed:
+        return True
     if clustering.state is not State.INFLIGHT:
         return False
     content = inflight_content(view, clustering)

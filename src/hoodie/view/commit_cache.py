@@ -7,11 +7,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
+
+if TYPE_CHECKING:
+    from hoodie.timeline import Instant
+    from hoodie.view.savepoints import Savepoint
 
 _COMMITS_KEPT = 64
 """Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
@@ -102,8 +107,8 @@ class CommitCache:
     Memory: the metadata of 64 commits, and the facts of every commit that was read. `cleans` maps the requested time
     of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
     execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
-    nothing. `file_schemas` maps an instant whose commit is
-    archived to the schema stored in its files.
+    nothing. `savepoints` are parsed savepoints by their instants (see `view.savepoints`). `file_schemas` maps an
+    instant whose commit is archived to the schema stored in its files.
     """
 
     def __init__(self) -> None:
@@ -113,6 +118,7 @@ class CommitCache:
         self.cleans: dict[str, CleanFacts] = {}
         self.nothing_to_clean: CleanFacts | None = None
         self.archiving_hold: ArchivingHold | None = None
+        self.savepoints: Mapping[Instant, Savepoint] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:

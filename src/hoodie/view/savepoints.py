@@ -14,6 +14,8 @@ from hoodie.view.cleaned import oldest_readable_instant
 if TYPE_CHECKING:
     from hoodie.view.table_view import TableView
 
+_NAMES_KEPT = 100_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
@@ -42,12 +44,21 @@ def savepointed_instants(view: TableView) -> tuple[str, ...]:
 
 
 def savepoints(view: TableView) -> tuple[Savepoint, ...]:
-    """Return the completed savepoints in the order of their commits; one read for each.
+    """Return the completed savepoints in the order of their commits; one read for each that was not read before.
+
+    Memory: the names of the files of all savepoints; at most 100,000 of them stay in memory for later calls.
 
     Raises: CorruptFileError if a savepoint does not parse.
     """
     found = (view.timeline.get(time, Action.SAVEPOINT) for time in savepointed_instants(view))
-    return tuple(read_savepoint(view, instant) for instant in found if instant is not None)
+    saved = {instant: read_savepoint(view, instant) for instant in found if instant is not None}
+    kept, names = dict[Instant, Savepoint](), 0
+    for instant, savepoint in saved.items():
+        names += sum(map(len, savepoint.files.values()))
+        if names <= _NAMES_KEPT:
+            kept[instant] = savepoint
+    view.state.commits.savepoints = kept
+    return tuple(saved.values())
 
 
 def readable_savepoints(view: TableView, before: str | None = None) -> tuple[str, ...]:
@@ -60,7 +71,10 @@ def readable_savepoints(view: TableView, before: str | None = None) -> tuple[str
 
 
 def read_savepoint(view: TableView, instant: Instant) -> Savepoint:
-    """Read a completed savepoint. Raises: CorruptFileError if it does not parse."""
+    """Return a completed savepoint; it is read if `savepoints` did not read it. Raises: CorruptFileError."""
+    known = view.state.commits.savepoints.get(instant)
+    if known is not None:
+        return known
     content = read_instant(view.store, view.layout, instant)
     path = view.path_of(instant)
     if not content:

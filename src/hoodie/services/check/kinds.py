@@ -149,7 +149,10 @@ COMPACTION_OVERDUE: Final = _warning(
     "compaction-overdue", "file slices have many log files: reads get slower", "hoodie compact TABLE"
 )
 PLAN_WAITING: Final = _warning(
-    "plan-waiting", "a planned compaction or clustering waits for a day or longer", "hoodie services run TABLE --once"
+    "plan-waiting", "a planned compaction waits for a day or longer", "hoodie services run TABLE --once --compact"
+)
+CLUSTERING_WAITING: Final = _warning(
+    "clustering-waiting", "a planned clustering waits for a day or longer", "hoodie cluster TABLE --run"
 )
 CLEANING_OVERDUE: Final = _warning(
     "cleaning-overdue", "file groups keep many more versions than are retained", "hoodie clean TABLE"

@@ -19,12 +19,10 @@ from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.clustering.settings import PlanLimits
 from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
-from hoodie.timeline import parse_instant_time
+from hoodie.timeline import Action, parse_instant_time
 
 _LATE = 2
 """A service is overdue when its backlog is twice what makes it due: then it does not run, or cannot keep up."""
-_INSTANTS_MAX = 30
-"""Default of `hoodie.keep.max.commits`."""
 _WAITING_SECONDS = 24 * 3600
 _FEW_SLICES = 10
 _SKEW_TIMES = 8
@@ -40,9 +38,10 @@ def overdue_problems(
     yield from _compactions(survey, slices, time.time() if now_seconds is None else now_seconds)
     yield from _versions(survey)
     completed = len(survey.timeline.writes().completed())
-    if completed > _LATE * _INSTANTS_MAX:
+    commits_max = options.KEEP_COMMITS_MAX.get(survey.view.config.raw)
+    if completed > _LATE * commits_max:
         told = f"{completed} completed writes on the active timeline"
-        yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {_INSTANTS_MAX}", told)
+        yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {commits_max}", told)
     yield from _sizes(survey, slices)
     for info in survey.directly_in(partition_folder(RECORD_INDEX)):
         if info.size_bytes > _BUCKET_BYTES_MAX:
@@ -59,7 +58,8 @@ def _compactions(survey: Survey, slices: Sequence[FileSlice], now_seconds: float
     for instant in (*COMPACTION.pending_plans(view), *CLUSTERING.pending_plans(view)):
         age = now_seconds - parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
         if age >= _WAITING_SECONDS and runner_of(view, instant).state is not RunState.RUNNING:
-            yield Problem(kinds.PLAN_WAITING, instant.requested_time, found=f"{instant.action} for {age / 3600:.0f} h")
+            kind = kinds.CLUSTERING_WAITING if instant.action is Action.CLUSTERING else kinds.PLAN_WAITING
+            yield Problem(kind, instant.requested_time, found=f"{instant.action} for {age / 3600:.0f} h")
 
 
 def _versions(survey: Survey) -> Iterator[Problem]:

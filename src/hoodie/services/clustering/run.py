@@ -36,6 +36,7 @@ from hoodie.services.clustering.task import Clustered, ClusterGroup
 from hoodie.services.clustering.trigger import Trigger
 from hoodie.services.planned.claim import ClaimedPlan, Wanted, claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
+from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.result import ServiceResult
@@ -50,15 +51,26 @@ ClaimedClustering = ClaimedPlan[ClusteringPlan]
 def cluster(call: ServiceCall, wish: Wish | None = None, *, trigger: Trigger | None = None) -> ServiceResult:
     """Execute the pending plans that no other process executes, then plan a clustering as `wish` says and execute it.
 
-    The result is that of the new plan; it has no instant if there was nothing to cluster. The notes name the others.
+    The result is that of the new plan; it has no instant if there was nothing to cluster. The notes name the others. If
+    a plan fails, the others are still executed, and then the first error is raised.
     Memory of one task: as `ClusterGroup`; an engine runs `parallelism` tasks at once.
 
     Raises: as `schedule_clustering` and `execute_plan`.
     """
-    waiting = execute_waiting(call)
+    failures, waiting = Failures(), list[ServiceResult]()
+    with failures.kept():
+        waiting = execute_waiting(call)
+    result = ServiceResult(operation=OPERATION)
+    with failures.kept():
+        result = _cluster_anew(call, wish, trigger)
+    failures.raise_first()
+    return _together(result, waiting)
+
+
+def _cluster_anew(call: ServiceCall, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
     scheduled = schedule_clustering(call.state, wish, trigger)
     if scheduled is None:
-        return _together(ServiceResult(operation=OPERATION), waiting)
+        return ServiceResult(operation=OPERATION)
     result = execute_plan(call, scheduled.instant)
     if scheduled.left_out:
         note = (
@@ -66,21 +78,35 @@ def cluster(call: ServiceCall, wish: Wish | None = None, *, trigger: Trigger | N
             "partitions have more small file slices: cluster again"
         )
         result = replace(result, notes=(*result.notes, note))
-    return _together(result, waiting)
+    return result
 
 
 def execute_waiting(call: ServiceCall) -> list[ServiceResult]:
-    """Execute all pending plans that no other process executes, oldest first. Raises: as `execute_plan`."""
+    """Execute all pending plans that no other process executes, oldest first.
+
+    If a plan fails, with whatever error, the other plans are still executed, and then the first error is raised.
+
+    Raises: as `execute_plan`.
+    """
     results: list[ServiceResult] = []
     tried: set[str] = set()
+    failures = Failures()
     while True:
         times = PhaseTimes()
         wanted = Wanted(skip=tried, properties=call.properties)
-        claimed = claim_plan(CLUSTERING, _checked(call), TableCoordinator(), wanted)
+        try:
+            claimed = claim_plan(CLUSTERING, _checked(call), TableCoordinator(), wanted)
+        except Exception as error:
+            # No plan can be claimed now; an error of an earlier plan is the one to raise.
+            failures.keep(error)
+            break
         if claimed is None:
-            return results
+            break
         tried.add(claimed.instant_time)
-        results.append(_carry_out(call, claimed, times))
+        with failures.kept():
+            results.append(_carry_out(call, claimed, times))
+    failures.raise_first()
+    return results
 
 
 def execute_plan(call: ServiceCall, instant: str) -> ServiceResult:

@@ -16,7 +16,7 @@ from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.errors import HoodieError, InstantNotFoundError
+from hoodie.errors import InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
@@ -35,6 +35,7 @@ from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.planned.claim import ClaimedPlan, RunState, Wanted, claim_plan, runner_of
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
+from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.result import OnResult, ServiceResult
 from hoodie.timeline import Action
@@ -95,33 +96,30 @@ def compact_all(
     """Execute every pending plan that no other process executes, oldest first; see `compact`.
 
     `report` is called with each result. `stopped` is called before each plan; if it returns True, no further plan is
-    executed. If a plan fails, the other plans are still executed, and then the first error is raised.
+    executed. If a plan fails, with whatever error, the other plans are still executed, and then the first error is
+    raised; its notes name the others.
     """
     tried: set[str] = set()
     results: list[ServiceResult] = []
-    errors: list[Exception] = []
+    failures = Failures()
     while stopped is None or not stopped():
         times = PhaseTimes()
         try:
             claimed = claim_plan(
                 COMPACTION, _checked(call), call.coordinator, Wanted(skip=tried, properties=call.properties)
             )
-        except (HoodieError, OSError) as error:
+        except Exception as error:
             # No plan can be claimed now; an error of an earlier plan is the one to raise.
-            errors.append(error)
+            failures.keep(error)
             break
         if claimed is None:
             break
         tried.add(claimed.instant_time)
-        try:
+        with failures.kept():
             results.append(_carry_out(call, claimed, times))
-        except (HoodieError, OSError) as error:
-            errors.append(error)
-        else:
             if report is not None:
                 report(results[-1])
-    if errors:
-        raise errors[0]
+    failures.raise_first()
     return results
 
 
@@ -159,14 +157,18 @@ def compact_inline(
 
 def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
     results: list[ServiceResult] = []
+    failures = Failures()
     if runs:
-        results += compact_all(call)
+        with failures.kept():
+            results += compact_all(call)
     if trigger is not None:
-        scheduled = schedule_compaction(call.state, properties=call.properties, trigger=trigger)
-        if scheduled is not None and runs:
-            results.append(compact(call, scheduled))
-        elif scheduled is not None:
-            results.append(ServiceResult(operation="schedule compaction", instant=scheduled))
+        with failures.kept():
+            scheduled = schedule_compaction(call.state, properties=call.properties, trigger=trigger)
+            if scheduled is not None and runs:
+                results.append(compact(call, scheduled))
+            elif scheduled is not None:
+                results.append(ServiceResult(operation="schedule compaction", instant=scheduled))
+    failures.raise_first()
     return results[-1] if results else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hoodie.services.check.overdue import overdue_problems
 from hoodie.services.check.survey import Survey
 from hoodie.storage import MemoryStore
@@ -55,3 +57,29 @@ def test_many_small_files() -> None:
     report = table.verify()
     assert report.ok
     assert report.warnings == {"small-files": 1}
+
+
+def test_a_planned_clustering_that_waits_names_its_command() -> None:
+    store = MemoryStore()
+    new_table(store, properties=OFF)
+    table = Table(store)
+    for number in range(2):
+        table.bulk_insert(trips({f"k{number}": (1, "sf")}))
+    requested = table.schedule_clustering()
+    assert requested is not None
+    survey = Survey.of(table.view().state)
+    later = parse_instant_time(requested, survey.view.layout.zone).timestamp() + DAY
+    (found,) = overdue_problems(survey, survey.view.slices(), now_seconds=later)
+    assert found.kind.remedy == "hoodie cluster TABLE --run"
+
+
+@pytest.mark.parametrize(("commits_max", "is_overdue"), [("3", True), ("4", False)])
+def test_a_long_timeline_is_twice_the_commits_that_the_table_keeps(commits_max: str, is_overdue: bool) -> None:
+    kept = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": commits_max, "hoodie.archive.automatic": "false"}
+    store = MemoryStore()
+    new_table(store, properties=kept)
+    for ts in range(7):
+        Table(store).upsert(trips({"a": (ts, "sf")}))
+    report = Table(store).verify()
+    assert report.ok
+    assert report.warnings == ({"archiving-overdue": 1} if is_overdue else {})

@@ -10,7 +10,7 @@ from hoodie.commit.steps import Step, watching
 from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, CleanMetadata
 from hoodie.services.cleaning.partitions import LEFT
-from hoodie.storage import Store
+from hoodie.storage import FaultStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, create_inflight, create_requested, read_instant
 from hoodie.view.table_view import TableView
@@ -307,3 +307,21 @@ def test_an_emptied_partition_that_is_left_is_looked_at_again() -> None:
     assert table.clean(properties=retained).counts["partitions_dropped"] == 1
     assert NYC not in table.view().listing()
     assert LEFT not in (metadata_of(table).extra_metadata or {})
+
+
+def test_savepoints_are_read_once() -> None:
+    store = store_of(table_of_versions(2))
+    Table(store).savepoint()
+    (saved,) = Table(store).savepoints()
+    for version in range(2, 6):
+        Table(store).upsert(version_of(version))
+    counting = FaultStore(store, count_reads=True)
+    counting.register()
+    table, retained = Table(counting), {"hoodie.clean.commits.retained": "2"}
+    for _ in range(3):
+        assert table.clean(dry_run=True, properties=retained).counts["files_deleted"] == 4
+    assert sum("savepoint" in call.path and call.operation == "read" for call in counting.calls) == 1
+    # A savepoint of the same commit that is created again is another one.
+    Table(store).delete_savepoint(saved.instant)
+    assert table.clean(dry_run=True, properties=retained).counts["files_deleted"] == 6
+    counting.unregister()

@@ -27,6 +27,7 @@ from hoodie.timeline.transitions import create_requested
 from hoodie.view.table_state import TableState
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.merge_on_read import EngineThen
+from tests.support.steps import once_at
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("x", pa.int64()), ("y", pa.float64()), ("ts", pa.int64())]
@@ -218,6 +219,18 @@ def test_a_writer_that_began_before_the_plan_is_refused_at_its_commit() -> None:
 
     with watching(meanwhile), pytest.raises(CommitConflictError, match="being clustered"):
         Table(store).upsert(trips(0, 1, ts=9))
+
+
+def test_an_update_is_made_again_if_the_clustering_completes_before_it_is_judged() -> None:
+    store = new_table()
+    assert Table(store).schedule_clustering() is not None
+    with once_at(Step.BEGUN, lambda: Table(store).cluster()):
+        done = Table(store).upsert(trips(0, 1, ts=9))
+    assert done.updated == 1
+    assert done.notes[0].startswith("retried once: file groups")
+    assert not Table(store).pending_clusterings()
+    rows = Table(store).to_arrow(columns=["id", "ts"]).to_pylist()
+    assert [row["ts"] for row in rows if row["id"] == "k000"] == [9]
 
 
 def test_one_process_executes_a_plan() -> None:
