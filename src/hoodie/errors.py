@@ -128,11 +128,18 @@ class HistoryLostError(UnsupportedError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the message and the instant."""
-        return _history_lost, (str(self), self.oldest_instant)
+        return _history_lost, (type(self), str(self), self.oldest_instant)
 
 
-def _history_lost(message: str, oldest_instant: str) -> HistoryLostError:
-    return HistoryLostError(message, oldest_instant=oldest_instant)
+class ViewOvertakenError(HistoryLostError):
+    """A clean, a rollback or a restore deleted files while a read of them was planned; the read can be planned again.
+
+    Reads of a table are planned again by themselves; the error remains if that happened to several views in a row.
+    """
+
+
+def _history_lost(kind: type[HistoryLostError], message: str, oldest_instant: str) -> HistoryLostError:
+    return kind(message, oldest_instant=oldest_instant)
 
 
 class StorageError(HoodieError, OSError):

@@ -97,12 +97,13 @@ def changes(
     With --place the instant to go on from follows the rows: on standard error, or as the last line of --json.
     """
     from hoodie.read.changes import plan_batch
+    from hoodie.read.still_there import planned_again
     from hoodie.read.stream import count_rows, first_rows, stream
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
     table = hoodie.open(path, storage_options=pairs(storage_option))
-    batch = plan_batch(table.view(), since, until, fallback=fallback.value)
+    batch = planned_again(table.view, lambda view: plan_batch(view, since, until, fallback=fallback.value))
     plan = batch.scan.with_columns(_columns(table, column, meta))
     if as_json and limit is None:
         print_rows(stream(plan))

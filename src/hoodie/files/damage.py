@@ -41,7 +41,7 @@ def missing_file(store: Store, path: str) -> MissingFileError:
     """Return the error for a data file that the table lists and that does not exist."""
     return MissingFileError(
         f"the table lists this file, but it does not exist. {_written_by(path)}; if a cleaner or a rollback deleted it "
-        f"while it was to be read, read again, else {_REMEDY}",
+        f"while it was to be read, read again (with Spark: make the DataFrame anew, it keeps its plan), else {_REMEDY}",
         path=store.uri(path),
     )
 

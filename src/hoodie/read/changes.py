@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hoodie.errors import HistoryLostError, InvalidConfigError, UnsupportedError
+from hoodie.errors import HistoryLostError, InvalidConfigError, UnsupportedError, ViewOvertakenError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.read.plan import ScanPlan, plan_scan
@@ -85,7 +85,8 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
     reads the whole table as it is now, and warns.
 
-    Raises: HistoryLostError if files that `until` needs were cleaned, or a restore or a rollback after `since` took
+    Raises: ViewOvertakenError if the read must be planned again on a new view;
+        HistoryLostError if files that `until` needs were cleaned, or a restore or a rollback after `since` took
         back a commit up to it; UnsupportedError for such a pending write, and as `check_readable`;
         InvalidConfigError for another fallback, or a span that ends before it begins; CorruptFileError if the archived
         timeline is damaged.
@@ -96,11 +97,13 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     check_readable(view, by_meta_columns=since is not None)
     try:
         return _plan(view, start, end)
+    except ViewOvertakenError:
+        raise
     except HistoryLostError as error:
         if fallback == "error":
             raise
         view.state.warn(f"all rows of the table are returned, not the changed ones: {error}")
-        return _plan(view, None, None, since=start)
+        return _plan(view.refreshed(), None, None, since=start)
 
 
 def _plan(view: TableView, start: str | None, end: str | None, *, since: str | None = None) -> ChangesPlan:

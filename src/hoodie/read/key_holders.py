@@ -22,6 +22,7 @@ from hoodie.index import RECORD, IndexKind, index_of_view, lost_record_index
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
+from hoodie.read.still_there import check_still_there
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.view.rules import table_key_generator
@@ -115,6 +116,7 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
     found = look_up(LocalEngine(), view.store, state, keys)
     partitions = {path for path, _ in found.groups}
     current = {(part.partition_path, part.file_id) for part in view.slices(partitions, as_of=as_of)}
+    check_still_there(view, as_of)
     return only_in(found, frozenset(current))
 
 

@@ -1,12 +1,32 @@
-"""Check that no clean, rollback or restore took files from a view while a read of it was planned."""
+"""Notice that a clean, a rollback or a restore took files from a view while a read was planned, and plan again."""
 
 from __future__ import annotations
 
-from hoodie.errors import HistoryLostError
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from hoodie.errors import ViewOvertakenError
 from hoodie.timeline import Action
 from hoodie.view.cleaned import may_delete_before, oldest_readable_instant, stable_since
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
+
+_T = TypeVar("_T")
+_PLANS_MAX: Final = 3
+"""How often a read is planned while others take files of its view."""
+
+
+def planned_again(load: Callable[[], TableView], plan: Callable[[TableView], _T]) -> _T:
+    """Return `plan(load())`; it is called again with a new view if others took files of the first one meanwhile.
+
+    Raises: ViewOvertakenError if that happened to several views in a row; as `load` and `plan`.
+    """
+    for _ in range(_PLANS_MAX - 1):
+        try:
+            return plan(load())
+        except ViewOvertakenError:
+            continue
+    return plan(load())
 
 
 def check_still_there(view: TableView, as_of: str | None = None) -> None:
@@ -15,7 +35,7 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
     It takes one listing of the timeline, unless the metadata table showed that nothing was committed since. `as_of` is
     a requested time, as in `TableView.slices`.
 
-    Raises: HistoryLostError; a snapshot of the newest commit can be planned again.
+    Raises: ViewOvertakenError.
     """
     if not view.may_be_overtaken():
         return
@@ -37,7 +57,7 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
         took_back = found.action is Action.RESTORE or (found.action is Action.ROLLBACK and bool(gone))
         if is_clean or took_back:
             oldest = oldest_readable_instant(now)
-            raise HistoryLostError(
+            raise ViewOvertakenError(
                 f"{view.store.uri('')}: {found} deleted files that this read had begun to read; read again",
                 oldest_instant=oldest if as_of is not None else stable_since(now, oldest),
             )

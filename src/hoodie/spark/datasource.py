@@ -22,6 +22,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.slice_groups import balanced
+from hoodie.read.still_there import planned_again
 from hoodie.records.condition import Condition
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
@@ -86,9 +87,12 @@ class TableOptions:
 
     def plan(self, columns: Sequence[str] | None = None) -> ScanPlan:
         """Plan the scan on the newest commit, or `as_of`. Raises: as `plan_scan`."""
-        view = TableView.load(TableState(open_store(self.store)))
+        state = TableState(open_store(self.store))
         chosen = self.columns if columns is None else columns
-        return plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view)
+        return planned_again(
+            lambda: TableView.load(state),
+            lambda view: plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view),
+        )
 
 
 class TableSource(DataSource):

@@ -21,6 +21,7 @@ from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
+from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -57,6 +58,7 @@ class FileGroupLookUp:
         if state is None:
             return None
         current = frozenset((found.partition_path, found.file_id) for found in view.slices(as_of=as_of))
+        check_still_there(view, as_of)
         return cls(view.store.spec, state, current)
 
     def by_bucket(self, keyed: Any) -> Any:

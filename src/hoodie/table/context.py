@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from hoodie.engine import Engine
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from hoodie.view.table_view import TableView
     from hoodie.write.setup import WriteCall
 
+_T = TypeVar("_T")
 Text = Mapping[str, str]
 """Options or metadata: text by name."""
-
-
-_PLANS_MAX = 3
-"""How often a read of the newest commit is planned while cleans take files of its view."""
 
 
 class TableContext:
@@ -83,11 +80,7 @@ class TableContext:
         as_of: When | None,
         kind: str = "snapshot",
     ) -> ScanPlan:
-        """Plan a read of the newest commit; plan it again on a new view if a clean took files of the first one.
-
-        Raises: HistoryLostError with `as_of`, or if cleans took files of several views in a row.
-        """
-        from hoodie.errors import HistoryLostError
+        """Plan a read, as `planned`. Raises: as `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
         condition = None
@@ -96,12 +89,21 @@ class TableContext:
             from hoodie.records.condition import Condition
 
             condition = Condition.parse(where)
-        for _ in range(_PLANS_MAX - 1 if as_of is None else 0):
-            try:
-                return plan_scan(self.view(), columns=columns, where=condition, kind=kind)
-            except HistoryLostError:
-                continue
-        return plan_scan(self.view(), columns=columns, where=condition, as_of=as_of, kind=kind)
+        return self.planned(
+            lambda view: plan_scan(view, columns=columns, where=condition, as_of=as_of, kind=kind),
+        )
+
+    def planned(self, plan: Callable[[TableView], _T], view: TableView | None = None) -> _T:
+        """Return `plan(view)`; it is called again with a new view if a clean took files of the first one.
+
+        `view`: the first one, if the caller has loaded it.
+
+        Raises: ViewOvertakenError if cleans took files of several views in a row.
+        """
+        from hoodie.read.still_there import planned_again
+
+        loaded = [] if view is None else [view]
+        return planned_again(lambda: loaded.pop() if loaded else self.view(), plan)
 
     def result(self, plan: ScanPlan) -> Any:
         """Execute a read: a DataFrame if there is a Spark session, otherwise a pyarrow Table."""

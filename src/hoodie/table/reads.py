@@ -145,7 +145,9 @@ class TableReads:
         """
         from hoodie.read.changes import plan_changes
 
-        return self._context.result(plan_changes(self._context.view(), since, until, mode=mode))
+        return self._context.result(
+            self._context.planned(lambda view: plan_changes(view, since, until, mode=mode)),
+        )
 
     def changes_since(
         self, since: When | None = None, until: When | None = None, *, fallback: str = "error"
@@ -167,7 +169,7 @@ class TableReads:
         """
         from hoodie.read.changes import plan_batch
 
-        plan = plan_batch(self._context.view(), since, until, fallback=fallback)
+        plan = self._context.planned(lambda view: plan_batch(view, since, until, fallback=fallback))
         return plan.with_rows(self._context.result(plan.scan))
 
     def read_keys(self, keys: Any) -> Any:
@@ -193,9 +195,8 @@ class TableReads:
 
         view = self._context.view()
         found = self._context.keys(keys, view)
-        return self._context.result(
-            plan_lookup(view, spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found))
-        )
+        wanted = spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found)
+        return self._context.result(self._context.planned(lambda view: plan_lookup(view, wanted), view))
 
     @overload
     def filter_exists(self, data: DataFrame) -> DataFrame: ...
@@ -222,11 +223,13 @@ class TableReads:
         from hoodie.index import index_of_view
         from hoodie.read.lookup import filter_exists
 
-        view = self._context.view()
-        is_global = index_of_view(view).is_global
         if is_spark(data):
-            return spark_room().filter_exists(view, data, is_global=is_global)
-        return filter_exists(view, table_in_memory(data), is_global=is_global)
+            spark = spark_room()
+            return self._context.planned(
+                lambda view: spark.filter_exists(view, data, is_global=index_of_view(view).is_global)
+            )
+        rows = table_in_memory(data)
+        return self._context.planned(lambda view: filter_exists(view, rows, is_global=index_of_view(view).is_global))
 
     @overload
     def record_locations(self, keys: DataFrame, as_of: When | None = None) -> DataFrame: ...
@@ -254,5 +257,7 @@ class TableReads:
         view = self._context.view()
         found = self._context.keys(keys, view)
         if is_spark(found):
-            return spark_room().record_locations(view, found, as_of=as_of)
-        return record_locations(view, table_in_memory(found), as_of=as_of)
+            spark = spark_room()
+            return self._context.planned(lambda view: spark.record_locations(view, found, as_of=as_of), view)
+        rows = table_in_memory(found)
+        return self._context.planned(lambda view: record_locations(view, rows, as_of=as_of), view)

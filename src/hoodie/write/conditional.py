@@ -15,11 +15,11 @@ from hoodie import config as options
 from hoodie.commit.conflicts import conflict, raise_if_deleted_since
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import (
-    HistoryLostError,
     InvalidConfigError,
     MissingFileError,
     SchemaMismatchError,
     UnsupportedError,
+    ViewOvertakenError,
 )
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import without_meta_fields
@@ -44,7 +44,7 @@ def _scan(view: TableView, *, columns: Sequence[str], where: Condition | None) -
     """Plan a read of the rows to change. Raises: CommitConflictError if a clean took files of the view meanwhile."""
     try:
         return plan_scan(view, columns=columns, where=where)
-    except HistoryLostError as error:
+    except ViewOvertakenError as error:
         raise conflict(str(error)) from error
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from hoodie.errors import HistoryLostError
-from hoodie.read.changes import plan_changes
+from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
+from hoodie.read.changes import plan_batch, plan_changes
+from hoodie.read.local import read_table
 from hoodie.read.plan import plan_scan
-from hoodie.storage import MemoryStore
+from hoodie.spark import datasource
+from hoodie.spark.locations import FileGroupLookUp
+from hoodie.storage import FileInfo, MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import new_table, trips
 from tests.support.cleaned_tables import NO_CLEAN
@@ -37,3 +44,95 @@ def test_plans_on_an_overtaken_view_are_refused() -> None:
     with pytest.raises(HistoryLostError):
         plan_scan(view)
     assert Table(store).to_arrow(columns=["ts"]).to_pydict() == {"ts": [6]}
+
+
+class OvertakenStore(MemoryStore):
+    """A table's folder that others change once between the load of a timeline and the listing of files."""
+
+    act: Callable[[], object] | None = None
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """List the folder; then, if it is the timeline, let the others act."""
+        found = super().list(folder, recursive=recursive)
+        if folder == ".hoodie/timeline" and self.act is not None:
+            act, self.act = self.act, None
+            act()
+        return found
+
+
+READS: dict[str, Callable[[Table], Any]] = {
+    "to_arrow": lambda table: table.to_arrow(["id", "ts"]).to_pylist(),
+    "changes": lambda table: table.changes().select(["id", "ts"]).to_pylist(),
+    "changes_since": lambda table: table.changes_since(fallback="snapshot").rows.select(["id", "ts"]).to_pylist(),
+    "read_keys": lambda table: table.read_keys(["a"]).select(["id", "ts"]).to_pylist(),
+    "filter_exists": lambda table: table.filter_exists(trips({"a": (1, "sf"), "z": (1, "sf")}))["id"].to_pylist(),
+    "record_locations": lambda table: table.record_locations(["a", "z"])["partition_path"].to_pylist(),
+}
+EXPECTED = {"filter_exists": ["z"], "record_locations": ["city=sf", None]}
+
+
+@pytest.mark.parametrize("index", ["record", "simple"])
+@pytest.mark.parametrize("read", READS)
+def test_reads_are_planned_again(read: str, index: str) -> None:
+    store = OvertakenStore()
+    new_table(store, index=index, properties=NO_CLEAN)
+    upserts(store, 1, 2)
+
+    def others() -> None:
+        inner = MemoryStore(store.spec.uri.rpartition("/")[2])
+        upserts(inner, 3)
+        Table(inner).insert_overwrite(trips({"a": (4, "sf")}))
+        upserts(inner, 5)
+        Table(inner).clean(properties=ONE)
+
+    table = Table(store)
+    store.act = others
+    assert READS[read](table) == EXPECTED.get(read, [{"id": "a", "ts": 5}])
+    assert store.act is None
+
+
+def test_the_data_source_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = OvertakenStore()
+    new_table(store, properties=NO_CLEAN)
+    upserts(store, 1, 2)
+
+    def others() -> None:
+        inner = MemoryStore(store.spec.uri.rpartition("/")[2])
+        upserts(inner, 3, 4, 5)
+        Table(inner).clean(properties=ONE)
+
+    options = datasource.TableOptions.parse({"path": store.spec.uri})
+    monkeypatch.setattr(datasource, "open_store", lambda *_: store)
+    store.act = others
+    assert read_table(options.plan(["ts"]))["ts"].to_pylist() == [5]
+
+
+def test_the_look_up_of_spark_refuses_an_overtaken_view() -> None:
+    store = MemoryStore()
+    new_table(store, properties=NO_CLEAN)
+    upserts(store, 1, 2)
+    view = Table(store).view()
+    Table(store).insert_overwrite(trips({"a": (4, "sf")}))
+    upserts(store, 5)
+    Table(store).clean(properties=ONE)
+    with pytest.raises(ViewOvertakenError):
+        FileGroupLookUp.of(view)
+
+
+def test_a_snapshot_instead_of_changes_is_the_newest_one() -> None:
+    """The clean that ends the changes may have taken files of the view on which they were planned."""
+    store = MemoryStore()
+    new_table(store, properties=NO_CLEAN)
+    instants = upserts(store, 1, 2, 3)
+    Table(store).clean(properties=ONE)
+    view = Table(store).view()
+    upserts(store, 4)
+    with pytest.warns(HoodieWarning, match="all rows of the table are returned"):
+        plan = plan_batch(view, instants[0], instants[0], fallback="snapshot")
+    assert read_table(plan.scan)["ts"].to_pylist() == [4]
+    assert plan.until == max(Table(store).view().order_time(found) for found in Table(store).view().completed_writes())
+
+
+def test_the_error_of_an_overtaken_view_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(ViewOvertakenError("gone", oldest_instant="7")))
+    assert (type(error), str(error), error.oldest_instant) == (ViewOvertakenError, "gone", "7")
