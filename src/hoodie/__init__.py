@@ -19,6 +19,7 @@ from hoodie.errors import (
     TableExistsError,
     TableNotFoundError,
     UnsupportedError,
+    ViewOvertakenError,
 )
 from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, create, exists, open, register
@@ -46,6 +47,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedError",
+    "ViewOvertakenError",
     "WriteResult",
     "__version__",
     "create",

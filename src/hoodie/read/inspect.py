@@ -14,6 +14,7 @@ from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
+from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.found import found_locks
@@ -85,6 +86,9 @@ class Inspection:
     Row counts come from commit metadata. They are null for files of archived instants, and for log files of table
     version 6, because their names do not contain the instant that wrote them. The row count of a log file is the number
     of rows that it adds or changes; deletes are not counted.
+
+    Raises: ViewOvertakenError from `files`, `slices`, `partitions` and `statistics` if a clean deleted files of the
+    view meanwhile; `table.inspect` describes the table anew.
     """
 
     view: TableView
@@ -99,7 +103,7 @@ class Inspection:
 
         The rows are sorted by partition path, file id and instant.
         """
-        current = {path for found in self.view.slices() for path in found.paths}
+        current = {path for found in self._slices() for path in found.paths}
         row_counts = _RowCounts(self.view)
         rows = []
         listing = self.view.listing()
@@ -117,9 +121,7 @@ class Inspection:
     def slices(self) -> pa.Table:
         """List the latest file slice of every file group, sorted by partition path and file id."""
         row_counts = _RowCounts(self.view)
-        return pa.Table.from_pylist(
-            [_slice_row(found, row_counts) for found in self.view.slices()], schema=SLICES_SCHEMA
-        )
+        return pa.Table.from_pylist([_slice_row(found, row_counts) for found in self._slices()], schema=SLICES_SCHEMA)
 
     def partitions(self) -> pa.Table:
         """List the partitions that have files: file groups, rows of base files, bytes and log files.
@@ -128,10 +130,16 @@ class Inspection:
         """
         row_counts = _RowCounts(self.view)
         by_partition: dict[str, list[FileSlice]] = {}
-        for found in self.view.slices():
+        for found in self._slices():
             by_partition.setdefault(found.partition_path, []).append(found)
         rows = [_partition_row(path, found, row_counts) for path, found in by_partition.items()]
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
+
+    def _slices(self) -> list[FileSlice]:
+        """Return the latest slices. Raises: ViewOvertakenError if a clean took files of them meanwhile."""
+        slices = self.view.slices()
+        check_still_there(self.view)
+        return slices
 
     def locks(self, properties: Mapping[str, str] | None = None) -> pa.Table:
         """List the table's locks: provider, place, is_ours, holder, written, until.
@@ -164,7 +172,7 @@ class Inspection:
         The statistics are rows, nulls, minimum and maximum (as strings), and bytes on disk. They come from the Parquet
         footers, one small read for each file. A bound that the footer does not contain is null.
         """
-        base_files = [found.base_file for found in self.view.slices() if found.base_file is not None]
+        base_files = [found.base_file for found in self._slices() if found.base_file is not None]
         store = self.view.store
 
         def read(file: BaseFile, context: TaskContext) -> list[dict[str, Any]]:

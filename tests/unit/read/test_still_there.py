@@ -91,6 +91,20 @@ def test_reads_are_planned_again(read: str, index: str) -> None:
     assert store.act is None
 
 
+@pytest.mark.parametrize("what", ["files", "slices", "partitions", "statistics"])
+def test_an_overtaken_inspection_is_refused(what: str) -> None:
+    store = MemoryStore()
+    new_table(store, properties=NO_CLEAN)
+    upserts(store, 1, 2)
+    inspection = Table(store).inspect
+    assert getattr(inspection, what)().num_rows > 0
+    upserts(store, 3, 4, 5)
+    Table(store).clean(properties=ONE)
+    with pytest.raises(ViewOvertakenError):
+        getattr(inspection, what)()
+    assert getattr(Table(store).inspect, what)().num_rows > 0
+
+
 def test_the_data_source_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store = OvertakenStore()
     new_table(store, properties=NO_CLEAN)

@@ -82,7 +82,7 @@ def create_savepoint(
             action=Action.SAVEPOINT,
             state=State.REQUESTED if found is None else State.INFLIGHT,
         )
-        PendingInstant.resume(view, begun).complete(view.refreshed(), _Created(saved))
+        PendingInstant.resume(view, begun).complete(view.refreshed(), _Created(saved, commit))
     parts = saved.partition_metadata.values()
     counts = {"partitions": len(parts), "files": sum(len(part.savepoint_data_file) for part in parts)}
     return ServiceResult(operation=OPERATION, instant=commit, counts=counts, seconds=times.seconds())
@@ -155,10 +155,12 @@ class _Created:
     """The completion of a savepoint; see `Completion`."""
 
     saved: SavepointMetadata
+    commit: str
 
     def check(self, now: TableView) -> None:
-        """Refuse if an exclusive service is pending."""
+        """Refuse if an exclusive service is pending, or if a clean was planned since: of a JVM without a lock."""
         check_no_exclusive_service(now)
+        _check_not_cleaned(now, self.commit)
 
     def update_metadata_table(self, now: TableView) -> None:
         """Change nothing: the metadata table has no rows of savepoints."""

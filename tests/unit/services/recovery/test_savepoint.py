@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 import hoodie
+from hoodie.format.instants.service_metadata import SavepointMetadata
+from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.crash.tables import deaths, new_table, rows_of, trips
+from hoodie.view.table_view import TableView
+from tests.crash.tables import copy_of, deaths, new_table, rows_of, trips
 
 
 @pytest.fixture
@@ -53,6 +56,27 @@ def test_what_cannot_be_kept_is_refused(store: MemoryStore) -> None:
     with pytest.raises(hoodie.InstantNotFoundError, match="no savepoint 123"):
         table.delete_savepoint("123")
     assert [info.path for info in store.list("", recursive=True)] == before
+
+
+def test_a_clean_that_is_planned_meanwhile_is_noticed(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that is the only one to write takes no lock."""
+    for version in (3, 4):
+        Table(store).upsert(trips({"a": (version, "sf")}))
+    other = copy_of(store)
+    Table(other).clean(properties={"hoodie.clean.commits.retained": "1"})
+    (planned,) = [info for info in other.list(".hoodie/timeline") if info.name.endswith(".clean.requested")]
+    plan = savepoint.plan_savepoint
+
+    def overtaken(view: TableView, commit: str, *, user: str = "", comment: str = "") -> SavepointMetadata:
+        saved = plan(view, commit, user=user, comment=comment)
+        store.create(planned.path, other.read(planned.path))
+        return saved
+
+    monkeypatch.setattr(savepoint, "plan_savepoint", overtaken)
+    first = Table(store).timeline.completed().instants[0].requested_time
+    with pytest.raises(hoodie.UnsupportedError, match="a clean deleted files that it needs"):
+        Table(store).savepoint(first)
+    assert Table(store).savepoints() == ()
 
 
 def test_a_dead_savepoint_is_completed_or_deleted(store: MemoryStore) -> None:
