@@ -83,9 +83,10 @@ def build_metadata_table_anew(view: TableView) -> TableView:
 def lost_partitions(view: TableView) -> frozenset[str]:
     """Return the metadata partitions that are named and hold no file group of a completed instant.
 
-    A partition of that kind has lost all rows of earlier writes. The partition `files` and a partitioned record index
-    are not among them: without file groups, the former is damage, the latter may be empty. Costs one listing of the
-    metadata timeline, and one of each partition's folder.
+    A partition of that kind has lost all rows of earlier writes. The partition `files` is not among them: without file
+    groups it is damage. A partitioned record index has no file group before the first rows: it is lost if the table has
+    rows. Costs one listing of the metadata timeline, and one of each partition's folder; for a partitioned record index
+    without a file group, also the listing of the table.
 
     Raises: MetadataTableMissingError.
     """
@@ -96,7 +97,7 @@ def lost_partitions(view: TableView) -> frozenset[str]:
         return frozenset()
     timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
     lost = {kind.name for kind in found if not slices_of(view.store, kind, timeline)}
-    if RECORD_INDEX in lost and not _has_global_index(view):
+    if RECORD_INDEX in lost and not _has_global_index(view) and not view.slices():
         lost.remove(RECORD_INDEX)
     return frozenset(lost)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.engine import TaskContext
-from hoodie.errors import CommitConflictError
+from hoodie.errors import CommitConflictError, MetadataPartitionMissingError
+from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
@@ -24,6 +26,7 @@ from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.places import partition_folder
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
@@ -80,6 +83,7 @@ class PartitionedTagger:
 
         Raises:
             CommitConflictError: the index was dropped since the write began.
+            MetadataPartitionMissingError: the index has no file group of a data partition that has rows.
         """
         if self.states is None:
             raise CommitConflictError(
@@ -90,10 +94,22 @@ class PartitionedTagger:
         engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
         parts = engine.run(_tag_partition, tasks)
         slices = tuple(self.view.slices({run.partition_path for run in request.runs}))
+        self._check_none_lost(slices, self.states)
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         found = [hit for part in parts for hit in part.hits]
         hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
         return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
+
+    def _check_none_lost(self, slices: Iterable[FileSlice], states: Mapping[str, RecordIndexState]) -> None:
+        """Refuse to take all keys of a data partition for new ones: a restore by the JVM can lose its file groups."""
+        lost = sorted({found.partition_path for found in slices} - states.keys())
+        if lost:
+            raise MetadataPartitionMissingError(
+                f"the record index has no file group of {len(lost):,} partitions that have rows, one is {lost[0]!r}: "
+                "drop it with t.index.drop('record'), then keys are looked up in the data; the next JVM write that "
+                "enables it builds it",
+                path=self.view.store.uri(partition_folder(RECORD_INDEX)),
+            )
 
     def placement(self, default: Placement) -> Placement:
         """Return `default`: a key may be in any file group."""

@@ -73,7 +73,7 @@ class _RangesTask:
 
 @dataclass(slots=True)
 class StatisticsFiles:
-    """The ranges of the files of the newest slices. Memory: those ranges, about 200 bytes for each file and column."""
+    """The ranges of the files of the newest slices. Memory: those ranges, about 300 bytes for each file and column."""
 
     call: IndexCall
     columns: tuple[str, ...]
@@ -176,6 +176,9 @@ def build_statistics(call: IndexCall, *, columns: Sequence[str] | None = None) -
     `columns`: the columns that get statistics, besides the meta columns; by default those of the table's options, those
     that an earlier build was given, or the first 32 columns. The options that make JVM writers maintain the statistics
     are stored in the table's properties.
+
+    Memory of the driver, for each file and column: about 300 bytes while files are read, and 1.5 KB while the
+    partitions are written, as their keys are sorted by hash (10,000 files with 32 columns: 0.5 GB).
 
     Raises:
         UnsupportedError: tables of version 6 or 8, tables without meta fields, bootstrapped tables.

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.config import INDEX_TYPE_KEY
-from hoodie.errors import CorruptFileError, HoodieWarning
+from hoodie.errors import CorruptFileError, HoodieWarning, MetadataPartitionMissingError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.metadata.places import partition_folder
@@ -107,6 +107,34 @@ def test_after_a_restore_writes_without_look_ups_find_lost_partitions_too() -> N
     assert [note.split()[3] for note in written.notes[:3]] == [COLUMN_STATS, PARTITION_STATS, RECORD_INDEX]
     check_index(table.view())
     assert table.upsert(rows(range(20, 26))).updated == 4
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_a_partitioned_record_index_without_file_groups_takes_no_key_for_a_new_one(restored: bool) -> None:
+    table = made(index="partitioned_record")
+    if restored:
+        saved = table.savepoint().instant
+        assert saved is not None
+        table.upsert(rows(range(3), x=1))
+        table.restore(saved)
+    table = emptied(table, RECORD_INDEX)
+    if not restored:
+        with pytest.raises(MetadataPartitionMissingError, match=r"t\.index\.drop\('record'\)"):
+            table.upsert(rows(range(8, 12), x=5))
+        table.index.drop("record")
+    written = table.upsert(rows(range(8, 12), x=5))
+    assert (written.updated, written.inserted) == (2, 2)
+    assert any("record_index held no file group and was dropped" in note for note in written.notes) == restored
+    assert table.count() == 12
+
+
+def test_a_partitioned_record_index_of_a_table_without_rows_is_not_lost() -> None:
+    table = made(index="partitioned_record")
+    table.delete_partitions(["p=a", "p=b"])
+    table = emptied(table, RECORD_INDEX)
+    assert table.upsert(rows(range(4))).inserted == 4
+    assert RECORD_INDEX in named(table)
+    check_index(table.view())
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
