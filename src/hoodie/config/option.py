@@ -96,6 +96,13 @@ def factor(text: str) -> float:
     return value
 
 
+def off(text: str) -> bool:
+    """Parse false; what the option turns on does not exist here."""
+    if flag(text):
+        raise ValueError("false expected")
+    return False
+
+
 def one_of(*names: str) -> Callable[[str], str]:
     """Return a parser that accepts these names, in upper or lower case, and returns the name in lower case."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config.option import Option, flag, hours_or_never, one_of, pattern, positive, several, text
+from hoodie.config.option import Option, flag, hours_or_never, off, one_of, pattern, positive, several, text
 
 CLEAN_AUTOMATIC: Final = Option(
     "hoodie.clean.automatic",
@@ -51,6 +51,35 @@ CLEAN_TRIGGER_COMMITS: Final = Option(
     positive,
     "0.8",
     "Number of commits after the last clean at which the next clean is due.",
+)
+CLEAN_FAILED_WRITES: Final = Option(
+    "hoodie.clean.failed.writes.policy",
+    "eager",
+    one_of("eager", "lazy"),
+    "0.7",
+    "Who rolls back writes whose process died. Both values mean the same: the next write, clean that is called, or "
+    "round of services does, once no heartbeat is live. `never` is refused.",
+)
+CLEAN_ASYNC: Final = Option(
+    "hoodie.clean.async.enabled",
+    False,
+    off,
+    "0.6",
+    "Only false: a clean runs after the commit. To clean beside writers, run `hoodie services run TABLE --clean`.",
+)
+CLEAN_SEVERAL: Final = Option(
+    "hoodie.clean.multiple.enabled",
+    False,
+    off,
+    "0.11",
+    "Only false: no clean is planned while another is pending, as both would delete the same files.",
+)
+CLEAN_BOOTSTRAP_FILES: Final = Option(
+    "hoodie.clean.delete.bootstrap.base.file",
+    False,
+    off,
+    "0.6",
+    "Only false: files of the table that a bootstrap was made from are never deleted.",
 )
 CLEAN_INCREMENTAL: Final = Option(
     "hoodie.clean.incremental.enabled",

@@ -33,6 +33,14 @@ _RETAINED = {
     Policy.VERSIONS: options.CLEAN_VERSIONS_RETAINED,
 }
 
+_ONE_WAY = (
+    options.CLEAN_TRIGGER,
+    options.CLEAN_FAILED_WRITES,
+    options.CLEAN_ASYNC,
+    options.CLEAN_SEVERAL,
+    options.CLEAN_BOOTSTRAP_FILES,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanOptions:
@@ -60,8 +68,9 @@ class CleanOptions:
         Raises: InvalidConfigError if a value does not parse, or a filter of partitions has incremental planning on.
         """
         policy = _policy(properties)
-        # Parsed for its error: there is one strategy.
-        options.CLEAN_TRIGGER.get(properties)
+        for option in _ONE_WAY:
+            # Parsed for its error: there is one way.
+            option.get(properties)
         named = options.CLEAN_PARTITIONS_SELECTED.get(properties)
         pattern = options.CLEAN_PARTITIONS_PATTERN.get(properties)
         is_incremental = options.CLEAN_INCREMENTAL.get(properties)

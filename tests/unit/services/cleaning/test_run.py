@@ -325,3 +325,22 @@ def test_savepoints_are_read_once() -> None:
     Table(store).delete_savepoint(saved.instant)
     assert table.clean(dry_run=True, properties=retained).counts["files_deleted"] == 6
     counting.unregister()
+
+
+@pytest.mark.parametrize(
+    ("key", "accepted", "refused", "advice"),
+    [
+        ("hoodie.clean.failed.writes.policy", "LAZY", "NEVER", "eager, lazy expected"),
+        ("hoodie.clean.async.enabled", "false", "true", "services run TABLE --clean"),
+        ("hoodie.clean.multiple.enabled", "false", "true", "while another is pending"),
+        ("hoodie.clean.delete.bootstrap.base.file", "false", "true", "never deleted"),
+    ],
+)
+def test_options_of_the_jvm_that_allow_one_way_here(key: str, accepted: str, refused: str, advice: str) -> None:
+    table = table_of_versions(4)
+    few = {"hoodie.clean.commits.retained": "2"}
+    with pytest.raises(InvalidConfigError, match=advice):
+        table.clean(properties={**few, key: refused})
+    with pytest.raises(InvalidConfigError, match=advice):
+        table.upsert(version_of(4), properties={key: refused})
+    assert table.clean(properties={**few, key: accepted}).counts["files_deleted"] == 2
