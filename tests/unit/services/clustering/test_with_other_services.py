@@ -1,0 +1,85 @@
+"""Clustering together with cleans, archiving and statistics: rows, readers and ranges stay right."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import HistoryLostError
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action
+from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
+from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.cleaned_tables import NO_CLEAN, check_listing, data_files
+
+SMALL = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def test_replaced_file_groups_go_when_the_clustering_leaves_the_retained_window() -> None:
+    store = MemoryStore()
+    new_table(store, properties={**NO_CLEAN, **SMALL})
+    table, rows = Table(store), Rows()
+    for number in range(3):
+        table.insert(trips({f"k{number}": (number, "sf")}))
+        rows[f"k{number}"] = (number, "sf")
+    before = table.timeline.instants[-1].requested_time
+    small = {*data_files(store)["city=sf"]}
+    assert table.cluster().counts["file_slices"] == 3
+    retained = {"hoodie.clean.commits.retained": "2"}
+    assert table.clean(properties=retained).instant is None, "the commit before the clustering is retained"
+    assert small < {*data_files(store)["city=sf"]}
+    assert table.to_arrow(as_of=before).num_rows == 3
+    for number in range(2):
+        table.upsert(trips({"k0": (10 + number, "sf")}))
+    rows["k0"] = (11, "sf")
+    assert table.clean(properties=retained).counts["files_deleted"] == len(small)
+    assert not small & {*data_files(store)["city=sf"]}
+    with pytest.raises(HistoryLostError):
+        table.to_arrow(as_of=before)
+    assert rows_of(store) == rows
+    check_listing(table)
+    check_tidy(store)
+
+
+def test_ranges_follow_a_clustering() -> None:
+    store = MemoryStore()
+    new_table(store, properties={**NO_CLEAN, **SMALL, "hoodie.metadata.index.column.stats.enable": "true"})
+    table = Table(store)
+    for number in range(4):
+        table.insert(trips({f"k{number}": (number, "sf"), f"l{number}": (100 + number, "sf")}))
+    assert len(table.to_arrow(where="ts < 50")) == 4
+    small = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "1"}
+    table.cluster("ts", properties=small)
+    assert table.index.verify("column_stats").ok
+    for where, expected in (("ts < 2", [0, 1]), ("ts >= 102", [102, 103]), ("ts = 50", [])):
+        assert sorted(table.to_arrow(where=where).column("ts").to_pylist()) == expected
+    table.upsert(trips({"k0": (500, "sf")}))
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    assert table.index.verify("column_stats").ok
+    assert table.to_arrow(where="ts > 400").column("id").to_pylist() == ["k0"]
+
+
+def test_sixty_commits_with_clusterings_cleans_and_archiving() -> None:
+    store = MemoryStore()
+    services = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "3", **SMALL}
+    new_table(store, properties={**OFTEN, **services})
+    rows, done = Rows(), set[str]()
+    for number in range(60):
+        table = Table(store)
+        if number % 11 == 10:
+            gone = f"k{number % 7}"
+            found = rows.pop(gone)
+            result = table.delete(trips({gone: found}).select(["id", "city"]))
+        else:
+            change = {f"k{number % 7}": (number, "sf"), f"n{number}": (number, "nyc")}
+            result = table.upsert(trips(change))
+            rows |= change
+        assert not [note for service in result.services for note in service.notes]
+        done |= {service.operation for service in result.services}
+        if number % 10 == 9:
+            assert rows_of(store) == rows
+    assert done >= {"clustering", "clean", "archive"}
+    assert rows_of(store) == rows
+    assert any(found.action is Action.REPLACE_COMMIT for found in Table(store).view().archive().completed())
+    assert not {*archived_times(store)} & {*active_times(store)}
+    check_tidy(store)
