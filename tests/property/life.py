@@ -31,6 +31,16 @@ class Life:
     """The rows of the consumer who reads changes up to `place`."""
     done: list[str] = field(default_factory=list)
     """What happened, for the message of a failure."""
+    index: str = "record"
+
+    @property
+    def moves(self) -> bool:
+        """Whether a key may move to another partition: keys are unique in the table."""
+        return self.index in ("record", "global_simple")
+
+    def city(self, key: str) -> str:
+        """A partition for the key."""
+        return self.rng.choice(CITIES) if self.moves else CITIES[KEYS.index(key) % len(CITIES)]
 
     @property
     def table(self) -> Table:
@@ -112,9 +122,9 @@ def new_life(seed: int, table_type: str) -> Life:
     if table_type == "merge_on_read" and rng.random() < 0.5:
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     store = MemoryStore()
-    index = rng.choice(["record", "record", "global_simple"])
+    index = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple"])
     new_table(store, table_type=table_type, index=index, properties=properties)
-    life = Life(rng, store, [Table(store) for _ in range(2)])
+    life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
     life.done.append(f"{table_type}, {index}, {properties}")
     return life
 
