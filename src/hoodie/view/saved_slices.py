@@ -151,16 +151,16 @@ class SavedSnapshot:
 def _newest_before(view: TableView, later: str, as_of: str | None, earliest: str) -> str:
     """Return the requested time of the newest instant of the state that was requested before all `later` writes.
 
-    It is `as_of` if that is given. The archive is read, from `earliest` on, if the active timeline has none.
+    It is `as_of` if that is given. The archive is read, from `earliest` on, if the active timeline has none from then.
     """
     if as_of is not None:
         return as_of
-    before = [found.requested_time for found in view.timeline if found.requested_time < later]
-    if not before:
+    newest = max((time for found in view.timeline if (time := found.requested_time) < later), default="")
+    if newest < earliest:
         since = earliest if view.config.version.has_completion_time_in_name else ""
         archived = (found.requested_time for found in archived_writes(view, since))
-        before = [time for time in archived if time < later]
-    return max(before, default="")
+        newest = max((time for time in archived if time < later), default=newest)
+    return newest
 
 
 def _oldest(view: TableView, as_of: str | None, earliest: str | None = None) -> str:

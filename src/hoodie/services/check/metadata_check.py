@@ -25,7 +25,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
-from hoodie.timeline import HOODIE_FOLDER, Action, State, Timeline
+from hoodie.timeline import HOODIE_FOLDER, Action, Instant, State, Timeline
 from hoodie.view.statistics import lost_statistics
 
 _LOST = "none: `hoodie index rebuild` builds the metadata table anew"
@@ -57,7 +57,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
         return MetadataState((*problems, Problem(kinds.METADATA_MISSING, METADATA_FOLDER, found=str(error))))
     problems += _empty_instants(survey, folder)
     problems += _files_of_no_build(survey, folder, timeline)
-    problems += _behind(survey, timeline)
+    problems += _behind(survey, folder, timeline)
     damaged, listing = _content(survey, folder, timeline)
     problems += damaged
     commits = frozenset(instant.requested_time for instant in timeline.completed())
@@ -126,22 +126,31 @@ def _unfinishable_compactions(folder: MetadataFolder) -> Iterator[Problem]:
         yield Problem(kinds.METADATA_DAMAGED, path, f"a file of the plan of the pending {instant}", _LOST)
 
 
-def _behind(survey: Survey, timeline: Timeline) -> Iterator[Problem]:
+def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[Problem]:
     """Find completed writes that completed after the metadata table was filled and that it has not.
 
-    The times before the first delta commit of the metadata table that is not archived are not checked.
+    The times before the first delta commit of the metadata table that is not archived are not checked. Between older
+    instants, the metadata table archives those whose files are gone: its archive is read if an instant is missing.
     """
     filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
     first = min((i.requested_time for i in timeline if not _fills(i.requested_time)), default=None)
     since = max(filled, default=first or "")
     if not since:
         return
+    missing: dict[str, Instant | None] = {}
     for instant in survey.commits:
         begun = instant.requested_time
-        if (instant.completion_time or "") <= since or begun <= since:
-            continue
-        found = timeline.get(begun, Action.DELTA_COMMIT)
-        if found is None or found.state is not State.COMPLETED:
+        if (instant.completion_time or "") > since and begun > since:
+            found = timeline.get(begun, Action.DELTA_COMMIT)
+            if found is None or found.state is not State.COMPLETED:
+                missing[begun] = found
+    try:
+        archived = folder.archive().completion_times(missing.keys()) if missing else {}
+    except CorruptFileError as error:
+        yield Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error))
+        return
+    for begun, found in missing.items():
+        if begun not in archived:
             told = "none" if found is None else str(found)
             yield Problem(kinds.METADATA_BEHIND, begun, "a completed delta commit in the metadata table", told)
 
