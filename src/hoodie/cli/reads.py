@@ -97,8 +97,8 @@ def changes(
     With --place the instant to go on from follows the rows: on standard error, or as the last line of --json.
     """
     from hoodie.read.changes import plan_batch
-    from hoodie.read.still_there import planned_again
     from hoodie.read.stream import count_rows, first_rows, stream
+    from hoodie.view.still_there import planned_again
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")

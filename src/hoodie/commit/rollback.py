@@ -14,7 +14,7 @@ from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.metadata_partitions import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import instant_of_data_file
@@ -29,7 +29,7 @@ from hoodie.timeline import (
     delete_instant_files,
     read_instant,
 )
-from hoodie.timeline.heartbeat import is_live
+from hoodie.timeline.heartbeat import INTERVAL_MS, TOLERABLE_MISSES, is_live
 from hoodie.view.table_view import TableView
 
 _ACTIONS = frozenset(Action)
@@ -86,6 +86,23 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
             done.append(_execute(view, found, plan))
     dead = (found for found in dead_writes(view) if found.requested_time not in settled)
     return [*done, *(roll_back(view, found) for found in dead)]
+
+
+def check_no_running_rollback(view: TableView, instant: Instant) -> None:
+    """Refuse to roll back an instant that another process is rolling back now, as the heartbeat of its rollback shows.
+
+    Raises: CommitConflictError.
+    """
+    for found in view.timeline.pending():
+        if found.action is not Action.ROLLBACK or not is_live(view.store, found.requested_time):
+            continue
+        plan = stored_rollback_plan(view, found)
+        if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
+            raise CommitConflictError(
+                f"{instant} of {view.store.uri('')} is being rolled back by another process, as {found}: wait until "
+                "that rollback completes. If its process has died, try again when its heartbeat has expired, "
+                f"{INTERVAL_MS * TOLERABLE_MISSES // 1000} s after its last sign of life by default"
+            )
 
 
 def _is_refused(view: TableView, target: InstantInfo) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hoodie.display import html_facts, size_text
+from hoodie.view.still_there import check_still_there
 
 if TYPE_CHECKING:
     from hoodie.read.plan import ScanPlan
@@ -62,8 +63,16 @@ class ReadExplained:
 
 
 def explain(plan: ScanPlan) -> ReadExplained:
-    """Return what a planned read opens. No data file is opened."""
-    total = len(plan.view.slices(as_of=plan.as_of))
+    """Return what a planned read opens. No data file is opened.
+
+    The table is listed again only if the plan listed the partitions of a look-up in the record index alone.
+
+    Raises: ViewOvertakenError if others took files of the view between the two listings.
+    """
+    total = plan.listed
+    if total is None:
+        total = len(plan.view.slices(as_of=plan.as_of))
+        check_still_there(plan.view, plan.as_of)
     told = plan.skipped
     others = told.by_partition_path + told.by_partition_stats + told.by_column_stats
     return ReadExplained(

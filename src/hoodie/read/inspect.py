@@ -14,11 +14,11 @@ from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_data_file
 from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
-from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.found import found_locks
 from hoodie.view.archived import with_archived_between
+from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
 FILES_SCHEMA = pa.schema(

@@ -22,10 +22,10 @@ from hoodie.index import RECORD, IndexKind, index_of_view, lost_record_index
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
-from hoodie.read.still_there import check_still_there
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.view.rules import table_key_generator
+from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:

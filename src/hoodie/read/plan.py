@@ -18,12 +18,12 @@ from hoodie.index import partition_follows_columns
 from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
 from hoodie.read.readable import check_formats, check_readable
-from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.view.rules import slice_read, table_key_generator
+from hoodie.view.still_there import check_still_there
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
 
@@ -56,6 +56,8 @@ class ScanPlan:
     stored: StoredColumns = SAME_COLUMNS
     skipped: Skipped = field(default_factory=Skipped)
     """How many slices the condition left out, after a look-up in the record index."""
+    listed: int | None = None
+    """The number of the table's file slices; None if a look-up in the record index chose the slices to list."""
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
@@ -171,7 +173,7 @@ def plan_scan(
     wanted = _checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     slices = _slices(view, holders, kind, instant_time)
-    skipped = Skipped()
+    listed, skipped = len(slices) if holders is None else None, Skipped()
     if where is not None:
         slices, skipped = _where(view, slices, where, schema, stored, instant_time)
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
@@ -185,6 +187,7 @@ def plan_scan(
         keys=keys,
         stored=stored,
         skipped=skipped,
+        listed=listed,
     )
 
 

@@ -22,11 +22,11 @@ from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.slice_groups import balanced
-from hoodie.read.still_there import planned_again
 from hoodie.records.condition import Condition
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.still_there import planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

@@ -21,7 +21,6 @@ from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
 from hoodie.read.lookup import key_columns, key_table
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
-from hoodie.read.still_there import check_still_there
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -31,6 +30,7 @@ from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
 # These names differ from the meta columns, because rows that were read from a table have the meta columns already.

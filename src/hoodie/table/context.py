@@ -81,6 +81,16 @@ class TableContext:
         kind: str = "snapshot",
     ) -> ScanPlan:
         """Plan a read, as `planned`. Raises: as `plan_scan`."""
+        return self.planned(self.scan_of(columns, where, as_of, kind))
+
+    def scan_of(
+        self,
+        columns: str | Sequence[str] | None,
+        where: str | None,
+        as_of: When | None,
+        kind: str,
+    ) -> Callable[[TableView], ScanPlan]:
+        """Return the function that plans a read of a view, with the errors of `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
         condition = None
@@ -89,9 +99,7 @@ class TableContext:
             from hoodie.records.condition import Condition
 
             condition = Condition.parse(where)
-        return self.planned(
-            lambda view: plan_scan(view, columns=columns, where=condition, as_of=as_of, kind=kind),
-        )
+        return lambda view: plan_scan(view, columns=columns, where=condition, as_of=as_of, kind=kind)
 
     def planned(self, plan: Callable[[TableView], _T], view: TableView | None = None) -> _T:
         """Return `plan(view)`; it is called again with a new view if a clean took files of the first one.
@@ -100,7 +108,7 @@ class TableContext:
 
         Raises: ViewOvertakenError if cleans took files of several views in a row.
         """
-        from hoodie.read.still_there import planned_again
+        from hoodie.view.still_there import planned_again
 
         loaded = [] if view is None else [view]
         return planned_again(lambda: loaded.pop() if loaded else self.view(), plan)

@@ -93,7 +93,8 @@ class TableReads:
         """
         from hoodie.read.explain import explain
 
-        return explain(self._context.scan(None, where, as_of, view))
+        plan = self._context.scan_of(None, where, as_of, view)
+        return self._context.planned(lambda now: explain(plan(now)))
 
     def head(
         self,

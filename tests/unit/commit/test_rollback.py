@@ -93,6 +93,9 @@ def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
     newest = Table(store).view().completed_writes()[-1].requested_time
     with pytest.raises(CommitConflictError, match="is running"):
         table.rollback(newest)
+    with pytest.raises(CommitConflictError, match=rf"by another process, as {rollback_time}.*wait until"):
+        table.rollback(bad.instant)
+    assert store.list("city=nyc"), "the files of the target were deleted"
     store.delete(heartbeat_path(rollback_time))
     table.upsert(trips({"d": (1, "la")}))
     assert rows_of(store) == {"a": (1, "sf"), "c": (1, "la"), "d": (1, "la")}

@@ -7,7 +7,7 @@ slices of the plan. Every step can be repeated.
 from __future__ import annotations
 
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.rollback import RolledBack
+from hoodie.commit.rollback import RolledBack, check_no_running_rollback
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.planned.claim import RunState, clear_files, runner_of
@@ -31,7 +31,7 @@ def roll_back_plan(
 
     Raises:
         InstantNotFoundError: no plan of that instant is pending.
-        CommitConflictError: a process executes the plan.
+        CommitConflictError: a process executes the plan, or rolls it back.
         UnsupportedError: a restore is pending.
     """
     with state.table_lock() as lock:
@@ -48,6 +48,7 @@ def roll_back_plan(
                 f"the {instant.action} {instant_time} of {state.store.uri('')} is being executed by {runner}: stop "
                 "that process first"
             )
+        check_no_running_rollback(view, instant)
         take_back_metadata(view, instant_time)
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         plan = service.stored_plan(view, instant) if is_foreign else None

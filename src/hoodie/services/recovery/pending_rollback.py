@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.rollback import plan_rollback, roll_back
+from hoodie.commit.rollback import check_no_running_rollback, plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.planned import CLUSTERING
@@ -26,7 +26,7 @@ def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = F
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
-        CommitConflictError: the process that started the instant is still running.
+        CommitConflictError: the process that started the instant is still running, or another process rolls it back.
         UnsupportedError: the instant is a service that cannot be rolled back; a restore is pending.
     """
     times = PhaseTimes()
@@ -51,6 +51,7 @@ def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = F
             check_no_exclusive_service(view)
             if is_live(state.store, instant_time):
                 raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
+            check_no_running_rollback(view, instant)
             done = roll_back(view, instant)
     counts = {"files_deleted": done.files_deleted}
     return ServiceResult(operation=OPERATION, instant=done.instant_time, counts=counts, seconds=times.seconds())

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 import hoodie
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.timeline import Action, create_requested
+from hoodie.timeline.heartbeat import heartbeat_path
 from tests.crash.tables import deaths
 from tests.support.merge_on_read import merged_rows, new_table, trips
 
@@ -30,6 +33,22 @@ def test_a_plan_is_taken_back_and_its_slices_are_free(store: MemoryStore) -> Non
     assert table.schedule_compaction() is not None
     assert table.compact().counts["log_files"] == 1
     assert merged_rows(store) == {"a": (2, "sf")}
+
+
+def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore) -> None:
+    table = Table(store)
+    plan = table.schedule_compaction()
+    view = table.view()
+    target = InstantInfo(commit_time=str(plan), action="compaction")
+    rollback_time = view.clock.next_time(view.timeline)
+    content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
+    create_requested(store, view.layout, rollback_time, Action.ROLLBACK, content)
+    store.create(heartbeat_path(rollback_time), b"")
+    with pytest.raises(hoodie.CommitConflictError, match=f"by another process, as {rollback_time}"):
+        table.rollback(str(plan))
+    assert table.timeline.get(str(plan)) is not None
+    store.delete(heartbeat_path(rollback_time))
+    assert table.rollback(str(plan)).instant == plan
 
 
 def test_a_plan_whose_file_is_gone_says_how_to_get_rid_of_it(store: MemoryStore) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
 from hoodie.read.changes import plan_batch, plan_changes
+from hoodie.read.explain import explain
 from hoodie.read.local import read_table
 from hoodie.read.plan import plan_scan
+from hoodie.records.condition import Condition
 from hoodie.spark import datasource
 from hoodie.spark.locations import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
@@ -89,6 +91,30 @@ def test_reads_are_planned_again(read: str, index: str) -> None:
     store.act = others
     assert READS[read](table) == EXPECTED.get(read, [{"id": "a", "ts": 5}])
     assert store.act is None
+
+
+def overtake(store: MemoryStore) -> None:
+    """Replace all file slices, and delete those that a view before saw."""
+    Table(store).insert_overwrite(trips({"x": (4, "sf"), "y": (4, "la")}))
+    upserts(store, 5, 6)
+    Table(store).clean(properties=ONE)
+
+
+@pytest.mark.parametrize("where", [None, "ts > 1", "city = 'la'", "id = 'a'"])
+def test_explain_counts_the_slices_of_the_plan(where: str | None) -> None:
+    store = MemoryStore()
+    new_table(store, properties=NO_CLEAN)
+    Table(store).upsert(trips({"a": (3, "sf"), "b": (1, "la"), "c": (1, "nyc")}))
+    condition = None if where is None else Condition.parse(where)
+    plan = plan_scan(Table(store).view(), where=condition)
+    before = explain(plan)
+    assert before.all_file_slices == 3
+    overtake(store)
+    if where == "id = 'a'":  # only the partition of the key was listed
+        with pytest.raises(ViewOvertakenError):
+            explain(plan)
+    else:
+        assert explain(plan) == before
 
 
 @pytest.mark.parametrize("what", ["files", "slices", "partitions", "statistics"])

@@ -1,4 +1,4 @@
-"""Notice that a clean, a rollback or a restore took files from a view while a read was planned, and plan again."""
+"""Notice that a clean, a rollback or a restore took files from a view that is in use, and plan again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
 _T = TypeVar("_T")
+_View = TypeVar("_View")
 _PLANS_MAX: Final = 3
 """How often a read is planned while others take files of its view."""
 
 
-def planned_again(load: Callable[[], TableView], plan: Callable[[TableView], _T]) -> _T:
+def planned_again(load: Callable[[], _View], plan: Callable[[_View], _T]) -> _T:
     """Return `plan(load())`; it is called again with a new view if others took files of the first one meanwhile.
+
+    `load` returns a view, or something that has one.
 
     Raises: ViewOvertakenError if that happened to several views in a row; as `load` and `plan`.
     """
@@ -37,8 +40,17 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
 
     Raises: ViewOvertakenError.
     """
-    if not view.may_be_overtaken():
-        return
+    if view.may_be_overtaken():
+        check_files_stay(view, as_of)
+
+
+def check_files_stay(view: TableView, as_of: str | None = None) -> None:
+    """Refuse if others took files of a view since it was loaded; call it after the files were read.
+
+    It takes one listing of the timeline. `as_of` as in `check_still_there`.
+
+    Raises: ViewOvertakenError.
+    """
     now = view.refreshed()
     known = {found.requested_time for found in view.whole_timeline().completed()}
     new = [found for found in now.timeline if found.requested_time not in known]
