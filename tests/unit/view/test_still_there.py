@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from hoodie.engine import Engine
 from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
+from hoodie.metadata.services.context import local_engine
 from hoodie.read.changes import plan_batch, plan_changes
 from hoodie.read.explain import explain
 from hoodie.read.local import read_table
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
+from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.spark import datasource
 from hoodie.spark.locations import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
@@ -115,6 +118,28 @@ def test_explain_counts_the_slices_of_the_plan(where: str | None) -> None:
             explain(plan)
     else:
         assert explain(plan) == before
+
+
+def test_a_check_of_the_index_begins_again() -> None:
+    store = MemoryStore()
+    new_table(store, properties=NO_CLEAN)
+    Table(store).upsert(trips({"a": (1, "sf"), "b": (1, "la")}))
+    upserts(store, 2)
+    others: list[Callable[[MemoryStore], None]] = [overtake]
+
+    def engine(work_bytes: int) -> Engine:
+        if others:
+            others.pop()(store)
+        return local_engine(work_bytes)
+
+    report = verify_record_index(Table(store).view().state, engine)
+    assert report.ok
+    assert report.checked["entries"] == 3
+    since, _ = upserts(store, 7, 8)
+    others.append(overtake)
+    with pytest.raises(HistoryLostError):
+        verify_changes(Table(store).view().state, since, engine)
+    assert not others
 
 
 @pytest.mark.parametrize("what", ["files", "slices", "partitions", "statistics"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.errors import (
+    HoodieError,
     InvalidConfigError,
     MetadataPartitionMissingError,
     MetadataTableMissingError,
@@ -30,6 +31,7 @@ from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.report import Finding, Report, few_of_each_kind
+from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -56,6 +58,7 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     Raises:
         InvalidConfigError: the table has no record index.
         UnsupportedError: the table has a partitioned record index.
+        ViewOvertakenError: cleans, rollbacks or restores deleted files that each of three attempts was reading.
         CorruptFileError: a file of the table or of the index is damaged or missing; the delta commits of the metadata
             table are read to find missing log files of the index.
     """
@@ -64,9 +67,16 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     if lost is not None:
         return _report_of_lost(state, lost, seconds=time.perf_counter() - started)
     try:
-        found = consistent_state(state)
+        return planned_again(
+            lambda: consistent_state(state),
+            lambda found: _while_files_stay(found, lambda: _compared(found, state, engine_for, started)),
+        )
     except (MetadataPartitionMissingError, MetadataTableMissingError) as error:
         return _report_of_lost(state, str(error), seconds=time.perf_counter() - started)
+
+
+def _compared(found: IndexedState, state: TableState, engine_for: EngineFor, started: float) -> Report:
+    """Compare all entries of the index with all keys of the data of one state of the table."""
     _check_recorded(found)
     changes = changes_between([], found.slices)
     with stage_folder(state.store) as folder:
@@ -93,7 +103,16 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
     Raises: as `verify_record_index`; UnsupportedError if the cleaner deleted files of the table as of `since`.
     """
     started = time.perf_counter()
-    found = consistent_state(state)
+    return planned_again(
+        lambda: consistent_state(state),
+        lambda found: _while_files_stay(found, lambda: _compared_since(found, state, since, engine_for, started)),
+    )
+
+
+def _compared_since(
+    found: IndexedState, state: TableState, since: str, engine_for: EngineFor, started: float
+) -> Report:
+    """Compare the index with the changes between two states of the table."""
     old = found.view.as_completed_by(since).slices()
     changes = changes_between(old, found.slices)
     with stage_folder(state.store) as folder:
@@ -108,6 +127,21 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
         parts,
         seconds=time.perf_counter() - started,
     )
+
+
+def _while_files_stay(found: IndexedState, compare: Callable[[], Report]) -> Report:
+    """Return the report of `compare`, unless others took files of the view meanwhile, which causes false findings.
+
+    Raises: ViewOvertakenError; as `compare`.
+    """
+    try:
+        report = compare()
+    except HoodieError:
+        check_files_stay(found.view)
+        raise
+    if not report.ok:
+        check_files_stay(found.view)
+    return report
 
 
 def consistent_state(state: TableState) -> IndexedState:
