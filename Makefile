@@ -47,7 +47,7 @@ interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judge
 	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark"
 
-bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 55 minutes)
+bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 71 minutes)
 	HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)
 
 check: $(VENV)/.stamp ## Format, lint, types, the rules of tests/tidy, and the examples of docstrings

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, durable, hfile, life, merge_memory, stories, table, tagging
-from bench.settings import MEASURED, MERGE_ON_READ, OPERATIONS, README, STORAGE, Settings
+from bench import commits, crossing, durable, hfile, life, merge_memory, statistics_cost, stories, table, tagging
+from bench.settings import MEASURED, MERGE_ON_READ, OPERATIONS, README, STATISTICS, STORAGE, Settings
 
 Result = dict[str, Any]
 
@@ -48,5 +48,6 @@ PARTS = (
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
     Part("durable", 2, _one(durable.run), durable.render, STORAGE),
     Part("life", 12, _one(life.run), life.render, OPERATIONS),
+    Part("statistics", 3, _one(statistics_cost.run), statistics_cost.render, STATISTICS),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
 )

@@ -15,6 +15,7 @@ README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
 STORAGE = ROOT / "docs" / "storage.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
+STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
 LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
@@ -55,6 +56,8 @@ class Settings:
     durable_rows: int = 1_000_000
     durable_commits: int = 10
     durable_repeats: int = 7
+    statistics_rows: int = 1_000_000
+    statistics_repeats: int = 3
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
 
@@ -71,6 +74,8 @@ TINY: dict[str, Any] = {
     "merge_on_read_rows": 20_000,
     "merge_on_read_repeats": 1,
     "merge_memory_rows": (10_000, 20_000),
+    "statistics_rows": 20_000,
+    "statistics_repeats": 1,
     "tagging_rows": (10_000, 20_000),
     "tagging_keys": 1_000,
     "tagging_repeats": 1,

@@ -219,6 +219,9 @@ def _end(life: Life) -> None:
     assert read(Table(life.store)) == life.rows
     report = Table(life.store).verify(full=True)
     assert report.problems == {}, f"{report}\n" + "\n".join(life.done)
+    if report.warnings:
+        # Such as statistics whose build died with a restore: a warning names the repair.
+        life.table.repair(dry_run=False, min_age_seconds=0.0)
     # A partitioned index that a restore lost is not built again; the notes say so.
     partitions = Table(life.store).view().config.metadata_partitions
     assert life.index != "record" or RECORD_INDEX in partitions
