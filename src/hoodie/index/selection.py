@@ -60,7 +60,8 @@ def lost_record_index(view: TableView) -> str | None:
     named = ",".join(sorted(config.metadata_partitions)) or "nothing"
     return (
         f"the record index of {view.store.uri('')} is missing: the properties ask for it, but "
-        f"hoodie.table.metadata.partitions names {named} (a JVM call without index options drops it)"
+        f"hoodie.table.metadata.partitions names {named} (a JVM call without index options drops it, and a rollback or "
+        "restore that dies can lose it)"
     )
 
 

@@ -53,6 +53,7 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
     """
     now = view.refreshed()
     known = {found.requested_time for found in view.whole_timeline().completed()}
+    begun = {found.requested_time for found in view.timeline.pending()}
     new = [found for found in now.timeline if found.requested_time not in known]
     read = {
         found.requested_time
@@ -66,7 +67,9 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
     first = min(writes - read, default=None) if SavedSnapshot.needed_by(view, as_of) is None else None
     for found in new:
         is_clean = found.action is Action.CLEAN and first is not None and may_delete_before(now, found, first)
-        took_back = found.action is Action.RESTORE or (found.action is Action.ROLLBACK and bool(gone))
+        # A restore whose process died stays pending: what it has not rolled back is there, and can be read.
+        is_new_restore = found.action is Action.RESTORE and (found.is_completed or found.requested_time not in begun)
+        took_back = is_new_restore or (found.action in (Action.ROLLBACK, Action.RESTORE) and bool(gone))
         if is_clean or took_back:
             oldest = oldest_readable_instant(now)
             raise ViewOvertakenError(

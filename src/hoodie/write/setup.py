@@ -56,7 +56,8 @@ from hoodie.write.staging import Staged
 from hoodie.write.write_instant import WriteInstant, write_instant
 
 LOST_STATISTICS_NOTE: Final = (
-    "the column statistics are missing, so reads open more files: another writer dropped them; build them with "
+    "the column statistics are missing, so reads open more files: another writer dropped them, or a rollback or a "
+    "restore that died; build them with "
     't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
 )
 STATISTICS_OPTION_NOTE: Final = (
@@ -112,8 +113,7 @@ class WriteSetup:
             setup = replace(setup, notes=(*setup.notes, STATISTICS_OPTION_NOTE))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
             return setup
-        note = finish_dead_build(call.state)
-        return setup.with_index_again(*(() if note is None else (note,)))
+        return setup.with_index_again(*finish_dead_build(call.state))
 
     @classmethod
     def without_repair(
@@ -173,10 +173,9 @@ class WriteSetup:
         return replace(self, view=view, index=index_of(view, self.options), notes=found)
 
     def build_lost_index(self) -> tuple[str, ...]:
-        """Build a record index that another writer dropped, if its size allows it; return a note about it."""
+        """Build a record index that is missing, if its size allows it; return notes about it."""
         call = IndexCall(state=self.call.state, engine_for=self.engine_for, wait_seconds=0.0)
-        note = build_lost_index(call, bytes_max=options.INDEX_REBUILD_BYTES_MAX.get(self.options))
-        return () if note is None else (note,)
+        return build_lost_index(call, bytes_max=options.INDEX_REBUILD_BYTES_MAX.get(self.options))
 
     def staging_keys(self) -> tuple[WriteSetup, KeyStage | None]:
         """Return how to stage keys for the index. A metadata table or an index that is missing is built anew first.

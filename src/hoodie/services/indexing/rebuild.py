@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hoodie import config as options
 from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
@@ -19,10 +20,10 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
 from hoodie.services.indexing.drop import end_builds
-from hoodie.services.indexing.statistics import build_statistics, built_columns
+from hoodie.services.indexing.statistics import build_statistics, built_columns, end_dead_statistics
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.result import ServiceResult
-from hoodie.timeline import is_live
+from hoodie.timeline import Action, is_live
 from hoodie.view.statistics import lost_statistics
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -112,24 +113,29 @@ def _given_up(view: TableView) -> tuple[str, ...]:
     )
 
 
-def finish_dead_build(state: TableState) -> str | None:
-    """Complete an index build whose process died after it had switched the index on; return a note about it.
+def finish_dead_build(state: TableState) -> tuple[str, ...]:
+    """Complete an index build whose process died after it had switched the index on; return notes about it.
 
-    Takes the table's lock if a build of this library is pending and its process does not run any more.
+    A dead build of statistics is completed too, or rolled back if it had not switched them on. Takes the table's lock
+    if a build of this library is pending and its process does not run any more.
     """
     build = pending_build(TableView.load(state))
-    if build is None or is_live(state.store, build.requested_time):
-        return None
+    if build is None:
+        return end_dead_statistics(state)
+    if is_live(state.store, build.requested_time):
+        return ()
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
         if pending_build(view) != build or not is_switched_on(view, build):
-            return None
+            return ()
         finish_dead(view, build)
-    return f"completed the index build at {build.requested_time}, whose process had died"
+    return (f"completed the index build at {build.requested_time}, whose process had died",)
 
 
-def build_lost_index(call: IndexCall, *, bytes_max: int) -> str | None:
-    """Build the record index that another writer dropped; return a note, or None if the table lacks none.
+def build_lost_index(call: IndexCall, *, bytes_max: int) -> tuple[str, ...]:
+    """Build the record index that is missing; return notes, none if the table lacks none.
+
+    A pending rollback whose process died is completed first: the files that it deletes would be indexed.
 
     An index that cannot be built now is no error: writes then find records by reading the data files, and the note says
     why. That is so if the data has more than `bytes_max` bytes, a JVM write is running, or a key has several rows. The
@@ -137,8 +143,15 @@ def build_lost_index(call: IndexCall, *, bytes_max: int) -> str | None:
     """
     view = TableView.load(call.state)
     if lost_record_index(view) is None:
-        return None
-    reason = call.state.unbuildable or _reason_to_wait(view, bytes_max)
+        return ()
+    notes: tuple[str, ...] = ()
+    reason = call.state.unbuildable
+    if reason is None:
+        try:
+            notes = _finish_rollbacks(call.state)
+            reason = _reason_to_wait(TableView.load(call.state) if notes else view, bytes_max)
+        except (LockTimeoutError, OSError) as error:
+            reason = str(error)
     if reason is None:
         try:
             built = build_record_index(call)
@@ -147,11 +160,23 @@ def build_lost_index(call: IndexCall, *, bytes_max: int) -> str | None:
         except HoodieError as error:
             reason = call.state.unbuildable = str(error)
         else:
-            return f"the record index was missing and was built again, with {built.counts.get('entries', 0):,} entries"
+            entries = built.counts.get("entries", 0)
+            return (*notes, f"the record index was missing and was built again, with {entries:,} entries")
     return (
+        *notes,
         f"the record index is missing and was not built again, so keys are looked up in the data files: {reason}; "
-        'build it with t.index.build("record"), or give it up with t.index.drop("record")'
+        'build it with t.index.build("record"), or give it up with t.index.drop("record")',
     )
+
+
+def _finish_rollbacks(state: TableState) -> tuple[str, ...]:
+    """Complete the rollbacks whose process died, and roll back dead writes; return notes. No lock if there are none."""
+    if not any(found.action is Action.ROLLBACK for found in TableView.load(state).timeline.pending()):
+        return ()
+    with state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        check_no_exclusive_service(view)
+        return tuple(done.note for done in roll_back_dead_writes(view))
 
 
 def _reason_to_wait(view: TableView, bytes_max: int) -> str | None:

@@ -350,6 +350,18 @@ def _check_buildable(view: TableView) -> None:
         )
 
 
+def end_dead_statistics(state: TableState) -> tuple[str, ...]:
+    """Complete or undo a pending build of statistics whose process died; return notes. Takes the lock for one only."""
+    view = TableView.load(state)
+    pending = [found for found in view.timeline.pending() if found.action is Action.INDEXING]
+    if not pending or any(
+        not built_statistics(view, found) or is_live(state.store, found.requested_time) for found in pending
+    ):
+        return ()
+    with state.table_lock() as lock:
+        return _end_builds(TableView.load(state, lock))
+
+
 def _end_builds(view: TableView) -> tuple[str, ...]:
     """Complete or undo builds of statistics whose process died; return notes. Call it under the table's lock.
 

@@ -91,9 +91,7 @@ def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
     is_dropped = any(found.dropped_metadata_table for found in done)
     notes = [DROPPED_NOTE] if is_dropped else []
     again = IndexCall(state=call.state, engine_for=call.engine_for)
-    built = build_lost_index(again, bytes_max=_ANY_SIZE)
-    if built is not None:
-        notes.append(built)
+    notes += build_lost_index(again, bytes_max=_ANY_SIZE)
     if lost_statistics(TableView.load(call.state)):
         try:
             build_statistics(again)
