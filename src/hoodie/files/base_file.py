@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError, StorageError
 from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
+from hoodie.files.nan_chunks import footer_with_nan, nan_leaves
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
@@ -68,6 +69,8 @@ class BaseFileWriter:
         wanted = options.range_columns
         self._observer = None if wanted is None else RangeObserver(wanted, schema)
         self._metadata: list[pq.FileMetaData] = []
+        self._nan_chunks: set[tuple[int, int]] = set()
+        self._row_groups = 0
         self._sink = store.open_output(path)
         self._writer: pq.ParquetWriter | None = None
 
@@ -97,6 +100,9 @@ class BaseFileWriter:
         writer = self._writer or self._start(self._schema.empty_table())
         writer.add_key_value_metadata(self._footer())
         writer.close()
+        if self._nan_chunks:
+            # A second footer, as pyarrow cannot write these bounds. Readers take the last one.
+            self._sink.write(footer_with_nan(self._metadata[0], self._nan_chunks))
         self.size_bytes = self._sink.tell()
         self._sink.close()
         if self._observer is not None:
@@ -131,6 +137,8 @@ class BaseFileWriter:
         self._writer = self._writer or self._start(rows)
         if self._observer is not None:
             self._observer.observe(rows)
+        self._nan_chunks |= {(self._row_groups, leaf) for leaf in nan_leaves(rows)}
+        self._row_groups += 1
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def _start(self, rows: pa.Table) -> pq.ParquetWriter:

@@ -293,8 +293,9 @@ def _bounds(statistics: list[Any]) -> dict[str, Any]:
     filled = [found for found in statistics if found is None or found.num_values > 0]
     if not filled or any(found is None or not found.has_min_max for found in filled):
         return {"nulls": nulls, "min": None, "max": None}
-    least, greatest = min(found.min for found in filled), max(found.max for found in filled)
-    return {"nulls": nulls, "min": _text(least), "max": _text(greatest)}
+    # NaN, which equals nothing, is the greatest value of a chunk that has it.
+    greatest = max((found.max for found in filled), key=lambda value: (value != value, value))
+    return {"nulls": nulls, "min": _text(min(found.min for found in filled)), "max": _text(greatest)}
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,6 +80,17 @@ def test_statistics_come_from_the_footers(table: hoodie.Table) -> None:
     rows = {(row["partition_path"], row["column"]): row for row in table.inspect.statistics().to_pylist()}
     assert [rows["p=m", "id"][name] for name in ("rows", "nulls", "min", "max")] == [1, 0, "a", "a"]
     assert [rows["p=n", "x"][name] for name in ("rows", "nulls", "min", "max")] == [1, 1, None, None]
+
+
+def test_the_greatest_value_of_a_column_with_nan_is_nan(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "x": [math.nan, 1.5], "y": [2.5, 1.5]})
+    table = hoodie.create(tmp_path / "t", rows.schema, record_key="id", spark=False)
+    table.upsert(rows)
+    found = {row["column"]: row for row in table.inspect.statistics().to_pylist()}
+    assert [(found[name]["nulls"], found[name]["min"], found[name]["max"]) for name in "xy"] == [
+        (0, "1.5", "nan"),
+        (0, "1.5", "2.5"),
+    ]
 
 
 def test_an_unknown_instant_is_our_error(table: hoodie.Table) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.records.condition import Condition
-from hoodie.storage import MemoryStore
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 
 NAN, INF = float("nan"), float("inf")
@@ -122,3 +122,26 @@ def test_texts_of_partitions_leave_out_no_row(monkeypatch: pytest.MonkeyPatch) -
     short = ["", "a", "1", "01", "__HIVE_DEFAULT_PARTITION__", None, "é", "b%", "true", "\U00010000"]
     monkeypatch.setitem(VALUES, "text", (pa.string(), short))
     compare(table_of("copy_on_write", "text"), "text")
+
+
+@pytest.mark.parametrize("type_", ["copy_on_write", "merge_on_read"])
+def test_bounds_without_nan_leave_out_no_row(type_: str) -> None:
+    """Files of earlier versions have bounds that leave out NaN."""
+    table = table_of(type_, "pair")
+    view = table.view()
+    for found in view.slices():
+        assert found.base_file is not None
+        with_first_footer(view.store, found.base_file.path)
+    told = [row["max"] for row in table.inspect.statistics().to_pylist() if row["column"] in ("float", "double")]
+    assert len(told) == 10
+    assert "nan" not in told
+    for name in ("float", "double"):
+        compare(table, name)
+
+
+def with_first_footer(store: Store, path: str) -> None:
+    """Give a base file the footer that pyarrow wrote, in which no bound is NaN; a file without NaN has no other."""
+    data = store.read(path)
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    if data[end - 4 : end] == b"PAR1":
+        store.replace(path, data[:end] + data[2 * end - len(data) : end])

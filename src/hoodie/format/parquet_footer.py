@@ -1,0 +1,115 @@
+"""Footers of Parquet files: the greatest value of column chunks that have NaN becomes NaN.
+
+pyarrow leaves NaN out of the bounds, so that a reader for which NaN is greater than every number skips row groups with
+NaN. Parquet tells readers to ignore bounds that are NaN. docs/format/table.md §3.11. On disk: `parquet.thrift` of
+Apache Parquet, in Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from hoodie.format.varint import varint_at, zigzag_at
+
+_NAN: Final = {4: struct.pack("<f", math.nan), 8: struct.pack("<d", math.nan)}
+"""By the number of bytes of a value."""
+# Numbers of fields; on disk: do not change.
+_ROW_GROUPS: Final = 4
+_COLUMNS: Final = 1
+_META_DATA: Final = 3
+_STATISTICS: Final = 12
+_MAX_DEPRECATED: Final = 1
+_MAX_VALUE: Final = 5
+
+
+def with_nan_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes:
+    """Return a footer in which the greatest value of each of the chunks is NaN. Its length does not change.
+
+    `footer` is a serialized `FileMetaData`. `chunks` are pairs of the numbers of a row group and a leaf column of type
+    float or double. A chunk without bounds stays as it is.
+
+    Raises: ValueError if the footer is not one.
+    """
+    changed = bytearray(footer)
+    try:
+        for group, at_group in enumerate(_items(footer, _field(footer, 0, _ROW_GROUPS))):
+            wanted = {column for number, column in chunks if number == group}
+            columns = _items(footer, _field(footer, at_group, _COLUMNS)) if wanted else iter(())
+            for column, at_column in enumerate(columns):
+                if column in wanted:
+                    _set_greatest(changed, footer, _field(footer, at_column, _META_DATA))
+    except (IndexError, KeyError) as error:
+        raise ValueError(f"not the footer of a Parquet file ({error})") from error
+    return bytes(changed)
+
+
+def _set_greatest(changed: bytearray, footer: bytes, at_metadata: int | None) -> None:
+    at_statistics = None if at_metadata is None else _field(footer, at_metadata, _STATISTICS)
+    for number in (_MAX_DEPRECATED, _MAX_VALUE):
+        at_value = None if at_statistics is None else _field(footer, at_statistics, number)
+        if at_value is not None:
+            length, start = varint_at(footer, at_value)
+            changed[start : start + length] = _NAN[length]
+
+
+def _field(data: bytes, at_struct: int, wanted: int) -> int | None:
+    """Return where the value of a field of a struct begins; None if the struct has no such field."""
+    return next((start for number, start in _fields(data, at_struct) if number == wanted), None)
+
+
+def _fields(data: bytes, position: int) -> Iterator[tuple[int, int]]:
+    """Yield number and start of each value of a struct, and at last 0 and the position after the struct."""
+    number = 0
+    while data[position]:
+        step, kind = data[position] >> 4, data[position] & 0x0F
+        number, position = (number + step, position + 1) if step else zigzag_at(data, position + 1)
+        yield number, position
+        position = _end(data, position, kind)
+    yield 0, position + 1
+
+
+def _items(data: bytes, at_list: int | None) -> Iterator[int]:
+    """Yield the start of each item of a list."""
+    if at_list is None:
+        return
+    count, kind, position = _list_head(data, at_list)
+    for _ in range(count):
+        yield position
+        position = _end(data, position, kind, is_item=True)
+
+
+def _list_head(data: bytes, position: int) -> tuple[int, int, int]:
+    """Return the number of items of a list, their type and where they begin."""
+    count, kind, position = data[position] >> 4, data[position] & 0x0F, position + 1
+    if count == 15:
+        count, position = varint_at(data, position)
+    return count, kind, position
+
+
+def _end(data: bytes, position: int, kind: int, *, is_item: bool = False) -> int:
+    """Return the position after a value. A boolean has a byte only as an item: the type of a field is its value."""
+    match kind:
+        case 1 | 2:
+            return position + is_item
+        case 3:
+            return position + 1
+        case 4 | 5 | 6:
+            return varint_at(data, position)[1]
+        case 7:
+            return position + 8
+        case 8:
+            length, start = varint_at(data, position)
+            return start + length
+        case 9 | 10:
+            count, item, position = _list_head(data, position)
+            for _ in range(count):
+                position = _end(data, position, item, is_item=True)
+            return position
+        case 12:
+            for _, end in _fields(data, position):
+                position = end
+            return position
+    raise ValueError(f"not the footer of a Parquet file (a value of type {kind})")
