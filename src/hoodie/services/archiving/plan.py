@@ -1,6 +1,7 @@
 """Choose the instants to archive: the oldest that no reader, writer or table service looks for on the active timeline.
 
-The rules of JVM Hudi (docs/format/table.md §9.6), and two more. A commit that completed after the oldest pending
+The rules of JVM Hudi (docs/format/table.md §9.6), and three more. The commits that make the next clustering due stay. A
+commit that completed after the oldest pending
 instant began stays, because the conflict check of that instant looks for it. A replace commit stays while a file of a
 file group that it replaced exists, because readers would show that file again.
 """
@@ -15,6 +16,9 @@ from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.services.clustering.history import last_clustering, writes_since
+from hoodie.services.clustering.inline import INLINE_CLUSTERING
+from hoodie.services.clustering.trigger import Trigger
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import ArchivingHold
 from hoodie.view.table_view import TableView
@@ -29,12 +33,14 @@ class ArchiveRules:
     """How many commits stay on the active timeline, and which bounds apply.
 
     Archiving is due with more than `commits_max` completed commits, and keeps `commits_min`. `deltas_to_compact` are
-    the delta commits that make a compaction due; None if the trigger does not count them. `earliest_to_retain` is the
+    the delta commits that make a compaction due; None if the trigger does not count them. `commits_to_cluster` are the
+    commits that make a clustering after a write due; None if that is off. `earliest_to_retain` is the
     requested time of the oldest commit that a clean would retain.
     """
 
     commits_min: int = options.KEEP_COMMITS_MIN.default
     commits_max: int = options.KEEP_COMMITS_MAX.default
+    commits_to_cluster: int | None = None
     beyond_savepoint: bool = False
     deltas_to_compact: int | None = options.COMPACT_DELTA_COMMITS.default
     earliest_to_retain: str | None = None
@@ -55,6 +61,7 @@ class ArchiveRules:
         return cls(
             commits_min=least,
             commits_max=most,
+            commits_to_cluster=Trigger.of(properties).commits if INLINE_CLUSTERING.is_on(properties) else None,
             beyond_savepoint=options.ARCHIVE_BEYOND_SAVEPOINT.get(properties),
             deltas_to_compact=options.COMPACT_DELTA_COMMITS.get(properties) if counts else None,
             earliest_to_retain=earliest_to_retain,
@@ -151,6 +158,7 @@ def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
 def _bounds(view: TableView, rules: ArchiveRules, candidates: Sequence[Instant]) -> Iterator[_Bound]:
     """Yield the bounds, first those that read no file."""
     yield from _timeline_bounds(view, rules)
+    yield from _clustering_bound(view, rules)
     yield from _metadata_bound(view)
     yield from _schema_bound(view)
     yield from _replaced_bound(view, candidates)
@@ -180,6 +188,18 @@ def _pending_bounds(view: TableView) -> Iterator[_Bound]:
     yield _Bound(max(before, default=pending.requested_time), reason)
     since = [found for found in commits if view.order_time(found) > pending.requested_time]
     yield _Bound(min((found.requested_time for found in since), default=pending.requested_time), reason)
+
+
+def _clustering_bound(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
+    """Keep the commits that make the next clustering due: only commits of the active timeline are counted."""
+    if rules.commits_to_cluster is None:
+        return
+    since = writes_since(view, last_clustering(view))
+    if since:
+        first = min(found.requested_time for found in since[-rules.commits_to_cluster :])
+        reason = "the commits since the last clustering, which make the next one due: lower"
+        option = f"{options.CLUSTER_INLINE_COMMITS.key} or {options.CLUSTER_SCHEDULE_COMMITS.key}"
+        yield _Bound(first, f"{reason} {option}, or cluster the table")
 
 
 def _compaction_bound(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:

@@ -83,3 +83,22 @@ def test_sixty_commits_with_clusterings_cleans_and_archiving() -> None:
     assert any(found.action is Action.REPLACE_COMMIT for found in Table(store).view().archive().completed())
     assert not {*archived_times(store)} & {*active_times(store)}
     check_tidy(store)
+
+
+def test_archiving_keeps_the_commits_that_make_a_clustering_due() -> None:
+    store = MemoryStore()
+    inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "6"}
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "4"}
+    new_table(store, properties={**OFTEN, **SMALL, **inline, **few})
+    rows = Rows()
+    clusterings: list[int] = []
+    for number in range(16):
+        Table(store).insert(trips({f"k{number}": (number, "sf")}))
+        rows[f"k{number}"] = (number, "sf")
+        operations = Table(store).history(archived=True)["operation"].to_pylist()
+        clusterings.append(operations.count("cluster"))
+    assert clusterings[4:6] == [0, 1], clusterings
+    assert clusterings[-1] >= 2
+    assert archived_times(store), "nothing was archived"
+    assert len(Table(store).timeline.writes().completed().instants) < 14
+    assert rows_of(store) == rows
