@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from tests.crash.tables import Rows, new_table, run_until
 
 KEYS, CITIES = tuple("abcdefghijkl"), ("sf", "la", "nyc")
 COLUMNS = ["id", "ts", "city"]
+_SERVICES = (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER)
 
 
 @dataclass
@@ -56,7 +58,6 @@ class Life:
             self.died(name, call)
             found = read(Table(self.store))
             assert found in (self.rows, rows), f"{name}: neither old nor new: {found}"
-            # The write of a chain with services behind it is the first of the new instants.
             new = [instant for instant in self.writes() if instant not in before]
             if new and found == rows:
                 self.history[new[0]] = rows
@@ -84,8 +85,10 @@ class Life:
             self.done.append(f"{name}: refused: {error}")
 
     def writes(self) -> list[str]:
-        """Requested times of the completed writes of the active timeline, the oldest first."""
-        return [found.requested_time for found in Table(self.store).timeline.writes().completed()]
+        """Requested times of the completed commits of data on the active timeline, the oldest first."""
+        view = Table(self.store).view()
+        done = view.timeline.writes().completed()
+        return [found.requested_time for found in done if view.commit_metadata(found).operation_type not in _SERVICES]
 
     def run_clusterings(self) -> None:
         """Execute the pending plans of clusterings."""

@@ -128,9 +128,10 @@ def roll_back(life: Life) -> None:
     """Take the newest commit back: of data, or of a service."""
     # The rollback of a dead write is completed first, so that it is not the newest instant.
     upsert(life)
-    if not life.writes():
+    done = Table(life.store).timeline.writes().completed().instants
+    if not done:
         return
-    newest = life.writes()[-1]
+    newest = done[-1].requested_time
     try:
         life.table.rollback(newest)
     except UnsupportedError as error:
