@@ -37,7 +37,7 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_life(result: Mapping[str, Any], path: Path) -> None:
-    """Draw storage requests and seconds of each commit against its number: a row for each table type."""
+    """Draw storage requests and CPU seconds of each commit against its number: a row for each table type."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -45,13 +45,13 @@ def draw_life(result: Mapping[str, Any], path: Path) -> None:
         figure = Figure(figsize=(8, 5), layout="constrained", facecolor="white")
         all_axes = figure.subplots(len(result), 2, squeeze=False)
         for (table_type, figures), row in zip(result.items(), all_axes, strict=True):
-            for axes, name, colour in zip(row, ("requests", "seconds"), _COLOURS, strict=False):
+            for axes, name, colour in zip(row, ("requests", "cpu_seconds"), _COLOURS, strict=False):
                 values = [commit[name] for commit in figures["commits"]]
                 axes.plot(range(1, len(values) + 1), values, ".", markersize=2, color=colour)
                 axes.set_ylim(bottom=0)
                 axes.set_title(table_type.replace("_", "-"))
                 axes.set_xlabel("number of the commit")
-                axes.set_ylabel("storage requests" if name == "requests" else name)
+                axes.set_ylabel("storage requests" if name == "requests" else "CPU seconds")
                 axes.grid(which="major", linewidth=0.4, color="#d4d4d4")
         _save(figure, path)
 
