@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
@@ -195,6 +196,10 @@ class _Fields:
         return self.data().decode()
 
     def is_present(self) -> bool:
+        byte = self._data[self._place]
+        if byte in (0, 2):  # the usual form, of one byte
+            self._place += 1
+            return byte == 2
         branch = self.number()
         if branch not in (0, 1):
             raise ValueError(f"expected a branch of a nullable field, found {branch}")
@@ -228,29 +233,39 @@ class _Fields:
 _FIXED_WIDTH: Final = {1: struct.Struct("?"), 4: struct.Struct("<f"), 5: struct.Struct("<d")}
 
 
+_ROWS_KEPT = 20_000
+"""About 20 MB. Queries of one process ask for the same rows again and again."""
+
+
 def _parse_known(value: bytes, path: str) -> StatsRow:
-    fields = _Fields(value)
     try:
-        for _ in range(_META_FIELDS):
-            if fields.is_present():
-                fields.data()
-        # The key and the type of the record; no list of files, no bloom filter, but statistics.
-        fields.data()
-        fields.number()
-        if [fields.is_present() for _ in range(3)] != [False, False, True]:
-            raise ValueError("expected column statistics")
-        name, column = (fields.text() if fields.is_present() else "" for _ in range(2))
-        low, high = fields.bound(), fields.bound()
-        counts = [fields.count() for _ in range(4)]
-        is_deleted, is_tight = fields.flag(), fields.flag()
-        kind = None
-        if fields.is_present():
-            kind = ValueType(ValueKind(fields.number()), fields.text() if fields.is_present() else None)
-        if [fields.is_present() for _ in range(2)] != [False, False]:
-            raise ValueError("expected column statistics only")
-        fields.end()
+        return _row_of(value)
     except (IndexError, ValueError, struct.error) as error:
         raise CorruptFileError(f"a metadata record contains no column statistics: {error!r}", path=path) from error
+
+
+@lru_cache(maxsize=_ROWS_KEPT)
+def _row_of(value: bytes) -> StatsRow:
+    """Raises: IndexError, ValueError, struct.error."""
+    fields = _Fields(value)
+    for _ in range(_META_FIELDS):
+        if fields.is_present():
+            fields.data()
+    # The key and the type of the record; no list of files, no bloom filter, but statistics.
+    fields.data()
+    fields.number()
+    if [fields.is_present() for _ in range(3)] != [False, False, True]:
+        raise ValueError("expected column statistics")
+    name, column = (fields.text() if fields.is_present() else "" for _ in range(2))
+    low, high = fields.bound(), fields.bound()
+    counts = [fields.count() for _ in range(4)]
+    is_deleted, is_tight = fields.flag(), fields.flag()
+    kind = None
+    if fields.is_present():
+        kind = ValueType(ValueKind(fields.number()), fields.text() if fields.is_present() else None)
+    if [fields.is_present() for _ in range(2)] != [False, False]:
+        raise ValueError("expected column statistics only")
+    fields.end()
     if kind is not None and kind.kind is ValueKind.DECIMAL:
         low, high = (None if raw is None else int.from_bytes(raw, "big", signed=True) for raw in (low, high))
     found = ColumnRange(
