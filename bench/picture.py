@@ -47,7 +47,7 @@ def draw_life(result: Mapping[str, Any], path: Path) -> None:
         for (table_type, figures), row in zip(result.items(), all_axes, strict=True):
             for axes, name, colour in zip(row, ("requests", "cpu_seconds"), _COLOURS, strict=False):
                 values = [commit[name] for commit in figures["commits"]]
-                axes.plot(range(1, len(values) + 1), values, ".", markersize=2, color=colour)
+                axes.plot(range(1, len(values) + 1), values, ".", markersize=2, color=colour, rasterized=True)
                 axes.set_ylim(bottom=0)
                 axes.set_title(table_type.replace("_", "-"))
                 axes.set_xlabel("number of the commit")

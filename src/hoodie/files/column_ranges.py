@@ -19,6 +19,11 @@ from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, Value
 COMMIT_TIME: Final = "_hoodie_commit_time"
 META_COLUMNS: Final = (COMMIT_TIME, "_hoodie_partition_path", "_hoodie_record_key")
 """Meta columns that always have statistics, in the JVM's order."""
+_ABOVE_ALL: Final = float("inf")
+"""The greatest value where there is NaN, which is above all numbers.
+
+JVM readers cache the rows as a Spark table, and Spark's cached tables lose rows with NaN when they are filtered.
+"""
 _FOOTER_BYTES_MAX: Final = 4096
 """Parquet writers leave out the bounds of a column chunk if one of them is longer."""
 
@@ -114,7 +119,7 @@ def empty_ranges(columns: Iterable[str]) -> tuple[ColumnRange, ...]:
 
 
 def range_of(name: str, value_type: ValueType, values: pa.ChunkedArray) -> ColumnRange:
-    """Return the range of a column of rows, without sizes; NaN is above all numbers."""
+    """Return the range of a column of rows, without sizes; NaN counts as infinity."""
     low, high = _bounds(value_type, values)
     return ColumnRange(column=name, type=value_type, low=low, high=high, values=len(values), nulls=values.null_count)
 
@@ -135,10 +140,10 @@ def _bounds(value_type: ValueType, values: pa.ChunkedArray) -> tuple[Any, Any]:
         if has_nan:
             values = values.filter(pc.invert(pc.fill_null(is_nan, True)))
     if values.null_count == len(values):
-        return (float("nan"), float("nan")) if has_nan else (None, None)
+        return (_ABOVE_ALL, _ABOVE_ALL) if has_nan else (None, None)
     found = pc.min_max(values)
     low, high = raw_values(pa.array([found["min"], found["max"]], values.type))
-    return low, float("nan") if has_nan else high
+    return low, _ABOVE_ALL if has_nan else high
 
 
 def _chunk_range(

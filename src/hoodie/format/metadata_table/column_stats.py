@@ -32,7 +32,8 @@ class ColumnRange:
     """The range of one column in one file or partition.
 
     `low` and `high` are raw values (`value_types`), inclusive; both None if there is no value, or if they are unknown.
-    `values` counts nulls too. A value is NaN only if `high` is NaN. Sizes are bytes of a base file, 0 for a log file.
+    `values` counts nulls too. A value can be NaN only if `high` is infinity or NaN, but for the JVM's rows of base
+    files. Sizes are bytes of a base file, 0 for a log file.
     `type` is None in rows of index version V1, which have no type.
     """
 
