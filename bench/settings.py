@@ -57,7 +57,7 @@ class Settings:
     durable_commits: int = 10
     durable_repeats: int = 7
     statistics_rows: int = 1_000_000
-    statistics_repeats: int = 3
+    statistics_repeats: int = 7
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
 
