@@ -191,7 +191,7 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
 
 @seeded(1006, 271828)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_the_table_is_the_dict(table_type: str, seed: int) -> None:
+def test_a_table_lives_through_everything(table_type: str, seed: int) -> None:
     life = new_life(seed, table_type)
     steps, weights = zip(*OPERATIONS, strict=True)
     for step in life.rng.choices(steps, weights, k=STEPS):
