@@ -68,7 +68,7 @@ def rows() -> pa.Table:
 
 
 LOST_BY_THE_JVM = ("f = CAST('NaN' AS DOUBLE)", "s LIKE 'aaa%'", "f = 0")
-"""Conditions of which JVM reads with data skipping lose rows (docs/operations/statistics.md); of the last, by chance."""
+"""JVM reads with data skipping lose rows of these (docs/operations/statistics.md); of the last one, by chance."""
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
