@@ -27,6 +27,7 @@ from bench.settings import Settings, machine
 TYPES = ("copy_on_write", "merge_on_read")
 _MODES = ("without", "with")
 _STEPS = ("bulk_insert", "upsert", "commit_100")
+_TABLE: Any = {"record_key": "key", "ordering": "ts", "partition_by": "city", "index": "record"}
 _STATISTICS = "hoodie.metadata.index.column.stats.enable"
 _QUERY_STEPS = ("plan, new handle", "plan, same handle", "plan and read, new handle")
 _QUERY_ROWS = 200_000
@@ -92,7 +93,7 @@ def _story(
     shutil.rmtree(folder, ignore_errors=True)
     schema = batches["bulk_insert"].schema
     properties = {_STATISTICS: str(mode == "with").lower()}
-    hoodie.create(folder, schema, **_options(schema), type=table_type, properties=properties)
+    hoodie.create(folder, schema, **_TABLE, type=table_type, properties=properties)
     for step, batch in batches.items():
         written = hoodie.open(folder, spark=False)
         call = written.bulk_insert if step == "bulk_insert" else written.upsert
@@ -100,11 +101,6 @@ def _story(
         call(batch)
         seconds[step].append(time.process_time() - started)
     shutil.rmtree(folder)
-
-
-def _options(schema: pa.Schema) -> dict[str, Any]:
-    key, ordering, partition = (name for name in ("key", "ts", "city") if name in schema.names)
-    return {"record_key": key, "ordering": ordering, "partition_by": partition, "index": "record"}
 
 
 def _query(folder: Path, repeats: int) -> dict[str, Any]:

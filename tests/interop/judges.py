@@ -143,22 +143,25 @@ class Jvm:
         instants: list[str] = done["timestamp"].to_pylist()
         return instants
 
+    def write_client(self, path: str | Path, table_name: str, options: Mapping[str, str]) -> Any:
+        """A write client of the JVM with these options and the quick ones; the caller closes it."""
+        java: Any = self.spark._jvm
+        java_options = java.java.util.HashMap()
+        for key, value in {**QUICK_OPTIONS, **options}.items():
+            java_options.put(key, value)
+        create = java.org.apache.hudi.DataSourceUtils.createHoodieClient
+        return create(self.spark._jsc, "", str(path), table_name, java_options)
+
     def rollback(self, path: str | Path, instant_time: str, *, table_name: str, table_version: int) -> None:
         """Take back a completed write of a merge-on-read table."""
         options = {
-            **QUICK_OPTIONS,
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
             "hoodie.write.table.version": str(table_version),
             "hoodie.write.auto.upgrade": "false",
             # A write that has completed left no markers.
             "hoodie.rollback.using.markers": "false",
         }
-        jvm: Any = self.spark._jvm
-        java_options = jvm.java.util.HashMap()
-        for key, value in options.items():
-            java_options.put(key, value)
-        create = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient
-        client = create(self.spark._jsc, "", str(path), table_name, java_options)
+        client = self.write_client(path, table_name, options)
         try:
             assert client.rollback(instant_time)
         finally:

@@ -6,23 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.interop.judges import QUICK_OPTIONS, Jvm
+from tests.interop.judges import Jvm
 
 
 def client_of(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> Any:
     """A write client of the JVM; the caller closes it."""
     settings = {
-        **QUICK_OPTIONS,
         "hoodie.datasource.write.table.type": table_type.upper(),
         "hoodie.index.type": "RECORD_INDEX",
         "hoodie.metadata.record.index.enable": "true",
         **options,
     }
-    java: Any = jvm.spark._jvm
-    java_options = java.java.util.HashMap()
-    for key, value in settings.items():
-        java_options.put(key, value)
-    return java.org.apache.hudi.DataSourceUtils.createHoodieClient(jvm.spark._jsc, "", str(path), "trips", java_options)
+    return jvm.write_client(path, "trips", settings)
 
 
 def schedule_by_jvm(jvm: Jvm, path: Path, table_type: str, options: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
@@ -95,11 +95,10 @@ class Life:
         for instant in self.table.pending_clusterings().instants:
             self.table.cluster(instant=instant)
 
-    def forget_after(self, instant: str | None) -> None:
-        """Forget the commits of data that came after `instant`; all of them if it is None."""
-        times = list(self.history)
-        for time in times[times.index(instant) + 1 if instant is not None else 0 :]:
-            del self.history[time]
+    def forget(self, instants: Collection[str]) -> None:
+        """Forget commits of data that were taken back: the rows are those of the newest commit that stays."""
+        for instant in instants:
+            del self.history[instant]
         self.rows = next(reversed(self.history.values()), {})
 
 

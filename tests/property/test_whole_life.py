@@ -139,13 +139,7 @@ def roll_back(life: Life) -> None:
         return
     life.done.append("rolled back")
     if newest in life.history:
-        del life.history[newest]
-        life.rows = _rows_after_rollback(life)
-
-
-def _rows_after_rollback(life: Life) -> dict[str, tuple[int, str]]:
-    before = [rows for instant, rows in life.history.items()]
-    return before[-1] if before else {}
+        life.forget([newest])
 
 
 def restore(life: Life) -> None:
@@ -164,7 +158,8 @@ def restore(life: Life) -> None:
         life.done.append(f"restore refused: {error}")
         return
     life.done.append("restored")
-    life.forget_after(target)
+    times = list(life.history)
+    life.forget(times[times.index(target) + 1 :])
 
 
 OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (

@@ -50,6 +50,15 @@ def stable_since(view: TableView, earliest: str) -> str:
     return max(begun, key=view.order_time).requested_time if begun else earliest
 
 
+def oldest_to_ask_for(view: TableView, as_of: str | None, earliest: str | None = None) -> str:
+    """Return the oldest instant that a read can ask for by the same rule: by requested time with `as_of`.
+
+    `earliest`: `oldest_readable_instant`, if the caller knows it.
+    """
+    earliest = oldest_readable_instant(view) if earliest is None else earliest
+    return earliest if as_of is not None else stable_since(view, earliest)
+
+
 def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool:
     """Return whether the clean may delete files that the write requested at `superseding` replaced.
 

@@ -17,7 +17,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.timeline import Action, Instant
 from hoodie.view.archived import archived_commits, archived_writes
-from hoodie.view.cleaned import oldest_readable_instant, stable_since
+from hoodie.view.cleaned import oldest_readable_instant, oldest_to_ask_for
 from hoodie.view.savepoints import read_savepoint, readable_savepoints
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class SavedSnapshot:
             yield from _files_of(instant, commit)
 
     def _refused(self, group: _Group, what: str) -> HistoryLostError:
-        oldest = _oldest(self.view, self.as_of)
+        oldest = oldest_to_ask_for(self.view, self.as_of)
         return HistoryLostError(
             f"{self.view.store.uri('')} as of {self.commit.requested_time}: cleans kept only the files of its "
             f"savepoint, and the file slice {group[1]} of partition {group[0]!r} {what}: writers overlapped when the "
@@ -163,16 +163,10 @@ def _newest_before(view: TableView, later: str, as_of: str | None, earliest: str
     return newest
 
 
-def _oldest(view: TableView, as_of: str | None, earliest: str | None = None) -> str:
-    """Return the oldest instant that a read can ask for by the same rule: by requested time with `as_of`."""
-    earliest = oldest_readable_instant(view) if earliest is None else earliest
-    return earliest if as_of is not None else stable_since(view, earliest)
-
-
 def _cleaned(view: TableView, as_of: str | None, earliest: str) -> HistoryLostError:
     saved = ", ".join(readable_savepoints(view, earliest))
     others = f" (as of commits with a savepoint the table can be read too: {saved})" if saved else ""
-    oldest = _oldest(view, as_of, earliest)
+    oldest = oldest_to_ask_for(view, as_of, earliest)
     last = max((found.requested_time for found in view.timeline.writes().completed()), default="its beginning")
     return HistoryLostError(
         f"{view.store.uri('')} as of {as_of or last}: the cleaner kept only the files that instants from "

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from hoodie.errors import ViewOvertakenError
 from hoodie.timeline import Action
-from hoodie.view.cleaned import may_delete_before, oldest_readable_instant, stable_since
+from hoodie.view.cleaned import may_delete_before, oldest_to_ask_for
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
@@ -71,8 +71,7 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
         is_new_restore = found.action is Action.RESTORE and (found.is_completed or found.requested_time not in begun)
         took_back = is_new_restore or (found.action in (Action.ROLLBACK, Action.RESTORE) and bool(gone))
         if is_clean or took_back:
-            oldest = oldest_readable_instant(now)
             raise ViewOvertakenError(
                 f"{view.store.uri('')}: {found} deleted files that this read had begun to read; read again",
-                oldest_instant=oldest if as_of is not None else stable_since(now, oldest),
+                oldest_instant=oldest_to_ask_for(now, as_of),
             )

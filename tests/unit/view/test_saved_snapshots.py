@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import HistoryLostError, HoodieWarning
-from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.format.table.table_config import TableType
 from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.table_view import TableView
 from tests.crash.tables import Rows, new_table, trips
 from tests.support.overtaken import held_before_commit
+from tests.support.savepoints import saved_by_request
 
 NO_SERVICES = {
     "hoodie.clean.automatic": "false",
@@ -160,19 +159,3 @@ def test_the_snapshot_of_overlapping_writers_is_whole_or_refused(
         assert found == there
         read += 1
     assert read >= 1
-
-
-def saved_by_request(view: TableView, commit: str, **_: object) -> SavepointMetadata:
-    """Name the files that the JVM names."""
-    names: dict[str, list[str]] = {}
-    for found in view.slices(as_of=commit):
-        names.setdefault(found.partition_path, []).extend(path.rpartition("/")[2] for path in found.paths)
-    return SavepointMetadata(
-        savepointed_by="",
-        savepointed_at=1,
-        comments="",
-        partition_metadata={
-            path: SavepointPartitionMetadata(partition_path=path, savepoint_data_file=tuple(files))
-            for path, files in names.items()
-        },
-    )

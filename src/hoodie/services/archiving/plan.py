@@ -1,9 +1,9 @@
 """Choose the instants to archive: the oldest that no reader, writer or table service looks for on the active timeline.
 
 The rules of JVM Hudi (docs/format/table.md §9.6), and three more. The commits that make the next clustering due stay. A
-commit that completed after the oldest pending
-instant began stays, because the conflict check of that instant looks for it. A replace commit stays while a file of a
-file group that it replaced exists, because readers would show that file again.
+commit that completed after the oldest pending instant began stays, because the conflict check of that instant looks for
+it. A replace commit stays while a file of a file group that it replaced exists, because readers would show that file
+again.
 """
 
 from __future__ import annotations

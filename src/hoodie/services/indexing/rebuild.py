@@ -119,9 +119,10 @@ def finish_dead_build(state: TableState) -> tuple[str, ...]:
     A dead build of statistics is completed too, or rolled back if it had not switched them on. Takes the table's lock
     if a build of this library is pending and its process does not run any more.
     """
-    build = pending_build(TableView.load(state))
+    found = TableView.load(state)
+    build = pending_build(found)
     if build is None:
-        return end_dead_statistics(state)
+        return end_dead_statistics(found)
     if is_live(state.store, build.requested_time):
         return ()
     with state.table_lock() as lock:
@@ -148,7 +149,7 @@ def build_lost_index(call: IndexCall, *, bytes_max: int) -> tuple[str, ...]:
     reason = call.state.unbuildable
     if reason is None:
         try:
-            notes = _finish_rollbacks(call.state)
+            notes = _finish_rollbacks(view)
             reason = _reason_to_wait(TableView.load(call.state) if notes else view, bytes_max)
         except (LockTimeoutError, OSError) as error:
             reason = str(error)
@@ -169,12 +170,12 @@ def build_lost_index(call: IndexCall, *, bytes_max: int) -> tuple[str, ...]:
     )
 
 
-def _finish_rollbacks(state: TableState) -> tuple[str, ...]:
+def _finish_rollbacks(found: TableView) -> tuple[str, ...]:
     """Complete the rollbacks whose process died, and roll back dead writes; return notes. No lock if there are none."""
-    if not any(found.action is Action.ROLLBACK for found in TableView.load(state).timeline.pending()):
+    if not any(instant.action is Action.ROLLBACK for instant in found.timeline.pending()):
         return ()
-    with state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with found.state.table_lock() as lock:
+        view = TableView.load(found.state, lock)
         check_no_exclusive_service(view)
         return tuple(done.note for done in roll_back_dead_writes(view))
 

@@ -350,9 +350,9 @@ def _check_buildable(view: TableView) -> None:
         )
 
 
-def end_dead_statistics(state: TableState) -> tuple[str, ...]:
+def end_dead_statistics(view: TableView) -> tuple[str, ...]:
     """Complete or undo a pending build of statistics whose process died; return notes. Takes the lock for one only."""
-    view = TableView.load(state)
+    state = view.state
     pending = [found for found in view.timeline.pending() if found.action is Action.INDEXING]
     if not pending or any(
         not built_statistics(view, found) or is_live(state.store, found.requested_time) for found in pending

@@ -6,12 +6,12 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.format.table.table_config import TableType
 from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.savepoints import saved_by_request
 from tests.support.steps import once_at
 
 KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -72,22 +72,8 @@ def test_a_savepoint_by_requested_times_is_not_restored(
 ) -> None:
     store, last, first = overlapped(table_type)
     commit = last if of_last else first
-    slices = Table(store).view().slices(as_of=commit)
-    by_request = {found.partition_path: [path.rpartition("/")[2] for path in found.paths] for found in slices}
-
-    def plan(view: object, commit: str, **_: object) -> object:
-        return SavepointMetadata(
-            savepointed_by="",
-            savepointed_at=1,
-            comments="",
-            partition_metadata={
-                path: SavepointPartitionMetadata(partition_path=path, savepoint_data_file=tuple(names))
-                for path, names in by_request.items()
-            },
-        )
-
     with monkeypatch.context() as patched:
-        patched.setattr(savepoint, "plan_savepoint", plan)
+        patched.setattr(savepoint, "plan_savepoint", saved_by_request)
         Table(store).savepoint(commit)
     write_on(store)
     before, rows = [info.path for info in store.list("", recursive=True)], rows_of(store)

@@ -1,0 +1,22 @@
+"""Savepoints as the JVM plans them."""
+
+from __future__ import annotations
+
+from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.view.table_view import TableView
+
+
+def saved_by_request(view: TableView, commit: str, **_: object) -> SavepointMetadata:
+    """Name the files that the JVM names."""
+    names: dict[str, list[str]] = {}
+    for found in view.slices(as_of=commit):
+        names.setdefault(found.partition_path, []).extend(path.rpartition("/")[2] for path in found.paths)
+    return SavepointMetadata(
+        savepointed_by="",
+        savepointed_at=1,
+        comments="",
+        partition_metadata={
+            path: SavepointPartitionMetadata(partition_path=path, savepoint_data_file=tuple(files))
+            for path, files in names.items()
+        },
+    )
