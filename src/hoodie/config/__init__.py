@@ -7,6 +7,7 @@ misspelt option would be ignored silently.
 
 from __future__ import annotations
 
+from hoodie.config.bloom import BLOOM_ENTRIES, BLOOM_ENTRIES_MAX, BLOOM_FILTER_TYPE, BLOOM_RATE
 from hoodie.config.clustering import (
     CLUSTER_BEGIN_PARTITION,
     CLUSTER_END_PARTITION,
@@ -148,6 +149,10 @@ __all__ = [
     "ARCHIVE_FILE_BYTES",
     "ARCHIVE_LAYER_FILES",
     "ARCHIVE_MANIFESTS",
+    "BLOOM_ENTRIES",
+    "BLOOM_ENTRIES_MAX",
+    "BLOOM_FILTER_TYPE",
+    "BLOOM_RATE",
     "CLEAN_ASYNC",
     "CLEAN_AUTOMATIC",
     "CLEAN_BOOTSTRAP_FILES",

@@ -96,6 +96,14 @@ def factor(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """Parse a number between 0 and 1."""
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError("a number between 0 and 1 expected")
+    return value
+
+
 def off(text: str) -> bool:
     """Parse false; what the option turns on does not exist here."""
     if flag(text):

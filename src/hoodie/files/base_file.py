@@ -20,6 +20,7 @@ from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.nan_chunks import footer_with_nan, nan_leaves
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
+from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import conform
@@ -45,13 +46,15 @@ class ParquetOptions:
     row_group_bytes: int = _ROW_GROUP_BYTES
     range_columns: tuple[str, ...] | None = None
     """Columns whose ranges the writer returns, for column statistics; None if the table has no column statistics."""
+    bloom: FilterOptions | None = None
+    """Options of the bloom filter in the footer; None for the filter that may contain every key."""
 
 
 class BaseFileWriter:
     """Streams rows into one new base file and closes it with Hudi's footer keys.
 
-    Rows have the full schema, meta columns included. Memory: one row group. Use as a context manager: after an error in
-    it, an unfinished file remains, which is found by its marker.
+    Rows have the full schema, meta columns included. Memory: one row group, and the bloom filter. Use as a context
+    manager: after an error in it, an unfinished file remains, which is found by its marker.
     """
 
     def __init__(self, store: Store, path: str, schema: pa.Schema, options: ParquetOptions) -> None:
@@ -62,6 +65,7 @@ class BaseFileWriter:
         self._options = options
         self._buffer: list[pa.Table] = []
         self._buffered_bytes = 0
+        self._filter = None if options.bloom is None else FilterBuilder(options.bloom)
         self._min_key: str | None = None
         self._max_key: str | None = None
         self.ranges: tuple[ColumnRange, ...] | None = None
@@ -134,6 +138,8 @@ class BaseFileWriter:
         low, high = key_bounds(rows[RECORD_KEY])
         self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
+        if self._filter is not None:
+            self._filter.add(rows[RECORD_KEY])
         self._writer = self._writer or self._start(rows)
         if self._observer is not None:
             self._observer.observe(rows)
@@ -156,12 +162,13 @@ class BaseFileWriter:
         )
 
     def _footer(self) -> Mapping[str, str]:
-        """Return the footer keys that the JVM's indexes read.
+        """Return the footer keys that bloom indexes read.
 
-        The bloom filter matches every key: building an exact filter costs more than the rest of the write, and without
-        a filter the JVM's bloom index fails. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
+        The table's index decides about the bloom filter: without one the JVM's bloom index fails, so the footer has at
+        least the filter that may contain every key. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
         """
-        return footer_entries(BloomFilter.saturated(), min_key=self._min_key or "", max_key=self._max_key or "")
+        found = BloomFilter.saturated() if self._filter is None else self._filter.build()
+        return footer_entries(found, min_key=self._min_key or "", max_key=self._max_key or "")
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:

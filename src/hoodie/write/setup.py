@@ -26,7 +26,6 @@ from hoodie.errors import (
     SchemaMismatchError,
     UnsupportedError,
 )
-from hoodie.files.base_file import ParquetOptions
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -43,6 +42,7 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
+from hoodie.view.parquet_options import parquet_options
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
@@ -230,7 +230,6 @@ class WriteSetup:
         self, instant_time: str, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
     ) -> WriteContext:
         """Return the facts that this write's workers share."""
-        codec = options.CODEC.get(self.options)
         return WriteContext(
             store=self.view.store.spec,
             schema=self.written_schema,
@@ -238,9 +237,8 @@ class WriteSetup:
             instant_time=instant_time,
             combine=combine,
             merge_stored=merge_stored,
-            parquet=ParquetOptions(
-                codec="none" if codec == "uncompressed" else codec,
-                range_columns=written_columns(self.view, self.schema.arrow, self.call.properties),
+            parquet=parquet_options(
+                self.view, self.options, written_columns(self.view, self.schema.arrow, self.call.properties)
             ),
             sizing=self.sizing,
             entries=entries,

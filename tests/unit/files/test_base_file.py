@@ -12,7 +12,15 @@ import pytest
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, key_bounds, read_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
+from hoodie.format.hashes.bloom import (
+    FOOTER_KEY,
+    MAX_KEY_FOOTER_KEY,
+    MIN_KEY_FOOTER_KEY,
+    TYPE_FOOTER_KEY,
+    BloomFilter,
+    BloomFilterType,
+)
+from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.storage import MemoryStore
 
 KEY = "_hoodie_record_key"
@@ -40,6 +48,22 @@ def write(keys: list[str], options: ParquetOptions | None = None, *, batch: int 
 def footer(store: MemoryStore) -> dict[str, str]:
     metadata = pq.ParquetFile(pa.BufferReader(store.read(PATH))).metadata.metadata
     return {key.decode(): value.decode() for key, value in metadata.items()}
+
+
+@pytest.mark.parametrize("kind", list(BloomFilterType))
+def test_the_filter_of_the_keys_is_in_the_footer(kind: BloomFilterType) -> None:
+    keys = [f"k{i * 7919 % 1000:03}" for i in range(1000)]
+    wanted = FilterOptions(filter_type=kind, entries=300, entries_max=600, false_positive_rate=0.01)
+    found = footer(write(keys, ParquetOptions(row_group_bytes=1, bloom=wanted), batch=90))
+    builder = FilterBuilder(wanted)
+    builder.add(pa.array(keys))
+    assert (found[FOOTER_KEY], found[TYPE_FOOTER_KEY]) == (builder.build().to_base64(), kind.value)
+
+
+def test_a_file_without_options_of_a_filter_says_maybe_to_every_key() -> None:
+    assert footer(write(["a"]))[FOOTER_KEY] == BloomFilter.saturated().to_base64()
+    empty = footer(write([], ParquetOptions(bloom=FilterOptions(entries=10))))
+    assert not BloomFilter.parse(empty[FOOTER_KEY], empty[TYPE_FOOTER_KEY]).may_contain(pa.array(["a", "b"])).any()
 
 
 @pytest.mark.parametrize("keys", [["b", "a", "c"], ["é", "z"], BEYOND, BEYOND[::-1], ["x\ue000", "x😀"]])

@@ -6,7 +6,6 @@ On-disk format: docs/format/table.md §3.6 (footer keys), §7 (bytes, hashing, s
 from __future__ import annotations
 
 import base64
-import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +23,6 @@ FOOTER_KEY: Final = "org.apache.hudi.bloomfilter"
 TYPE_FOOTER_KEY: Final = "hoodie_bloom_filter_type_code"
 MIN_KEY_FOOTER_KEY: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER_KEY: Final = "hoodie_max_record_key"
-
-DEFAULT_ENTRIES: Final = 60_000
-DEFAULT_FALSE_POSITIVE_RATE: Final = 1e-9
-DEFAULT_ENTRIES_MAX: Final = 100_000
 
 _HEADER: Final = struct.Struct(">iibi")  # version -1, hash functions, hash type, bits
 _OLD_HEADER: Final = struct.Struct(">ii")  # hash functions, bits; the hash type is JENKINS
@@ -83,48 +78,6 @@ class BloomFilter:
         return found
 
     @classmethod
-    def build(
-        cls,
-        keys: pa.Array | pa.ChunkedArray,
-        *,
-        filter_type: BloomFilterType = BloomFilterType.DYNAMIC,
-        entries: int = DEFAULT_ENTRIES,
-        false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE,
-        entries_max: int = DEFAULT_ENTRIES_MAX,
-    ) -> BloomFilter:
-        """Build the filter that the JVM builds when it adds `keys` (non-null strings) in this order.
-
-        `entries` is the expected number of keys (per row if DYNAMIC). A DYNAMIC filter adds rows until they hold
-        `entries_max` keys. Memory: one byte for each bit of the filter (about 43 bytes per entry at the default rate),
-        and one chunk of keys.
-
-        Raises:
-            ValueError: `entries` below 1, or a rate that is not between 0 and 1.
-        """
-        if entries < 1 or not 0 < false_positive_rate < 1:
-            raise ValueError(f"entries >= 1 and 0 < rate < 1 expected, found {entries} and {false_positive_rate}")
-        bit_count = math.ceil(entries * -math.log(false_positive_rate) / (math.log(2) * math.log(2)))
-        hash_count = math.ceil(math.log(2) * bit_count / entries)
-        key_count = len(keys)
-        row_of_key = np.zeros(key_count, dtype=np.int64)
-        row_count, in_last_row = 1, 0
-        if filter_type is BloomFilterType.DYNAMIC:
-            row_of_key, row_count, in_last_row = _assign_rows(key_count, entries, entries_max)
-        bits = np.zeros((row_count, (bit_count + 7) // 8 * 8), dtype=np.uint8)
-        for start, order, hashes in chained_hashes(_single_array(keys), hash_count):
-            rows = row_of_key[start + order.astype(np.int64)]
-            for values in hashes:
-                bits[rows, _positions(values, bit_count)] = 1
-        return cls(
-            filter_type=filter_type,
-            hash_count=hash_count,
-            bit_count=bit_count,
-            rows=tuple(np.packbits(row, bitorder="little") for row in bits),
-            entries_per_row=entries if filter_type is BloomFilterType.DYNAMIC else 0,
-            entries_in_last_row=in_last_row,
-        )
-
-    @classmethod
     def saturated(cls) -> BloomFilter:
         """Return the smallest filter that may contain every key: one hash and eight bits, all set.
 
@@ -160,7 +113,7 @@ class BloomFilter:
         """
         if self.hash_type != _MURMUR:
             return np.ones(len(keys), dtype=np.bool_)
-        flat = _single_array(keys)
+        flat = single_array(keys)
         found = self._pass(flat, min(_FIRST_HASHES, self.hash_count))
         if self.hash_count > _FIRST_HASHES and found.any():
             survivors = np.flatnonzero(found)
@@ -172,7 +125,7 @@ class BloomFilter:
         for start, order, hashes in chained_hashes(keys, hash_count):
             has_all = np.ones((len(self.rows), len(order)), dtype=np.bool_)
             for values in hashes:
-                positions = _positions(values, self.bit_count)
+                positions = bit_numbers(values, self.bit_count)
                 masks = np.left_shift(1, positions & 7, dtype=np.uint8, casting="unsafe")
                 for row, bits in enumerate(self.rows):
                     has_all[row] &= (bits[positions >> 3] & masks) != 0
@@ -188,25 +141,14 @@ def footer_entries(bloom: BloomFilter | None, *, min_key: str, max_key: str) -> 
     return entries | {FOOTER_KEY: bloom.to_base64(), TYPE_FOOTER_KEY: bloom.filter_type.value}
 
 
-def _single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+def single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
-def _positions(hashes: npt.NDArray[np.uint32], bit_count: int) -> npt.NDArray[np.uint32]:
+def bit_numbers(hashes: npt.NDArray[np.uint32], bit_count: int) -> npt.NDArray[np.uint32]:
     """Return the bit number of each hash: the absolute value of the signed remainder, as Java computes it."""
     magnitudes = np.abs(hashes.view(np.int32)).view(np.uint32)  # the least int32 becomes 2**31, which is its magnitude
     return magnitudes % np.uint32(bit_count)
-
-
-def _assign_rows(key_count: int, entries: int, entries_max: int) -> tuple[npt.NDArray[np.int64], int, int]:
-    """Return the row of each key, the number of rows, and the number of keys counted for the last row."""
-    row_max = max(1, math.ceil(entries_max / entries))
-    row_count = min(row_max, max(1, math.ceil(key_count / entries)))
-    row_of_key = np.arange(key_count, dtype=np.int64) // entries
-    overflow = np.arange(max(0, key_count - row_max * entries), dtype=np.int64)
-    # Keys beyond the maximum are added to the rows in turn. The JVM adds the first two of these keys to the first row.
-    row_of_key[key_count - len(overflow) :] = np.maximum(overflow - 1, 0) % row_count
-    return row_of_key, row_count, key_count - (row_count - 1) * entries
 
 
 @dataclass(slots=True)

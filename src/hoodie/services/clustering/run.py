@@ -17,7 +17,6 @@ from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import InstantNotFoundError
-from hoodie.files.base_file import ParquetOptions
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringPlan
@@ -40,6 +39,7 @@ from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.result import ServiceResult
+from hoodie.view.parquet_options import parquet_options
 from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
@@ -184,13 +184,10 @@ class _Execution:
         stored = stored_columns(view, rows, as_of=self.claimed.instant_time)
         order = _order_of(plan, properties)
         check_order(order, schema.arrow)
-        codec = options.CODEC.get(properties)
         return ClusterGroup(
             store=view.store.spec,
             read=replace(view.slice_read(), schema=rows, columns=tuple(rows.names), stored=stored),
-            parquet=ParquetOptions(
-                codec="none" if codec == "uncompressed" else codec, range_columns=written_columns(view, schema.arrow)
-            ),
+            parquet=parquet_options(view, properties, written_columns(view, schema.arrow)),
             instant_time=self.claimed.instant_time,
             number=self.claimed.number,
             order=order,

@@ -17,7 +17,6 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
-from hoodie.files.base_file import ParquetOptions
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import LogFileName
@@ -39,6 +38,7 @@ from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.result import OnResult, ServiceResult
 from hoodie.timeline import Action
+from hoodie.view.parquet_options import parquet_options
 from hoodie.view.rules import log_block_format
 from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns
@@ -244,13 +244,10 @@ def _task_function(view: TableView, claimed: ClaimedCompaction, properties: Mapp
             number=claimed.number,
             range_columns=written_columns(view, schema.arrow),
         )
-    codec = options.CODEC.get(properties)
     return CompactSlice(
         store=view.store.spec,
         read=read,
-        parquet=ParquetOptions(
-            codec="none" if codec == "uncompressed" else codec, range_columns=written_columns(view, schema.arrow)
-        ),
+        parquet=parquet_options(view, properties, written_columns(view, schema.arrow)),
         instant_time=claimed.instant_time,
         number=claimed.number,
     )

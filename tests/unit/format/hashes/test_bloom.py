@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.format.hashes.bloom import (
     FOOTER_KEY,
     MAX_KEY_FOOTER_KEY,
@@ -24,6 +24,7 @@ from hoodie.format.hashes.bloom import (
     BloomFilterType,
     footer_entries,
 )
+from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.format.hashes.murmur import chained_hashes
 
 _FILTERS: dict[str, dict[str, Any]] = json.loads(
@@ -36,6 +37,15 @@ _KEYS = [f"key-{i:06d}" for i in range(2000)] + ["é", "日本", "ab\u00ff", "na
 def _keys_of(golden: dict[str, Any]) -> pa.Array:
     first = golden["first_key"]
     return pa.array(_KEYS[first : first + golden["key_count"]], pa.string())
+
+
+def _built(keys: pa.Array | pa.ChunkedArray, *, pieces: int = 1, **options: Any) -> BloomFilter:
+    """Build a filter from keys that come in pieces."""
+    builder = FilterBuilder(FilterOptions(**options))
+    size = max(1, -(-len(keys) // pieces))
+    for start in range(0, len(keys), size):
+        builder.add(keys.slice(start, size))
+    return builder.build()
 
 
 def _plain_murmur(key: bytes, seed: int) -> int:
@@ -58,11 +68,13 @@ def _plain_murmur(key: bytes, seed: int) -> int:
     return value ^ value >> 15
 
 
+@pytest.mark.parametrize("pieces", [1, 7])
 @pytest.mark.parametrize("name", _FILTERS)
-def test_filters_of_the_reference_are_rebuilt_byte_for_byte(name: str) -> None:
+def test_filters_of_the_reference_are_rebuilt_byte_for_byte(name: str, pieces: int) -> None:
     golden = _FILTERS[name]
-    built = BloomFilter.build(
+    built = _built(
         _keys_of(golden),
+        pieces=pieces,
         filter_type=BloomFilterType(golden["filter_type"]),
         entries=golden["entries"],
         false_positive_rate=golden["false_positive_rate"],
@@ -94,7 +106,7 @@ def test_footers_of_the_reference(golden_tables: Path, table: str) -> None:
         assert parsed.may_contain(keys).all()
         assert not parsed.may_contain(pa.array([f"absent-{i}" for i in range(500)])).any()
         texts = sorted(keys.to_pylist())
-        expected = footer_entries(BloomFilter.build(keys), min_key=texts[0], max_key=texts[-1])
+        expected = footer_entries(_built(keys), min_key=texts[0], max_key=texts[-1])
         assert {key: footer[key.encode()].decode() for key in expected} == expected
 
 
@@ -115,8 +127,8 @@ def test_the_vectorised_hash_is_the_plain_one(keys: list[str], skipped: int) -> 
 
 def test_keys_of_several_chunks_and_kinds_of_strings() -> None:
     keys = [f"{i}" * (i % 7 + 1) for i in range(40_000)]
-    built = BloomFilter.build(pa.chunked_array([keys[:10], keys[10:]]))
-    assert built.to_bytes() == BloomFilter.build(pa.array(keys, pa.large_string())).to_bytes()
+    built = _built(pa.chunked_array([keys[:10], keys[10:]]))
+    assert built.to_bytes() == _built(pa.array(keys, pa.large_string())).to_bytes()
     assert built.may_contain(pa.chunked_array([keys])).all()
     assert built.may_contain(pa.array(keys).dictionary_encode().cast(pa.string())).all()
 
@@ -124,7 +136,7 @@ def test_keys_of_several_chunks_and_kinds_of_strings() -> None:
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=60), st.integers(1, 20), st.integers(1, 80))
 def test_what_was_added_is_found(keys: list[str], entries: int, entries_max: int) -> None:
     for kind in BloomFilterType:
-        built = BloomFilter.build(
+        built = _built(
             pa.array(keys, pa.string()),
             filter_type=kind,
             entries=entries,
@@ -154,13 +166,20 @@ def test_the_old_layout_with_the_old_hash_says_maybe_to_everything() -> None:
 
 def test_no_keys() -> None:
     assert BloomFilter.saturated().may_contain(pa.array([], pa.string())).dtype == np.bool_
-    assert len(BloomFilter.build(pa.array([], pa.string())).rows) == 1
+    assert len(_built(pa.array([], pa.string())).rows) == 1
 
 
-@pytest.mark.parametrize(("entries", "rate"), [(0, 0.1), (-1, 0.1), (1, 0.0), (1, 1.0)])
-def test_senseless_sizes_are_refused(entries: int, rate: float) -> None:
-    with pytest.raises(ValueError, match="expected, found"):
-        BloomFilter.build(pa.array(["a"]), entries=entries, false_positive_rate=rate)
+def test_a_filter_that_the_format_cannot_hold_is_refused() -> None:
+    with pytest.raises(InvalidConfigError, match="bits; expected at most 2,147,483,647"):
+        FilterOptions(entries=50_000_000)
+
+
+def test_rows_that_do_not_fit_into_memory_with_a_byte_for_each_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = pa.array([f"{i * 7919 % 5000}" for i in range(5000)])
+    options = {"entries": 300, "entries_max": 900, "false_positive_rate": 0.001}
+    whole = _built(keys, pieces=9, **options)
+    monkeypatch.setattr("hoodie.format.hashes.bloom_builder._LOOSE_BYTES", 1)
+    assert _built(keys, pieces=9, **options).to_bytes() == whole.to_bytes()
 
 
 @pytest.mark.parametrize("name", ["simple", "dynamic_two_rows"])

@@ -1,0 +1,47 @@
+"""How base files of a table are written: compression, statistics, and the bloom filters that its index reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hoodie import config as options
+from hoodie.files.base_file import ParquetOptions
+from hoodie.format.hashes.bloom import BloomFilterType
+from hoodie.format.hashes.bloom_builder import FilterOptions
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
+from hoodie.view.table_view import TableView
+
+_BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
+"""Values of `hoodie.index.type`, in lower case, whose look-ups read bloom filters."""
+
+
+def parquet_options(
+    view: TableView, properties: Mapping[str, str], range_columns: tuple[str, ...] | None
+) -> ParquetOptions:
+    """Return how a write or a service with these effective options writes base files.
+
+    Raises: InvalidConfigError if an option does not parse.
+    """
+    codec = options.CODEC.get(properties)
+    return ParquetOptions(
+        codec="none" if codec == "uncompressed" else codec,
+        range_columns=range_columns,
+        bloom=filter_options(properties) if has_true_filters(view, properties) else None,
+    )
+
+
+def has_true_filters(view: TableView, properties: Mapping[str, str]) -> bool:
+    """Return whether base files get filters of their keys: an index of the table, or of this call, reads them."""
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    return options.INDEX_TYPE.get(properties, view.config.raw) in _BLOOM_INDEXES or BLOOM_FILTERS in named
+
+
+def filter_options(properties: Mapping[str, str]) -> FilterOptions:
+    """Return the options of bloom filters. Raises: InvalidConfigError if an option does not parse."""
+    return FilterOptions(
+        filter_type=BloomFilterType(options.BLOOM_FILTER_TYPE.get(properties).upper()),
+        entries=options.BLOOM_ENTRIES.get(properties),
+        false_positive_rate=options.BLOOM_RATE.get(properties),
+        entries_max=options.BLOOM_ENTRIES_MAX.get(properties),
+    )
