@@ -26,7 +26,10 @@ def create(
             "--column", "-c", metavar="NAME:TYPE", help="A column, or another type for a column of the --like file."
         ),
     ] = None,
-    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Record key column; may be repeated.")] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys."),
+    ] = None,
     partition_by: Annotated[
         list[str] | None, typer.Option("--partition-by", "-p", help="Partition column; may be repeated.")
     ] = None,
@@ -35,7 +38,10 @@ def create(
         typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
     ] = None,
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
-    index: Annotated[str, typer.Option("--index", help="record, simple or global_simple.")] = "record",
+    index: Annotated[
+        str | None,
+        typer.Option("--index", help="record (default), simple (default without --key) or global_simple."),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")

@@ -18,7 +18,7 @@ def create(
     partition_by: str | Sequence[str] = (),
     ordering: str | Sequence[str] | None = None,
     type: str = "copy_on_write",
-    index: str = "record",
+    index: str | None = None,
     name: str | None = None,
     table_version: int = 9,
     merge_mode: Any = None,
@@ -33,13 +33,15 @@ def create(
     Args:
         path: folder or URI (`s3://…`, `gs://…`, `az://…`, `memory://…`) of the table.
         schema: a pyarrow Schema, a Spark StructType, or an object with a schema: a DataFrame, a pyarrow Table.
-        record_key: column or columns whose values identify a record; a dot selects a field of a struct.
+        record_key: column or columns whose values identify a record; a dot selects a field of a struct. Without one,
+            each inserted row gets an automatic key (docs/automatic-keys.md).
         partition_by: column or columns that form the partition path; `column:timestamp` with `key_generator="custom"`.
         ordering: column or columns; a greater value marks a newer version. Without them a later commit is newer.
         type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
             appends changes to log files; reads and compactions merge the log files with the base files).
         index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys
             are unique in a partition) or `global_simple` (keys are unique in the table); later releases add others.
+            The default is `record`, without a record key `simple`.
         name: name of the table; default is the last folder of the path.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
         key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; the default depends on the columns.

@@ -13,9 +13,11 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.written import Written
+from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
@@ -31,6 +33,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
 
     `sort`: `none` (rows are not moved between tasks: fastest), `partition` (each task gets few partitions: few files),
     `global` (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
+    Automatic keys are made as the rows are written, after the sort.
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
@@ -38,12 +41,13 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     watch = PhaseTimes(*WRITE_PHASES)
     exchange = _exchange(setup, sort)
     operation = WriteOperation.BULK_INSERT
+    source = key_source(setup, operation)
     with (
         not_repeated("bulk_insert"),
         stage_folder(setup.view.store) as folder,
         setup.begin(setup.write_action, operation) as write,
     ):
-        written = _write(setup, write, folder, exchange, watch)
+        written = _write(setup, write, folder, exchange, source, watch)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
@@ -61,13 +65,14 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     setup = _setup(call, data)
     watch = PhaseTimes(*WRITE_PHASES)
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
+    source = key_source(setup, operation)
     plan = RequestedReplaceMetadata().to_bytes()
     with (
         not_repeated(operation.value.lower()),
         stage_folder(setup.view.store) as folder,
         setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
     ):
-        written = _write(setup, write, folder, None, watch)
+        written = _write(setup, write, folder, None, source, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
@@ -85,16 +90,22 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
 
 
 def _write(
-    setup: WriteSetup, write: WriteInstant, folder: str, exchange: Exchange | None, watch: PhaseTimes
+    setup: WriteSetup,
+    write: WriteInstant,
+    folder: str,
+    exchange: Exchange | None,
+    source: KeySource,
+    watch: PhaseTimes,
 ) -> Written:
-    preparation = setup.preparation()
+    preparation = setup.preparation(key_source=source)
     context = setup.context(
         write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
     )
     engine = setup.call.engine
     assert setup.data is not None
     with watch.phase("write"):
-        parts = engine.process(setup.data, preparation, preparation.prepared_schema, BulkWrite(context), exchange)
+        consume = consumer_of(source, BulkWrite(context), write.instant_time)
+        parts = engine.process(setup.data, preparation, preparation.prepared_schema, consume, exchange)
     reached(Step.WRITTEN)
     return Written.together(parts)
 
@@ -115,6 +126,11 @@ def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange |
         return None
     if sort == "partition":
         return Exchange(range_by=(PARTITION_PATH,))
+    if sort == "global" and setup.has_automatic_keys:
+        raise InvalidConfigError(
+            "sort='global' sorts by the record key, and automatic keys are made after the sort: use sort='none', which "
+            "keeps the order of the data, sort='partition', or columns to sort by"
+        )
     if sort == "global":
         return Exchange(range_by=(PARTITION_PATH, RECORD_KEY), sort_by=(PARTITION_PATH, RECORD_KEY))
     columns = (sort,) if isinstance(sort, str) else tuple(sort)

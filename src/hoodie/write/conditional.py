@@ -78,12 +78,14 @@ def plan_update(
             f"update sets {sorted(naming & set(assignments))}, but columns of the record key or the partition path "
             "cannot be updated; delete the rows and insert them again"
         )
-    names = tuple(without_meta_fields(schema).names)
+    # Without key columns, the stored key names the record.
+    stored_key = () if config.record_key_fields else (RECORD_KEY,)
+    names = (*stored_key, *without_meta_fields(schema).names)
     if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
         return UpdatePlan(_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
-    written = tuple(name for name in names if name in {*naming, *ordering, *changed})
+    written = tuple(name for name in names if name in {*stored_key, *naming, *ordering, *changed})
     read = _columns_read(written, assignments, schema)
     return UpdatePlan(_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 

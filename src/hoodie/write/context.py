@@ -48,6 +48,8 @@ class WriteContext:
     """Whether rows of the batch that have the same key are merged first."""
     merge_stored: bool
     """Whether rows are merged with the stored row of their key. If not, they are added as further rows."""
+    has_automatic_keys: bool = False
+    """Whether inserts get automatic keys: their staged keys lack the commit time, which is `instant_time`."""
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     sizing: FileSizing = field(default_factory=FileSizing)
     entries: EntryStage | None = None

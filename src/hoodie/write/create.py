@@ -21,11 +21,12 @@ from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
-from hoodie.index import INDEXES, index_kind, table_index
+from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
 from hoodie.records.merging.merge import MergeFunction, RecordMerger
 from hoodie.records.merging.mergers import register_merger
 from hoodie.storage import Store
 from hoodie.view.rules import table_key_generator
+from hoodie.write.key_source import check_no_duplicates
 from hoodie.write.setup import check_moves_merge
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
@@ -53,11 +54,11 @@ _CREATION_KEYS = frozenset(
 class CreateOptions:
     """The keyword arguments of `hoodie.create`."""
 
-    record_key: str | Sequence[str] | None
+    record_key: str | Sequence[str] | None = None
     partition_by: str | Sequence[str] = ()
     ordering: str | Sequence[str] | None = None
     type: str = "copy_on_write"
-    index: str = "record"
+    index: str | None = None
     name: str | None = None
     table_version: int = 9
     merge_mode: str | MergeFunction | None = None
@@ -95,11 +96,13 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
         )
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
-    kind = index_kind(wanted.index)
+    kind = _index(wanted, has_record_key=bool(record_key))
     index = kind.stored_properties(properties, moves_by_default=mode is not MergeMode.CUSTOM)
     merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
     check_moves_merge(kind, {**properties, **index}, merger)
     _check_properties(properties)
+    if not record_key:
+        check_no_duplicates(properties)
     name = wanted.name or default_name
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
@@ -137,7 +140,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     """
     partition_by, partition_types = _split_types(_names(wanted.partition_by))
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
-    asked["index"] = (index_kind(wanted.index).name, table_index(config).name)
+    index = _index(wanted, has_record_key=bool(config.record_key_fields))
+    asked["index"] = (index.name, table_index(config).name)
     if wanted.record_key is not None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:
@@ -175,18 +179,31 @@ def _type(wanted: CreateOptions) -> TableType:
 
 def _check_supported(wanted: CreateOptions) -> None:
     is_merged_late = _type(wanted) is TableType.MERGE_ON_READ and callable(wanted.merge_mode)
-    if is_merged_late and index_kind(wanted.index).metadata_partition is not None:
+    index = _index(wanted, has_record_key=bool(wanted.record_key))
+    if is_merged_late and index.metadata_partition is not None:
         raise UnsupportedError(
-            f"index={wanted.index!r} with a Python merger on a merge-on-read table: the merger deletes records only "
+            f"index={index.name!r} with a Python merger on a merge-on-read table: the merger deletes records only "
             "when logs are merged, after the write updated the index; use index='simple' or 'global_simple'"
         )
     if wanted.table_version not in [version for version in TableVersion if version.is_written]:
         raise UnsupportedError(
             f"table_version={wanted.table_version}: this release creates version 9 only; it also reads versions 6 and 8"
         )
-    if not wanted.record_key:
-        raise UnsupportedError("record_key=None: this release has no automatic keys; name the key columns")
-    index_kind(wanted.index)
+    if not wanted.record_key and wanted.ordering:
+        raise InvalidConfigError(
+            f"ordering={wanted.ordering!r} requires record_key: it selects the newest version of a record, and without "
+            "a record key each row gets a new automatic key; omit it, or name the key columns"
+        )
+
+
+def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
+    """Return the index. Without a record key the default is one that costs an append nothing (docs/automatic-keys.md).
+
+    Raises: as `index_kind`.
+    """
+    if wanted.index is not None:
+        return index_kind(wanted.index)
+    return RECORD if has_record_key else SIMPLE
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:

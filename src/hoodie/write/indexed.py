@@ -14,10 +14,19 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Tagged
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
+from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.view.busy_groups import groups_being_clustered
 from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import RowCounts, Written
-from hoodie.write.known_keys import KnownKeys, apply_policy, for_look_up, known_row_count, looks_up_keys
+from hoodie.write.key_source import key_source
+from hoodie.write.known_keys import (
+    KnownKeys,
+    apply_policy,
+    for_look_up,
+    known_only,
+    known_row_count,
+    looks_up_keys,
+)
 from hoodie.write.outcome import Tagging, result_of, services_after
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files
@@ -31,7 +40,11 @@ from hoodie.write.write_instant import WriteInstant
 def upsert(call: WriteCall, data: Dataset) -> WriteResult:
     """Insert rows with new keys, and merge rows with known keys into the stored rows by the table's merge rule.
 
-    Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, CommitConflictError; nothing is committed then.
+    In a table with automatic keys, `data` has the `_hoodie_record_key` of stored rows, and rows with unknown keys
+    change nothing.
+
+    Raises: UnsupportedError if `data` lacks these keys; SchemaMismatchError, RecordKeyError, PartitionPathError,
+    CommitConflictError; nothing is committed then.
     """
     return _write_rows(call, data, WriteOperation.UPSERT)
 
@@ -49,7 +62,8 @@ def insert(call: WriteCall, data: Dataset) -> WriteResult:
     """Add rows: to small file groups first, then to new file groups.
 
     Keys are looked up only if `config.INSERT_DUP_POLICY` requires it, or if the table has a record index and the data
-    few rows; else a row with a known key becomes a further row of the key. Raises: as `upsert`.
+    few rows; else a row with a known key becomes a further row of the key. In a table with automatic keys, each row
+    gets a new key, which has the time of the attempt that commits. Raises: as `upsert`; InvalidConfigError.
     """
     return _write_rows(call, data, WriteOperation.INSERT)
 
@@ -74,13 +88,14 @@ def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> Wr
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
     """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve."""
     watch = PhaseTimes(*WRITE_PHASES)
+    source = key_source(setup, operation)
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = setup.retries()
     with stage_folder(setup.view.store) as folder:
         with watch.phase("stage"):
-            staged = _stage(setup, data, operation, folder, key_stage)
-        batch = _Batch(setup, operation, looks_up, staged, watch)
+            staged = _stage(setup, data, operation, source, folder, key_stage)
+        batch = _Batch(setup, operation, source, looks_up, staged, watch)
         done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
     after = services_after(setup, watch, slices=done.tagged.slices, stats=done.written.stats)
     after = replace(after, notes=(*retries.notes, *after.notes))
@@ -93,6 +108,7 @@ class _Batch:
 
     setup: WriteSetup
     operation: WriteOperation
+    source: KeySource
     looks_up: bool
     staged: Staged
     watch: PhaseTimes
@@ -105,7 +121,8 @@ class _Batch:
     @property
     def known_only(self) -> bool:
         """Whether rows with unknown keys change nothing."""
-        return self.operation is WriteOperation.DELETE or self.setup.changed is not None
+        is_update = self.source is KeySource.STORED or self.setup.changed is not None
+        return is_update or self.operation is WriteOperation.DELETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +149,9 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             looks_up = batch.looks_up
             tagged = write.index.tag(setup.tag_request(staged, folder)) if looks_up else _untagged(write, staged)
             known = KnownKeys(hits=tagged.hits)
+            moves = any(hit.moves for hit in tagged.hits)
+            if batch.known_only and moves:
+                known = known_only(setup, staged, tagged.hits, folder)
             if not is_indexed:
                 known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
                 tagged = replace(tagged, hits=())
@@ -144,12 +164,12 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             placement=write.index.placement(
                 SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
             ),
-            known_only=batch.known_only,
+            known_only=batch.known_only and not moves,
             storage=setup.storage(is_indexed=is_indexed),
             closed=clustered,
         )
         write.refuse_early({(task.partition_path, task.file_id): task.appends for task in tasks})
-        tagging = _tagging(setup, staged, tagged, known, known_only=batch.known_only)
+        tagging = _tagging(batch, tagged, known)
         with watch.phase("write"):
             rows = TaggedRows(staged.runs, known.hits, is_global or not is_indexed)
             written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
@@ -162,16 +182,21 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     return _Attempt(write, tagged, written, index, tagging)
 
 
-def _tagging(setup: WriteSetup, staged: Staged, tagged: Tagged, known: KnownKeys, *, known_only: bool) -> Tagging:
-    """Return what tagging tells of the rows; `known_only`: rows without a hit change nothing."""
-    counts = RowCounts(ignored=known.ignored, duplicates=staged.duplicates)
+def _tagging(batch: _Batch, tagged: Tagged, known: KnownKeys) -> Tagging:
+    """Return what tagging tells of the rows."""
+    counts = RowCounts(ignored=known.ignored, duplicates=batch.staged.duplicates)
+    notes = known.notes
     for hit in tagged.hits:
         # Rows without a file group lost against another row of the batch; others lost against the stored row.
         counts += RowCounts(ignored=hit.drops) if hit.file_id else RowCounts(duplicates=hit.drops)
-    if known_only:
-        counts.ignored += staged.rows - _rows_with_hits(setup, tagged)
+    if batch.known_only:
+        unknown = batch.staged.rows - _rows_with_hits(batch.setup, tagged)
+        counts.ignored += unknown
+        if unknown and batch.operation is WriteOperation.UPSERT and batch.setup.changed is None:
+            where = "" if batch.setup.index.is_global else " in the partition of their columns"
+            notes += (f"{unknown:,} rows have keys that the table does not have{where}, and changed nothing",)
     moves = sum(hit.moves for hit in tagged.hits)
-    return Tagging(moves=moves, look_up=tagged.look_up, counts=counts, notes=known.notes)
+    return Tagging(moves=moves, look_up=tagged.look_up, counts=counts, notes=notes)
 
 
 def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
@@ -182,7 +207,12 @@ def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
 
 
 def _stage(
-    setup: WriteSetup, data: Dataset, operation: WriteOperation, folder: str, key_stage: KeyStage | None
+    setup: WriteSetup,
+    data: Dataset,
+    operation: WriteOperation,
+    source: KeySource,
+    folder: str,
+    key_stage: KeyStage | None,
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
@@ -190,7 +220,9 @@ def _stage(
     # A merge function gets whole rows. So rows with the same key are merged first, even if the index does not need it.
     meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.function is not None))
     preparation = setup.preparation(
-        keys_only=operation is WriteOperation.DELETE, buckets=engine.parallelism if meets else 0
+        key_source=source,
+        keys_only=operation is WriteOperation.DELETE,
+        buckets=engine.parallelism if meets else 0,
     )
     return stage(
         engine,

@@ -17,6 +17,7 @@ from hoodie.engine import TaskContext
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.table_schema import META_FIELDS, conform
 from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
+from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.key_hash import spread
@@ -32,11 +33,13 @@ class Preparation:
 
     `buckets`: if above 0, two columns are added, the hash bucket of the key and the row number, so that rows with the
     same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
-    are looked up in every partition, so that the partition columns may be missing.
+    are looked up in every partition, so that the partition columns may be missing. `key_source`: with automatic keys,
+    the column of the record keys has empty texts here; the consumer of the change batches makes the keys.
     """
 
     schema: pa.Schema
     key_generator: KeyGenerator
+    key_source: KeySource = KeySource.COLUMNS
     delete_field: str | None = None
     delete_marker: str | None = None
     keys_only: bool = False
@@ -67,13 +70,21 @@ class Preparation:
         """Convert full rows: inserts, updates, and rows that are marked as deletes."""
         keep = [name for name in batch.schema.names if name not in _META_NAMES]
         rows = conform(batch.select(keep), self.schema)
-        keys = self.key_generator.record_keys(rows)
+        keys = self._record_keys(batch, rows)
         paths = self.key_generator.partition_paths(rows)
         kinds = np.full(len(keys), np.int8(Kind.ROW))
         kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
         return pa.RecordBatch.from_arrays(
             [pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema)
         )
+
+    def _record_keys(self, batch: pa.RecordBatch, rows: pa.RecordBatch) -> pa.StringArray:
+        """Return the record keys of `rows`, the batch without its meta columns."""
+        if self.key_source is KeySource.AUTOMATIC:
+            return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
+        if self.key_source is KeySource.STORED:
+            return KeyColumns(self.key_generator, self.schema).record_keys(batch.select([RECORD_KEY]))
+        return self.key_generator.record_keys(rows)
 
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert keys to delete; only the columns of the record key and the partition path are read."""

@@ -37,6 +37,7 @@ from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableT
 from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of, lost_record_index
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
+from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.indexing.build import IndexCall
@@ -213,12 +214,20 @@ class WriteSetup:
         wanted = {*self.changed, *self.merger.ordering_columns}
         return pa.schema([field for field in self.schema.arrow if field.name in wanted])
 
-    def preparation(self, *, keys_only: bool = False, buckets: int = 0) -> Preparation:
+    @property
+    def has_automatic_keys(self) -> bool:
+        """Whether the table has no record key fields, so that inserts get new keys."""
+        return not self.view.config.record_key_fields
+
+    def preparation(
+        self, *, key_source: KeySource = KeySource.COLUMNS, keys_only: bool = False, buckets: int = 0
+    ) -> Preparation:
         """Return the preparation of this write's data, its first step."""
         rule = self.view.config.merge_rule
         return Preparation(
             schema=self.staged_schema,
             key_generator=self.key_generator,
+            key_source=key_source,
             delete_field=rule.delete_field,
             delete_marker=rule.delete_marker,
             keys_only=keys_only,
@@ -237,6 +246,7 @@ class WriteSetup:
             instant_time=instant_time,
             combine=combine,
             merge_stored=merge_stored,
+            has_automatic_keys=self.has_automatic_keys and not merge_stored,
             parquet=parquet_options(
                 self.view, self.options, written_columns(self.view, self.schema.arrow, self.call.properties)
             ),
@@ -372,7 +382,6 @@ def check_writable(view: TableView) -> None:
             "upgrades a table: use the engine that writes it now, or upgrade it to version 9 with Hudi 1.1 or later"
         )
     missing = {
-        "tables without record key fields (automatic keys)": not config.record_key_fields,
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "tables with change data capture": config.is_cdc_enabled,

@@ -13,6 +13,7 @@ from hoodie.engine import Dataset, Engine, Exchange, TaskContext
 from hoodie.files.staging.staged import StagedRun, StageWriter
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
 from hoodie.records.change import change_schema
+from hoodie.records.keys.automatic_keys import consumer_of
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, explained, open_store
 from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
@@ -49,10 +50,12 @@ def stage(
     """Stage all rows under `folder`, and their keys if `key_stage` is given.
 
     `merger`: rows with the same key are merged first, in the hash buckets of the preparation. If keys are unique in the
-    whole table, these rows may have different partition paths.
+    whole table, these rows may have different partition paths. Automatic keys are staged without their commit time.
     """
     exchange = Exchange(bucket_by=BUCKET, tasks=preparation.buckets) if preparation.buckets else None
-    consume = _Stage(store, folder, change_schema(preparation.schema), merger, key_stage)
+    consume = consumer_of(
+        preparation.key_source, _Stage(store, folder, change_schema(preparation.schema), merger, key_stage)
+    )
     files: list[_StagedFile] = engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
     start = 0
     runs: list[StagedRun] = []

@@ -82,6 +82,22 @@ def test_create_takes_columns_by_name_and_type(tmp_path: Path, run: Run) -> None
     assert done.documents()[0]["columns"] == {"id": "string", "n": "int64", "p": "decimal128(9, 2)"}
 
 
+def test_create_without_a_key_makes_automatic_keys(trips: Path, tmp_path: Path, run: Run) -> None:
+    path, rows, keys = tmp_path / "keyless", tmp_path / "more.parquet", tmp_path / "keys.parquet"
+    pq.write_table(TRIPS, rows)
+    assert run("create", path, "--like", rows, "--partition-by", "city").code == 0
+    assert run("insert", path, rows).code == 0
+    table = hoodie.open(path)
+    stored = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path"], where="id = 'b'")
+    assert stored["_hoodie_record_key"].to_pylist() == [f"{table.timeline.completed().instants[-1].requested_time}_0_1"]
+    pq.write_table(stored, keys)
+    assert "1 deleted" in run("delete", path, keys).out
+    refused = run("upsert", path, rows)
+    assert refused.code == 1
+    assert "call insert" in refused.err
+    assert sorted(hoodie.open(path).to_arrow(["id"])["id"].to_pylist()) == ["a", "c"]
+
+
 def test_create_takes_types_with_colons(tmp_path: Path, run: Run) -> None:
     done = run(
         "create",

@@ -207,7 +207,16 @@ def test_object_stores_limit_whole_paths() -> None:
 
 
 CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = {
-    "no key": (hoodie.UnsupportedError, "automatic keys", {"record_key": None}),
+    "ordering without key": (
+        hoodie.InvalidConfigError,
+        "ordering='ts' requires record_key",
+        {"record_key": None, "ordering": "ts"},
+    ),
+    "duplicates without key": (
+        hoodie.InvalidConfigError,
+        "contradicts automatic record keys",
+        {"record_key": None, "properties": {"hoodie.datasource.insert.dup.policy": "fail"}},
+    ),
     "key column missing": (hoodie.SchemaMismatchError, "record_key='uuid'", {"record_key": "uuid"}),
     "partition column missing": (hoodie.SchemaMismatchError, "partition_by='day'", {"partition_by": "day"}),
     "ordering column missing": (hoodie.SchemaMismatchError, "ordering='seq'", {"ordering": "seq"}),

@@ -49,6 +49,11 @@ class KeyColumns:
         names, fields = rows.schema.names, self.generator.record_key_fields
         if RECORD_KEY in names:
             return _meta_column(rows, RECORD_KEY)
+        if not fields:
+            raise SchemaMismatchError(
+                f"the table makes its record keys automatically, so no columns name a record: expected the column "
+                f"{RECORD_KEY} of rows that were read from the table, found columns {names}"
+            )
         if not set(_top_level(fields)) <= set(names):
             raise SchemaMismatchError(
                 f"expected the record key columns {list(fields)} or the column {RECORD_KEY}, found columns {names}"
@@ -71,9 +76,10 @@ class KeyColumns:
         """Return bare values as a table of keys.
 
         In tables with one key column, the values are values of that column. In tables with several key columns, they
-        are texts of whole record keys. Texts are also whole record keys if the only key column is not a text column.
+        are texts of whole record keys. Texts are also whole record keys if the only key column is not a text column,
+        and in tables with automatic keys.
 
-        Raises: SchemaMismatchError if the table has several key columns and the values are not texts.
+        Raises: SchemaMismatchError if the table has not exactly one key column and the values are not texts.
         """
         fields = self.generator.record_key_fields
         is_text = _is_text(values.type)
@@ -82,6 +88,11 @@ class KeyColumns:
             for name in reversed(rest):
                 values = pa.StructArray.from_arrays([values], names=[name])
             return pa.table({first: values})
+        if not fields and not is_text and len(values):
+            raise SchemaMismatchError(
+                f"the table makes its record keys automatically: expected values of {RECORD_KEY}, which are texts, "
+                f"found values of type {values.type}"
+            )
         if not is_text and len(values):
             raise SchemaMismatchError(
                 f"keys of the columns {list(fields)}: expected a table with these columns, or whole record keys as "

@@ -148,7 +148,7 @@ def _read_base(store: Store, file: BaseFile, recorded: int | None) -> int:
 def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:
     """Compare the record index with the data if the table has one for the whole table; otherwise only the keys."""
     config = survey.view.config
-    if not config.populates_meta_fields or not config.record_key_fields:
+    if not config.populates_meta_fields:
         return DataCheck((), notes=("keys were not compared, as the files store none",))
     kind = index_of_view(survey.view)
     has_index = config.version.has_known_metadata_table and RECORD.needs_one_of(config.metadata_partitions)

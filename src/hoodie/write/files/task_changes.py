@@ -14,6 +14,7 @@ from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
 from hoodie.index import Route
 from hoodie.index.placement import HashRange
 from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.keys.automatic_keys import with_commit_time
 from hoodie.records.keys.key_hash import spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
@@ -73,7 +74,16 @@ def inserts_of(
             changes = combined.filter(pc.equal(combined[KIND], int(Kind.ROW)))
             counts.ignored += combined.num_rows - changes.num_rows
             if changes.num_rows:
-                yield changes
+                yield _with_keys(context, changes)
+
+
+def _with_keys(context: WriteContext, inserts: pa.Table) -> pa.Table:
+    """Return the inserts with their record keys; automatic keys get their commit time here."""
+    if not context.has_automatic_keys:
+        return inserts
+    place = inserts.schema.get_field_index(RECORD_KEY)
+    keys = with_commit_time(inserts.column(place), context.instant_time)
+    return inserts.set_column(place, inserts.schema.field(place), keys)
 
 
 def _combined(context: WriteContext, changes: pa.Table, counts: RowCounts) -> pa.Table:

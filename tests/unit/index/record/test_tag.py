@@ -23,6 +23,7 @@ from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import TagTask
 from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.index.table_facts import TableFacts
+from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
 from hoodie.write import indexed
 from hoodie.write.setup import WriteCall, WriteSetup
@@ -57,7 +58,7 @@ def tag(
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:
         key_stage = setup.index.key_stage(setup.view, setup.merger)
-        staged = indexed._stage(setup, ArrowDataset(changes), operation, folder, key_stage)
+        staged = indexed._stage(setup, ArrowDataset(changes), operation, KeySource.COLUMNS, folder, key_stage)
         request = setup.tag_request(staged, folder)
         tagged = setup.index.begin(TableFacts(setup.view)).tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
