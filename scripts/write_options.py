@@ -54,7 +54,12 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
     ),
     keys.CHECKSUM: ("none", "6", "`name`", "Checksum of the names of database and table."),
     keys.TABLE_FORMAT: ("`native`", "6", "always", "Format of the table; others than `native` are refused."),
-    keys.RECORD_KEY_FIELDS: ("none", "6", "`record_key`", "Columns of the record key."),
+    keys.RECORD_KEY_FIELDS: (
+        "none",
+        "6",
+        "`record_key`",
+        "Columns of the record key; without it rows get [automatic keys](automatic-keys.md).",
+    ),
     keys.PARTITION_FIELDS: (
         "none",
         "6",
