@@ -66,6 +66,7 @@ KINDS = tuple(
         ("partitioned_record", {}),
         ("simple", {}),
         ("global_simple", {}),
+        ("bucket", {}),
         ("record", STATISTICS),
     )
 )
@@ -217,6 +218,10 @@ def _is_mor(kind: Kind) -> bool:
     return kind.is_merge_on_read
 
 
+def _clusters(kind: Kind) -> bool:
+    return kind.index != "bucket"
+
+
 def _builds_record_index(kind: Kind) -> bool:
     return kind.index == "global_simple"
 
@@ -299,6 +304,7 @@ ACTIONS: tuple[Action, ...] = (
         (".clean.requested", ".clustering.requested"),
         prepare=_make_old_slices,
         take_up=_settle,
+        fits=_clusters,
     ),
     Action(
         "clean",
@@ -370,6 +376,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.schedule_clustering("ts"),
         reaches=(".clustering.requested",),
         take_up=_settle,
+        fits=_clusters,
     ),
     Action(
         "cluster",
@@ -377,6 +384,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.cluster("ts"),
         reaches=(".clustering.inflight", ".replacecommit"),
         take_up=_settle,
+        fits=_clusters,
     ),
     Action(
         "schedule_compaction",
@@ -421,6 +429,7 @@ ACTIONS: tuple[Action, ...] = (
         reaches=(".clean.requested", ".clustering.requested"),
         prepare=_make_old_slices,
         take_up=_settle,
+        fits=_clusters,
     ),
     Action(
         "expire_partitions",

@@ -40,6 +40,11 @@ class Life:
         """Whether a key may move to another partition: keys are unique in the table."""
         return self.index in ("record", "global_simple")
 
+    @property
+    def clusters(self) -> bool:
+        """Whether the table can be clustered: not if the bucket of a key decides its file group."""
+        return self.index != "bucket"
+
     def city(self, key: str) -> str:
         """A partition for the key."""
         return self.rng.choice(CITIES) if self.moves else CITIES[KEYS.index(key) % len(CITIES)]
@@ -124,7 +129,7 @@ def new_life(seed: int, table_type: str) -> Life:
     if table_type == "merge_on_read" and rng.random() < 0.5:
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     store = MemoryStore()
-    index = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple"])
+    index = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple", "bucket"])
     new_table(store, table_type=table_type, index=index, properties=properties)
     life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
     life.done.append(f"{table_type}, {index}, {properties}")

@@ -99,8 +99,19 @@ def compact(life: Life) -> None:
             _serve("compact", lambda table: table.compact())(life)
 
 
+_cluster = _serve("cluster", lambda table: table.cluster())
+
+
+def cluster(life: Life) -> None:
+    """Plan and execute a clustering."""
+    if life.clusters:
+        _cluster(life)
+
+
 def schedule_clustering(life: Life) -> None:
     """Plan a clustering, and often execute what is planned."""
+    if not life.clusters:
+        return
     life.table.schedule_clustering(life.rng.choice([None, "ts"]))
     if life.rng.random() < 0.7:
         life.run_clusterings()
@@ -172,7 +183,7 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
     (delete_partition, 1),
     (_serve("clean", lambda table: table.clean()), 3),
     (_serve("archive", lambda table: table.archive()), 3),
-    (_serve("cluster", lambda table: table.cluster()), 2),
+    (cluster, 2),
     (schedule_clustering, 1),
     (compact, 3),
     (save, 2),

@@ -15,7 +15,9 @@ from hoodie.commit.executor import executor_text
 from hoodie.commit.pending import inflight_content
 from hoodie.config import INSERT_DUP_POLICY
 from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError
+from hoodie.format.filenames import bucket_of_file_id
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.index import breaks_new_index
 from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
 from hoodie.timeline.owner import Owner
@@ -47,7 +49,8 @@ class OwnWrite:
 
     `is_global`: keys are unique in the whole table. `appends_meet`: two writes that only append rows to the log files
     of one file group do not conflict. `refuses_clustered`: file groups that a pending clustering will replace must not
-    change; else the clustering leaves them out.
+    change; else the clustering leaves them out. `is_bucketed`: the bucket in a file id decides which keys the file
+    group may have, so that two new file groups of one bucket conflict.
     """
 
     metadata: CommitMetadata
@@ -55,6 +58,7 @@ class OwnWrite:
     is_global: bool = False
     appends_meet: bool = False
     refuses_clustered: bool = True
+    is_bucketed: bool = False
 
 
 def conflict(cause: str) -> CommitConflictError:
@@ -122,8 +126,8 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
     - if both inserted the same new key into one partition (with a global index: into any partition). Neither write
       finds the key of the other; `own.index` detects common keys;
     - if a location that the other write stored in the record index would override a location of this write.
-    A write also conflicts with a change of the table's schema, with the rollback of a completed write, and with a
-    restore.
+    A write also conflicts with a change of the table's schema, with a switch of its index, with the rollback of a
+    completed write, and with a restore.
 
     Raises: CommitConflictError.
     """
@@ -131,6 +135,10 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
         raise CommitConflictError(
             f"another writer changed the schema of {now.store.uri('')} while this write ran; nothing was committed, "
             "try again"
+        )
+    if breaks_new_index(baseline.config, now.config):
+        raise CommitConflictError(
+            f"the index of {now.store.uri('')} was switched while this write ran; nothing was committed, try again"
         )
     touched = _touched(own.metadata)
     if own.refuses_clustered:
@@ -250,10 +258,20 @@ class _Pair:
     @property
     def shared(self) -> set[FileGroup]:
         """Return the file groups in which the two writes conflict."""
+        if self.own.is_bucketed:
+            return self._of_shared_buckets()
         shared = self.touched & _touched(self.theirs)
         if shared and self.own.appends_meet:
             return set(shared - (_plain_appends(self.own.metadata) & _plain_appends(self.theirs)))
         return set(shared)
+
+    def _of_shared_buckets(self) -> set[FileGroup]:
+        """Return the file groups of this write whose bucket the other write changed too."""
+        appended: set[FileGroup] = set()
+        if self.own.appends_meet:
+            appended = _plain_appends(self.own.metadata) & _plain_appends(self.theirs)
+        buckets = {_bucket(group) for group in _touched(self.theirs) - appended}
+        return {group for group in self.touched - appended if _bucket(group) in buckets}
 
 
 def _check_against(pair: _Pair) -> None:
@@ -263,6 +281,8 @@ def _check_against(pair: _Pair) -> None:
     own, instant, shared = pair.own, pair.instant, pair.shared
     our_inserts, their_inserts = _inserting_partitions(own.metadata), _inserting_partitions(pair.theirs)
     partitions = their_inserts if own.is_global and our_inserts else our_inserts & their_inserts
+    if own.is_bucketed:
+        partitions = set()  # a key that both inserted would be in a bucket of both
     if partitions and not shared and not own.index.shares_keys_with(pair.now, instant):
         return
     if shared or partitions:
@@ -291,6 +311,13 @@ def _check_against_compaction(pair: _Pair) -> None:
         raise conflict(
             f"{pair.instant} compacted file groups {_names(shared)}, which this write rewrote at the same time"
         )
+
+
+def _bucket(group: FileGroup) -> tuple[str, int | str]:
+    """Return the partition path and the bucket of a file group; its file id if that has no bucket."""
+    path, file_id = group
+    bucket = bucket_of_file_id(file_id)
+    return path, file_id if bucket is None else bucket
 
 
 def _touched(metadata: CommitMetadata) -> set[FileGroup]:

@@ -71,6 +71,11 @@ from hoodie.config.concurrency import (
     NON_BLOCKING,
 )
 from hoodie.config.indexes import (
+    BUCKET_COUNT,
+    BUCKET_ENGINE,
+    BUCKET_EXPRESSIONS,
+    BUCKET_FIELDS,
+    BUCKET_RULE,
     COLUMN_STATS_BY_DEFAULT,
     COLUMN_STATS_COLUMNS,
     COLUMN_STATS_COLUMNS_MAX,
@@ -153,6 +158,11 @@ __all__ = [
     "BLOOM_ENTRIES_MAX",
     "BLOOM_FILTER_TYPE",
     "BLOOM_RATE",
+    "BUCKET_COUNT",
+    "BUCKET_ENGINE",
+    "BUCKET_EXPRESSIONS",
+    "BUCKET_FIELDS",
+    "BUCKET_RULE",
     "CLEAN_ASYNC",
     "CLEAN_AUTOMATIC",
     "CLEAN_BOOTSTRAP_FILES",

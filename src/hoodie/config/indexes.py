@@ -124,3 +124,41 @@ INDEX_REBUILD_BYTES_MAX: Final = Option(
     "A write builds a record index that is missing again if the data files have at most this many bytes in total.",
 )
 INDEX_TYPE: Final = Option(INDEX_TYPE_KEY, "simple", lambda text: text.strip().lower(), "0.4", "Index of the table.")
+BUCKET_ENGINE: Final = Option(
+    "hoodie.index.bucket.engine",
+    "simple",
+    one_of("simple", "consistent_hashing"),
+    "0.11",
+    "Stored with index='bucket': a fixed number of buckets (simple). Tables with consistent_hashing can be read only.",
+)
+BUCKET_COUNT: Final = Option(
+    "hoodie.bucket.index.num.buckets",
+    256,
+    positive,
+    "0.11",
+    "Number of buckets, and thus of file groups, of each partition; fixed when the table is created. `hoodie.create` "
+    "stores 16 unless it is set; 256 is the value of a table that stores none.",
+)
+BUCKET_FIELDS: Final = Option(
+    "hoodie.bucket.index.hash.field",
+    NO_NAMES,
+    names,
+    "0.11",
+    "Columns of the record key whose values decide the bucket; by default all columns of the record key, which are "
+    "stored with index='bucket'. Fixed when the table is created.",
+)
+BUCKET_EXPRESSIONS: Final = Option(
+    "hoodie.bucket.index.partition.expressions",
+    "",
+    str.strip,
+    "1.1",
+    "Numbers of buckets by partition: `pattern,number;pattern,number`, where the first pattern found in the partition "
+    "path counts. Read from the table; `hoodie.create` does not accept it.",
+)
+BUCKET_RULE: Final = Option(
+    "hoodie.bucket.index.partition.rule.type",
+    "regex",
+    one_of("regex"),
+    "1.1",
+    "The kind of the patterns in hoodie.bucket.index.partition.expressions.",
+)

@@ -22,6 +22,8 @@ _LOG = re.compile(
     r"\.(?P<file_id>[^._/]+)_(?P<instant>[^./]*)\.log\.(?P<version>[0-9]+)"
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+)(?P<suffix>\.cdc)?)?"
 )
+_BUCKET_DIGITS = 8
+_BUCKET = re.compile(r"[0-9]{8}(?![0-9])")
 _MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?P<io_type>CREATE|MERGE|APPEND)", re.DOTALL)
 
 
@@ -124,6 +126,27 @@ def new_file_id(unique: UUID, ordinal: int) -> str:
     if ordinal < 0:
         raise ValueError(f"the ordinal of a file id counts from 0, got {ordinal}")
     return f"{unique}-{ordinal}"
+
+
+def bucket_file_id(bucket: int, unique: UUID) -> str:
+    """Build the file id of a bucket's file group: the bucket's number replaces the first eight characters of the uuid.
+
+    >>> bucket_file_id(3, UUID("6f1c2f9b-4a5f-5f0b-9d0a-6e0c7a3e7d10"))
+    '00000003-4a5f-5f0b-9d0a-6e0c7a3e7d10-0'
+    """
+    if not 0 <= bucket < 10**_BUCKET_DIGITS:
+        raise ValueError(f"a bucket has a number of up to {_BUCKET_DIGITS} digits, got {bucket}")
+    return new_file_id(unique, 0).replace(str(unique)[:_BUCKET_DIGITS], f"{bucket:0{_BUCKET_DIGITS}}", 1)
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """Return the bucket in a file id; None if its first eight characters are no number.
+
+    >>> bucket_of_file_id("00000003-4a5f-5f0b-9d0a-6e0c7a3e7d10-0"), bucket_of_file_id("6f1c2f9b-4a5f-0")
+    (3, None)
+    """
+    match = _BUCKET.match(file_id)
+    return None if match is None else int(match[0])
 
 
 def write_token(task_partition: int, stage_id: int, attempt_id: int) -> str:

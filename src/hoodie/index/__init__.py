@@ -3,13 +3,16 @@
 Each index is one module or package that defines its kind; the registry lists the kinds.
 """
 
-from hoodie.index.api import Index, LookUpCost, Route, Tagged, Tagger, TagRequest
+from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, TagRequest
+from hoodie.index.bucket.index import BUCKET
+from hoodie.index.changes import breaks_new_index
 from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
 from hoodie.index.selection import (
+    check_index_options,
     index_of,
     index_of_view,
     lost_record_index,
@@ -21,6 +24,7 @@ from hoodie.index.selection import (
 from hoodie.index.simple import SIMPLE
 
 __all__ = [
+    "BUCKET",
     "GLOBAL_SIMPLE",
     "INDEXES",
     "PARTITIONED_RECORD",
@@ -29,10 +33,13 @@ __all__ = [
     "Index",
     "IndexKind",
     "LookUpCost",
+    "Purpose",
     "Route",
     "TagRequest",
     "Tagged",
     "Tagger",
+    "breaks_new_index",
+    "check_index_options",
     "index_kind",
     "index_of",
     "index_of_view",

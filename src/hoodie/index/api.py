@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
 from typing import Protocol
 
 import pyarrow as pa
@@ -33,9 +33,23 @@ class Route(IntEnum):
     """The row loses against the stored row of another partition, and is not written."""
 
 
+class Purpose(Enum):
+    """How a write adds its rows to the table."""
+
+    MERGE = auto()
+    """Rows with known keys are merged with the stored rows, or delete them."""
+    ADD = auto()
+    """Rows are added, whatever keys the table has."""
+    REPLACE = auto()
+    """Rows replace the file groups of the table or of partitions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """The staged rows of one write. `keys` and `key_groups` are set if the index returned a `KeyStage`."""
+    """The staged rows of one write. `keys` and `key_groups` are set if the index returned a `KeyStage`.
+
+    Only an index that places all rows (`IndexKind.places_rows`) is asked for another `purpose` than `MERGE`.
+    """
 
     schema: pa.Schema
     merger: RecordMerger
@@ -45,6 +59,7 @@ class TagRequest:
     stage_folder: str
     engine_for: Callable[[int], Engine]
     """Returns the engine for work on a number of bytes."""
+    purpose: Purpose = Purpose.MERGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +110,10 @@ class Tagger(Protocol):
         ...
 
     def placement(self, default: Placement) -> Placement:
-        """Return the placement that chooses the file groups of inserts: `default`, unless the index determines them."""
+        """Return the placement that chooses the file groups of inserts: `default`, unless the index determines them.
+
+        It is called after `tag`, if the write tags its rows.
+        """
         ...
 
 

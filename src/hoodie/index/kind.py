@@ -5,14 +5,19 @@ The module of each index defines its kind; `hoodie.index.registry` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hoodie import config as options
 from hoodie.config import Option
 from hoodie.index.api import Index
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
+
+
+def _no_properties(_properties: Mapping[str, str], _record_key: Sequence[str]) -> Mapping[str, str]:
+    return {}
 
 
 def _always(_view: TableView) -> bool:
@@ -42,6 +47,13 @@ class IndexKind:
     """Whether a new table stores `moves_option`."""
     metadata_partition: PartitionKind | None = None
     """The metadata partition that the index needs, with the settings for a new table; None if it needs none."""
+    places_rows: bool = False
+    """Whether the key alone decides the file group of a row. Then every write tags its rows, a hit does not tell that
+    the table has the key, and the index places the inserts."""
+    own_options: tuple[Option[Any], ...] = ()
+    """Options that a table with this index stores, which no write and no other index may set."""
+    own_properties: Callable[[Mapping[str, str], Sequence[str]], Mapping[str, str]] = _no_properties
+    """Returns the values of `own_options` that a new table with these properties and record key columns stores."""
     exists_in: Callable[[TableView], bool] = _always
     """Returns whether the table has everything that the index needs."""
 
@@ -58,9 +70,15 @@ class IndexKind:
         """Return whether a record moves when its partition changes."""
         return self.moves_option is not None and self.moves_option.get(properties)
 
-    def stored_properties(self, properties: Mapping[str, str], *, moves_by_default: bool = True) -> dict[str, str]:
-        """Return the index properties that a new table with these properties stores. JVM writers obey them too."""
+    def stored_properties(
+        self, properties: Mapping[str, str], *, moves_by_default: bool = True, record_key: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """Return the index properties that a new table with these properties stores. JVM writers obey them too.
+
+        Raises: as `own_properties`.
+        """
         found = {options.INDEX_TYPE_KEY: self.types[0]} if self.stores_type else {}
+        found |= self.own_properties(properties, record_key)
         found |= dict.fromkeys((switch.key for switch in self.switches), "true")
         if self.moves_option is not None and self.stores_moves:
             key = self.moves_option.key

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged import StagedHits
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,18 @@ class HashRange:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Inserts that an index assigned to one file group: the rows of `hits`. Rows of one key are in one file group."""
+
+    hits: tuple[StagedHits, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class InsertShare:
     """A part of a partition's inserts, about `rows`, and the file group that it is written to, which may be new."""
 
     file_id: str
-    hash_range: HashRange
+    part: HashRange | PlacedRows
     rows: int
 
 
@@ -30,7 +38,7 @@ class Placement(Protocol):
     """Chooses the file groups of inserts."""
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterable[InsertShare]:
-        """Divide about `rows` inserts of one partition (more than 0) into shares that cover each key hash once.
+        """Divide about `rows` inserts of one partition (more than 0) into shares that have each insert once.
 
         `slices` are the latest slices of the partition's file groups that accept inserts. A share is written to one of
         these file groups or to a new file group. Each file group gets at most one share.

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.index.bucket.index import BUCKET
 from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.simple import SIMPLE
 
-INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD)
-COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4", "bucket": "0.4", "hbase": "0.4"}
+INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD, BUCKET)
+COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4", "hbase": "0.4"}
 """Indexes of JVM Hudi that this release refuses, each with the release that will have it."""
 
 _BY_NAME: Final = {name: kind for kind in INDEXES for name in kind.names}
@@ -30,8 +31,8 @@ def index_kind(name: str) -> IndexKind:
     known = name.strip().lower()
     if known in COMING:
         raise UnsupportedError(
-            f"index={known!r} comes with hoodie {COMING[known]}; this release has 'record', "
-            "'partitioned_record', 'simple' and 'global_simple'"
+            f"index={known!r} comes with hoodie {COMING[known]}; this release has "
+            + ", ".join(repr(kind.name) for kind in INDEXES)
         )
     if known not in _BY_NAME:
         names = ", ".join((*(kind.name for kind in INDEXES), *COMING))

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from hoodie import config as options
 from hoodie.config import flag
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
+from hoodie.index.bucket.file_groups import looks_bucketed
+from hoodie.index.bucket.rule import has_consistent_hashing, refuse_consistent_hashing
 from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
@@ -16,6 +18,9 @@ from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
 from hoodie.index.simple import SIMPLE
 from hoodie.view.table_view import TableView
+
+_COMMITS_ASKED = 3
+"""Newest commits that are asked for the names of file groups."""
 
 
 def stored_index(config: TableConfig) -> IndexKind | None:
@@ -89,6 +94,43 @@ def partition_follows_columns(config: TableConfig) -> bool:
     return (RECORD if is_record else GLOBAL_SIMPLE).moves_records(config.raw)
 
 
+def check_index_options(config: TableConfig, properties: Mapping[str, str]) -> None:
+    """Refuse options of a call that differ from what the table's index stores.
+
+    Raises: InvalidConfigError.
+    """
+    kind = stored_index(config)
+    if kind is None:
+        return
+    for option in kind.own_options:
+        if option.key in properties and option.get(properties) != option.get(config.raw):
+            raise InvalidConfigError(
+                f"{option.key}={properties[option.key]} is fixed when the table is created, because the index "
+                f"{kind.name!r} depends on it: the table has {config.raw.get(option.key, option.default)!r}; omit the "
+                "option, or write the rows to a new table"
+            )
+
+
+def _refuse_unnamed_buckets(view: TableView) -> None:
+    """Refuse a table that stores no index, but whose file groups are those of a bucket index of JVM Hudi.
+
+    The JVM's DataFrame writer gets the index with each write. Raises: UnsupportedError.
+    """
+    where = view.store.uri("")
+    for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):
+        file_ids = [stat.file_id for stat in view.commit_metadata(instant).write_stats()]
+        if looks_bucketed(file_ids):
+            raise UnsupportedError(
+                f"{where}: file group {file_ids[0]} is that of a bucket index, which the table's properties do not "
+                'name; store it with t.index.switch("bucket", buckets=…), or pass '
+                f"{options.INDEX_TYPE_KEY}=BUCKET and {options.BUCKET_COUNT.key}=… to each write, as to JVM Hudi"
+            )
+        if file_ids:
+            break
+    if view.config.table_type is TableType.MERGE_ON_READ and has_consistent_hashing(view):
+        refuse_consistent_hashing(where)
+
+
 def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
     """Return the index that serves a write; `properties` are the effective options.
 
@@ -99,6 +141,8 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
     asked = properties.get(options.INDEX_TYPE_KEY)
     kind = stored if asked is None else index_kind(asked)
     if kind is stored:
+        if asked is None and kind is SIMPLE:
+            _refuse_unnamed_buckets(view)
         return kind.make(view, properties)
     if options.INDEX_TYPE_KEY in view.config.raw or stored.is_global:
         raise InvalidConfigError(

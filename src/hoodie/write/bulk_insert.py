@@ -11,25 +11,32 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.index import Purpose
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
 from hoodie.write.files.bulk_task import BulkWrite
+from hoodie.write.files.file_group_task import WriteFileGroup
 from hoodie.write.files.written import Written
+from hoodie.write.indexed import bulk_insert_in_place
 from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
+from hoodie.write.placement import SizePlacement
+from hoodie.write.plan import TaggedRows, plan_files
+from hoodie.write.record_size import record_bytes
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
 from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.staging import stage
 from hoodie.write.write_instant import WriteInstant
 
 SORTS = ("none", "partition", "global")
 
 
 def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None) -> WriteResult:
-    """Write all rows to new file groups without looking up their keys.
+    """Write all rows to new file groups without looking up their keys; with a bucket index, to those of their buckets.
 
     `sort`: `none` (rows are not moved between tasks: fastest), `partition` (each task gets few partitions: few files),
     `global` (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
@@ -38,6 +45,12 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
     setup = _setup(call, data)
+    if setup.places_rows:
+        if _exchange(setup, sort) is not None:
+            raise InvalidConfigError(
+                f"sort={sort!r}: the index {setup.index.name!r} decides the file group of each row; omit sort"
+            )
+        return bulk_insert_in_place(setup)
     watch = PhaseTimes(*WRITE_PHASES)
     exchange = _exchange(setup, sort)
     operation = WriteOperation.BULK_INSERT
@@ -72,7 +85,10 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
         stage_folder(setup.view.store) as folder,
         setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
     ):
-        written = _write(setup, write, folder, None, source, watch)
+        if setup.places_rows:
+            written = _write_in_place(setup, write, folder, watch)
+        else:
+            written = _write(setup, write, folder, None, source, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
@@ -106,6 +122,26 @@ def _write(
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context), write.instant_time)
         parts = engine.process(setup.data, preparation, preparation.prepared_schema, consume, exchange)
+    reached(Step.WRITTEN)
+    return Written.together(parts)
+
+
+def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
+    """Write all rows to new file groups that the index chooses."""
+    assert setup.data is not None
+    with watch.phase("stage"):
+        engine, store = setup.call.engine, setup.view.store.spec
+        staged = stage(engine, setup.data, setup.preparation(), store, folder, merger=None, key_stage=None)
+    with watch.phase("tag"):
+        write.index.tag(setup.tag_request(staged, folder, Purpose.REPLACE))
+    default = SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+    tasks = plan_files(staged.runs, (), (), placement=write.index.placement(default))
+    context = setup.context(
+        write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
+    )
+    with watch.phase("write"):
+        engine = setup.engine_for(sum(run.size_bytes for run in staged.runs))
+        parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
     reached(Step.WRITTEN)
     return Written.together(parts)
 

@@ -97,7 +97,8 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
     kind = _index(wanted, has_record_key=bool(record_key))
-    index = kind.stored_properties(properties, moves_by_default=mode is not MergeMode.CUSTOM)
+    index = kind.stored_properties(properties, moves_by_default=mode is not MergeMode.CUSTOM, record_key=record_key)
+    _check_index_options(kind, properties)
     merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
     check_moves_merge(kind, {**properties, **index}, merger)
     _check_properties(properties)
@@ -258,6 +259,14 @@ def _key_generator(name: str) -> KeyGeneratorType:
     except ValueError as error:
         known = ("simple", "complex", "non_partition", "timestamp", "custom")
         raise InvalidConfigError(f"key_generator={name!r}: expected one of {', '.join(known)}") from error
+
+
+def _check_index_options(kind: IndexKind, properties: Mapping[str, str]) -> None:
+    """Refuse options of another index. Raises: InvalidConfigError."""
+    for other in INDEXES:
+        given = [option.key for option in other.own_options if option.key in properties]
+        if given and other is not kind and other.own_options != kind.own_options:
+            raise InvalidConfigError(f"{given[0]} is an option of index={other.name!r}; this table has {kind.name!r}")
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:

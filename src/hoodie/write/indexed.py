@@ -11,7 +11,7 @@ from hoodie.engine import Dataset
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index import Tagged
+from hoodie.index import Purpose, Tagged
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
@@ -80,9 +80,14 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
 def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> WriteResult:
     setup = WriteSetup.of(call, data)
     assert setup.data is not None
-    if operation is WriteOperation.INSERT and looks_up_keys(setup):
-        return _write(setup, setup.data, operation, looks_up=True)
-    return _write(setup, setup.data, operation, looks_up=operation is not WriteOperation.INSERT)
+    looks_up = operation is not WriteOperation.INSERT or looks_up_keys(setup)
+    return _write(setup, setup.data, operation, looks_up=looks_up)
+
+
+def bulk_insert_in_place(setup: WriteSetup) -> WriteResult:
+    """Add rows to the file groups that the index chooses for them; see `bulk_insert.bulk_insert`."""
+    assert setup.data is not None
+    return _write(setup, setup.data, WriteOperation.BULK_INSERT, looks_up=False)
 
 
 def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
@@ -116,7 +121,7 @@ class _Batch:
     @property
     def is_indexed(self) -> bool:
         """Whether rows with known keys change the stored rows; a plain insert adds them."""
-        return self.operation is not WriteOperation.INSERT
+        return self.setup.merges(self.operation)
 
     @property
     def known_only(self) -> bool:
@@ -146,14 +151,13 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     with setup.begin(setup.write_action, batch.operation) as write:
         clustered = groups_being_clustered(write.view)
         with watch.phase("tag"):
-            looks_up = batch.looks_up
-            tagged = write.index.tag(setup.tag_request(staged, folder)) if looks_up else _untagged(write, staged)
+            tagged = _tag(batch, write, folder)
             known = KnownKeys(hits=tagged.hits)
             moves = any(hit.moves for hit in tagged.hits)
             if batch.known_only and moves:
                 known = known_only(setup, staged, tagged.hits, folder)
             if not is_indexed:
-                known = apply_policy(setup, staged.runs, tagged.hits if looks_up else None, folder)
+                known = apply_policy(setup, staged.runs, tagged.hits if batch.looks_up else None, folder)
                 tagged = replace(tagged, hits=())
         if options.CLUSTER_UPDATES.get(setup.options) == "reject":
             refuse_clustered(write.view, {(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
@@ -180,6 +184,15 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             extra = setup.call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     return _Attempt(write, tagged, written, index, tagging)
+
+
+def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:
+    """Find the file groups of the rows. Without a look-up every row is an insert, unless the index places all rows."""
+    setup, staged = batch.setup, batch.staged
+    if batch.looks_up or setup.places_rows:
+        purpose = Purpose.ADD if setup.places_rows and not batch.is_indexed else Purpose.MERGE
+        return write.index.tag(setup.tag_request(staged, folder, purpose))
+    return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
 
 
 def _tagging(batch: _Batch, tagged: Tagged, known: KnownKeys) -> Tagging:
@@ -216,7 +229,7 @@ def _stage(
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
-    is_indexed = operation is not WriteOperation.INSERT
+    is_indexed = setup.merges(operation)
     # A merge function gets whole rows. So rows with the same key are merged first, even if the index does not need it.
     meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.function is not None))
     preparation = setup.preparation(
@@ -233,11 +246,6 @@ def _stage(
         merger=setup.merger if meets else None,
         key_stage=key_stage,
     )
-
-
-def _untagged(write: WriteInstant, staged: Staged) -> Tagged:
-    """Return the tagging of a write without look-up: every row is an insert."""
-    return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
 
 
 def _write_files(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.engine import ArrowDataset
-from hoodie.errors import RecordKeyError
+from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.index import index_kind, index_of
 from hoodie.records.change import RECORD_KEY
@@ -33,12 +33,20 @@ _COUNTED_BYTES = 1 << 20
 def looks_up_keys(setup: WriteSetup) -> bool:
     """Return whether an insert looks up its keys: by its policy, or because the look-up is cheap.
 
-    Automatic keys are new.
+    Automatic keys are new. Raises: UnsupportedError if the policy requires it, and the index does not look up keys.
     """
     if setup.has_automatic_keys:
         return False
-    if options.INSERT_DUP_POLICY.get(setup.options) != "none":
+    policy = options.INSERT_DUP_POLICY.get(setup.options)
+    if policy != "none" and setup.places_rows:
+        raise UnsupportedError(
+            f"{options.INSERT_DUP_POLICY.key}={policy}: the index {setup.index.name!r} does not look up whether the "
+            "table has a key; use upsert, which merges the rows"
+        )
+    if policy != "none":
         return True
+    if setup.places_rows:
+        return False
     source = setup.data.source if isinstance(setup.data, ArrowDataset) else None
     return setup.index.indexes_logs and isinstance(source, pa.Table) and source.num_rows <= ROWS_MAX
 
@@ -96,7 +104,8 @@ def apply_policy(
     policy, option = options.INSERT_DUP_POLICY.get(setup.options), options.INSERT_DUP_POLICY.key
     store = setup.view.store
     if hits is None:
-        if setup.has_automatic_keys or not setup.index.indexes_logs or not setup.view.completed_writes():
+        asks_nothing = setup.has_automatic_keys or setup.places_rows or not setup.index.indexes_logs
+        if asks_nothing or not setup.view.completed_writes():
             return KnownKeys()
         unknown = f"keys were not looked up: a record that the table had may be stored twice; {option}=drop or fail"
         return KnownKeys(notes=(f"{unknown} looks them up, and upsert merges",))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
-from hoodie.index.placement import HashRange, InsertShare, Placement
+from hoodie.index.placement import HashRange, InsertShare, PlacedRows, Placement
 
 
 class Storage(Enum):
@@ -73,7 +73,7 @@ class FileTask:
     file_id: str
     file_slice: FileSlice | None
     hits: tuple[StagedHits, ...]
-    inserts: HashRange | None
+    inserts: HashRange | PlacedRows | None
     insert_rows: int
     appends: bool = False
 
@@ -193,7 +193,7 @@ def _tasks(
             file_id=found.file_id,
             file_slice=found,
             hits=hits,
-            inserts=share.hash_range if share else None,
+            inserts=share.part if share else None,
             insert_rows=share.rows if share else 0,
             appends=storage is Storage.APPEND or (storage is Storage.APPEND_UPDATES and share is None),
         )
@@ -203,6 +203,6 @@ def _tasks(
             file_id=share.file_id,
             file_slice=None,
             hits=(),
-            inserts=share.hash_range,
+            inserts=share.part,
             insert_rows=share.rows,
         )

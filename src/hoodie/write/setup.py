@@ -34,7 +34,18 @@ from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import INDEXES, Index, IndexKind, TagRequest, index_kind, index_of, lost_record_index
+from hoodie.index import (
+    INDEXES,
+    Index,
+    IndexKind,
+    Purpose,
+    TagRequest,
+    breaks_new_index,
+    check_index_options,
+    index_kind,
+    index_of,
+    lost_record_index,
+)
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.automatic_keys import KeySource
@@ -302,7 +313,21 @@ class WriteSetup:
             small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
         )
 
-    def tag_request(self, staged: Staged, folder: str) -> TagRequest:
+    @property
+    def places_rows(self) -> bool:
+        """Whether the index decides the file group of every row, so that all writes tag their rows."""
+        return index_kind(self.index.name).places_rows
+
+    def merges(self, operation: WriteOperation) -> bool:
+        """Return whether rows with known keys change the stored rows; inserts add their rows.
+
+        Inserts merge too if they are appended to the file group of their key: a read merges the rows of a log file.
+        """
+        if operation not in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+            return True
+        return self.places_rows and self.is_merge_on_read
+
+    def tag_request(self, staged: Staged, folder: str, purpose: Purpose = Purpose.MERGE) -> TagRequest:
         """Return the request to tag the staged rows; hits are staged in `folder`."""
         return TagRequest(
             schema=self.schema.arrow,
@@ -312,13 +337,14 @@ class WriteSetup:
             key_groups=staged.key_groups,
             stage_folder=folder,
             engine_for=self.engine_for,
+            purpose=purpose,
         )
 
     @contextmanager
     def begin(self, action: Action, operation: WriteOperation, plan: bytes = b"") -> Iterator[WriteInstant]:
         """Begin the write's instant, if the table's schema did not change after this setup was made.
 
-        Raises: CommitConflictError if the schema changed.
+        Raises: CommitConflictError if the schema changed, or the index was switched.
         """
         with write_instant(
             self.call.state,
@@ -334,6 +360,11 @@ class WriteSetup:
                 raise CommitConflictError(
                     f"another writer changed the schema of {write.view.store.uri('')} while this write was prepared; "
                     "nothing was committed, try again"
+                )
+            if breaks_new_index(self.view.config, write.view.config):
+                raise CommitConflictError(
+                    f"the index of {write.view.store.uri('')} was switched while this write was prepared; nothing was "
+                    "committed, try again"
                 )
             write.options = self.options
             write.notes += self.notes
@@ -364,6 +395,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
                 f"{moves.key} is fixed when the table is created, because reads by partition depend on it: the table "
                 f"has {str(moves.get(config.raw)).lower()}; omit the option"
             )
+    check_index_options(config, properties)
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)

@@ -18,7 +18,7 @@ from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.index import Index
+from hoodie.index import Index, index_kind
 from hoodie.index.session import IndexSession
 from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import Action, Instant
@@ -88,6 +88,7 @@ class WriteInstant:
             index=self.index.update,
             is_global=is_global,
             appends_meet=self._appends_meet,
+            is_bucketed=index_kind(self.index.index.name).places_rows,
             refuses_clustered=options.CLUSTER_UPDATES.get(self.options) == "reject",
         )
 

@@ -52,6 +52,20 @@ def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
     return remainder.astype(np.int32)
 
 
+def hash_ranges(text: memoryview, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Hash ranges `[start, end)` of the bytes of UTF-8 text as Java does; the bounds are at first bytes of characters.
+
+    Memory: some 20 bytes for each byte of text.
+
+    >>> hash_ranges(memoryview(b"id:key-000000"), np.array([3]), np.array([13])).tolist()
+    [1413236014]
+    """
+    if not len(text):
+        return np.zeros(len(starts), np.int32)
+    units, bounds = _utf16_units(text, np.concatenate([starts, ends]))
+    return _hash_ranges(units, bounds[: len(starts)], bounds[len(starts) :])
+
+
 def _hash_chunk(text: memoryview, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Hash the texts between the offsets.
 
@@ -66,6 +80,11 @@ def _hash_chunk(text: memoryview, offsets: npt.NDArray[np.int64]) -> npt.NDArray
     length = int(ends[0])
     if length and bool(np.all(ends - starts == length)):
         return _hash_rows(units.reshape(-1, length))
+    return _hash_ranges(units, starts, ends)
+
+
+def _hash_ranges(units: Words, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Hash the units in each range `[start, end)`."""
     falling, rising = _powers(_INVERSE_OF_31, len(units)), _powers(np.uint32(31), len(units))
     running = np.zeros(len(units) + 1, np.uint32)
     np.cumsum(units * falling, dtype=np.uint32, out=running[1:])

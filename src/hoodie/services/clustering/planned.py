@@ -51,7 +51,7 @@ def check_clusterable(view: TableView) -> None:
     if INDEX_TYPE.get(view.config.raw) == "bucket":
         raise UnsupportedError(
             f"{view.store.uri('')} has a bucket index, by which the name of a file group decides which keys it has: "
-            "this release does not cluster it; cluster it with JVM Hudi"
+            "rows cannot go to other file groups, here or with JVM Hudi; compact it instead"
         )
 
 

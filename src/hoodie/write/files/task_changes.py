@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,10 @@ import pyarrow.compute as pc
 
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
 from hoodie.index import Route
-from hoodie.index.placement import HashRange
+from hoodie.index.placement import HashRange, PlacedRows
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.automatic_keys import with_commit_time
-from hoodie.records.keys.key_hash import spread
+from hoodie.records.keys.key_hash import HASH_END, spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.written import RowCounts
@@ -65,9 +66,13 @@ def inserts_of(
     runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
     parts = _parts(task, runs)
     with StageReader(store) as reader:
-        taken = _taken(reader, rows.hits_for(task.partition_path), runs) if parts else np.zeros(0, np.int64)
+        if isinstance(task.inserts, PlacedRows):
+            chosen = _Chosen(_taken(reader, task.inserts.hits, runs), is_listed=True)
+        else:
+            hits = rows.hits_for(task.partition_path) if parts else ()
+            chosen = _Chosen(_taken(reader, hits, runs), is_listed=False)
         for hashes in parts:
-            found = list(_inserts(reader, runs, hashes, taken))
+            found = list(_inserts(reader, runs, hashes, chosen))
             if not found:
                 continue
             combined = _combined(context, pa.concat_tables(found).combine_chunks(), counts)
@@ -98,11 +103,17 @@ def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
     """Split the task's hash range of inserts into ranges of about 64 MiB of rows each."""
     if task.inserts is None:
         return []
-    start, end = task.inserts.start, task.inserts.end
-    size_bytes = sum(
-        run.size_bytes * max(min(run.hash_end, end) - max(run.hash_start, start), 0) / (run.hash_end - run.hash_start)
-        for run in runs
-    )
+    if isinstance(task.inserts, PlacedRows):
+        start, end = 0, HASH_END
+        size_bytes = sum(run.size_bytes for run in runs) * task.insert_rows / max(sum(run.rows for run in runs), 1)
+    else:
+        start, end = task.inserts.start, task.inserts.end
+        size_bytes = sum(
+            run.size_bytes
+            * max(min(run.hash_end, end) - max(run.hash_start, start), 0)
+            / (run.hash_end - run.hash_start)
+            for run in runs
+        )
     count = min(max(-(-int(size_bytes) // _PART_BYTES), 1), end - start)
     bounds = [start + (end - start) * number // count for number in range(count + 1)]
     return [HashRange(first, last) for first, last in itertools.pairwise(bounds)]
@@ -130,15 +141,28 @@ def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> 
         yield rows
 
 
-def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, taken: Rows) -> Iterator[pa.Table]:
-    """Yield the inserts of a range of key hashes: rows of the partition's runs that have no hit or that move here."""
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which rows are inserts: those with the `ordinals` (ascending) if `is_listed`, otherwise all others."""
+
+    ordinals: Rows
+    is_listed: bool
+
+    def of(self, run: StagedRun) -> npt.NDArray[np.bool_]:
+        """Return a mask of the inserts among the rows of a run."""
+        first, last = np.searchsorted(self.ordinals, [run.start, run.start + run.rows])
+        mask = np.full(run.rows, not self.is_listed)
+        mask[self.ordinals[first:last] - run.start] = self.is_listed
+        return mask
+
+
+def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, chosen: _Chosen) -> Iterator[pa.Table]:
+    """Yield the inserts of a range of key hashes from the partition's runs."""
     for run in runs:
-        if run.hash_end <= hashes.start or run.hash_start >= hashes.end:
+        mine = chosen.of(run)
+        if run.hash_end <= hashes.start or run.hash_start >= hashes.end or not mine.any():
             continue
         batch = reader.read(run)
-        mine = np.ones(run.rows, np.bool_)
-        first, last = np.searchsorted(taken, [run.start, run.start + run.rows])
-        mine[taken[first:last] - run.start] = False
         if run.hash_start < hashes.start or run.hash_end > hashes.end:
             found = spread(batch.column(RECORD_KEY))
             mine &= (found >= hashes.start) & (found < hashes.end)

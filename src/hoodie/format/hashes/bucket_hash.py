@@ -1,0 +1,119 @@
+"""Compute the bucket of each record key in a table with a simple bucket index.
+
+docs/format/table.md §5.5. The bucket is the hash of the list of the hash fields' values, modulo the number of buckets.
+The values are parsed from the record key, as in the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.format.hashes.java_hash import hash_ranges, java_hash
+
+_CHUNK_BYTES = 1024 * 1024
+_COMMA, _COLON = ord(","), ord(":")
+_NULL, _EMPTY = b"__null__", b"__empty__"
+
+Places = npt.NDArray[np.int64]
+
+
+def bucket_of_keys(keys: pa.StringArray, fields: Sequence[str], count: int) -> npt.NDArray[np.int32]:
+    """Return the bucket of each record key among `count` buckets; `fields` are the hash fields. Keys must not be null.
+
+    A key without a comma or without a colon is one value. Any other key is parsed as `field:value,field:value`; if none
+    of its fields is a hash field, the key is one value. Memory: some 40 MiB, and 12 bytes per key.
+
+    >>> bucket_of_keys(pa.array(["key-000000", "id:7,city:sf", "id:7,city:la"]), ["id"], 8).tolist()
+    [5, 6, 6]
+    """
+    hashes = np.uint32(31) + java_hash(keys).view(np.uint32)
+    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
+    names = [name.encode() for name in fields]
+    first = 0
+    while first < len(keys):
+        fitting = int(np.searchsorted(offsets, offsets[first] + _CHUNK_BYTES, side="right")) - 1
+        stop = min(max(fitting, first + 1), len(keys))
+        text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
+        _hash_composite(text, offsets[first : stop + 1] - offsets[first], names, hashes[first:stop])
+        first = stop
+    buckets: npt.NDArray[np.int32] = ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
+    return buckets
+
+
+def _hash_composite(text: memoryview, offsets: Places, names: list[bytes], hashes: npt.NDArray[np.uint32]) -> None:
+    """Replace the hashes of the keys that have values of hash fields by the hashes of the lists of these values."""
+    data = np.frombuffer(text, np.uint8)
+    marks = _Marks(np.flatnonzero(data == _COMMA), np.flatnonzero(data == _COLON))
+    has_both = (marks.commas_in(offsets) > 0) & (marks.colons_in(offsets) > 0)
+    keys = np.flatnonzero(has_both)
+    here, ends = offsets[:-1][keys], offsets[1:][keys]
+    lists = np.ones(len(keys), np.uint32)
+    found = np.zeros(len(keys), np.bool_)
+    active = np.arange(len(keys))
+    while len(active):
+        start, end = here[active], ends[active]
+        colon = marks.next_colon(start)
+        split = marks.split(colon, end)
+        mine = np.flatnonzero(_equal_any(data, start, colon, names))
+        chosen = active[mine]
+        lists[chosen] = lists[chosen] * np.uint32(31) + _value_hashes(text, data, colon[mine] + 1, split[mine])
+        found[chosen] = True
+        here[active] = split + 1
+        active = active[split < end]
+    hashes[keys[found]] = lists[found]
+
+
+class _Marks:
+    """The positions of the commas and colons of a text."""
+
+    def __init__(self, commas: Places, colons: Places) -> None:
+        end = np.array([np.iinfo(np.int64).max])
+        self._commas, self._colons = np.concatenate([commas, end]), np.concatenate([colons, end])
+
+    def commas_in(self, offsets: Places) -> Places:
+        return np.diff(np.searchsorted(self._commas, offsets))
+
+    def colons_in(self, offsets: Places) -> Places:
+        return np.diff(np.searchsorted(self._colons, offsets))
+
+    def next_colon(self, start: Places) -> Places:
+        return self._colons[np.searchsorted(self._colons, start)]
+
+    def split(self, colon: Places, end: Places) -> Places:
+        """Return the end of each value that starts behind `colon`.
+
+        It is the last comma before the first colon that has a comma between it and `colon`; `end` without such a colon.
+        Commas in a value, and colons before the first comma of a value, are thus part of the value.
+        """
+        comma = self._commas[np.searchsorted(self._commas, colon)]
+        inside = comma < end
+        later = self._colons[np.searchsorted(self._colons, np.where(inside, comma, end))]
+        inside &= later < end
+        last = self._commas[np.searchsorted(self._commas, np.where(inside, later, 0)) - 1]
+        return np.where(inside, last, end)
+
+
+def _value_hashes(
+    text: memoryview, data: npt.NDArray[np.uint8], starts: Places, ends: Places
+) -> npt.NDArray[np.uint32]:
+    """Return the hash of each value. Placeholders of null and of the empty text have the hash 0."""
+    hashes = hash_ranges(text, starts, ends).view(np.uint32).copy()
+    hashes[_equal_any(data, starts, ends, [_NULL, _EMPTY])] = 0
+    return hashes
+
+
+def _equal_any(
+    data: npt.NDArray[np.uint8], starts: Places, ends: Places, names: Sequence[bytes]
+) -> npt.NDArray[np.bool_]:
+    """Return which ranges of the text are one of the names."""
+    found = np.zeros(len(starts), np.bool_)
+    for name in names:
+        alike = np.flatnonzero(ends - starts == len(name))
+        for position, byte in enumerate(name):
+            alike = alike[data[starts[alike] + position] == byte]
+        found[alike] = True
+    return found

@@ -1,0 +1,1 @@
+"""The simple bucket index: the hash of a key decides its file group, and the file id contains the bucket."""

@@ -1,0 +1,142 @@
+"""The rule that decides the bucket of a record key: the hash fields, and the number of buckets of each partition.
+
+docs/format/table.md §5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.hashes.bucket_hash import bucket_of_keys
+from hoodie.format.table.hashing_config import (
+    BUCKET_FOLDER,
+    CONSISTENT_HASHING_FOLDER,
+    HASHING_CONFIG_FOLDER,
+    HASHING_CONFIG_SUFFIX,
+    BucketCounts,
+)
+from hoodie.timeline import Action
+from hoodie.view.table_view import TableView
+
+NEW_TABLE_BUCKETS: Final = 16
+"""Buckets of a new table, unless its properties say otherwise: files of 120 MiB hold 2 GiB of each partition."""
+_BUCKETS_MAX: Final = 10**8
+"""A file id has eight digits for the bucket."""
+FIXED_OPTIONS: Final = (
+    options.BUCKET_ENGINE,
+    options.BUCKET_COUNT,
+    options.BUCKET_FIELDS,
+    options.BUCKET_EXPRESSIONS,
+    options.BUCKET_RULE,
+)
+"""The options that decide the bucket of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRule:
+    """The rule of one table. `fields`: the columns of the record key whose values are hashed."""
+
+    fields: tuple[str, ...]
+    counts: BucketCounts
+
+    def count_in(self, partition_path: str) -> int:
+        """Return the number of buckets of a partition."""
+        return self.counts.of(partition_path)
+
+    def buckets(self, keys: pa.StringArray, partition_path: str) -> npt.NDArray[np.int32]:
+        """Return the bucket of each record key of a partition. Memory: as `bucket_of_keys`."""
+        return bucket_of_keys(keys, self.fields, self.count_in(partition_path))
+
+
+def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
+    """Return the rule of a table; `properties` are the effective options of a write.
+
+    Numbers by partition in files of the table take precedence over the options, as in the JVM.
+
+    Raises: UnsupportedError for consistent hashing, and for numbers that are not understood; InvalidConfigError;
+        CorruptFileError.
+    """
+    where = view.store.uri("")
+    if options.BUCKET_ENGINE.get(properties) != "simple" or has_consistent_hashing(view):
+        refuse_consistent_hashing(where)
+    if not view.config.record_key_fields:
+        raise UnsupportedError(f"{where} has automatic keys: this release writes no such table with a bucket index")
+    fields = options.BUCKET_FIELDS.get(properties) or view.config.record_key_fields
+    _check_fields(fields, view.config.record_key_fields)
+    default = options.BUCKET_COUNT.get(properties)
+    stored = _stored_counts(view)
+    expressions = options.BUCKET_EXPRESSIONS.get(properties)
+    return BucketRule(fields, stored or BucketCounts.parse(expressions, default, where=where))
+
+
+def has_consistent_hashing(view: TableView) -> bool:
+    """Return whether the table has files of a bucket index with consistent hashing."""
+    return CONSISTENT_HASHING_FOLDER in view.store.folders(BUCKET_FOLDER)
+
+
+def refuse_consistent_hashing(where: str) -> NoReturn:
+    """Raise the error of a write to a table with consistent hashing. Raises: UnsupportedError."""
+    raise UnsupportedError(
+        f"{where} has a bucket index with consistent hashing, whose buckets are split and merged: this release "
+        "reads such tables and does not write them; write to it with JVM Hudi"
+    )
+
+
+def _stored_counts(view: TableView) -> BucketCounts | None:
+    """Return the numbers of the newest file that no pending replace commit wrote; None if there are no files."""
+    pending = {found.requested_time for found in view.timeline.pending() if found.action is Action.REPLACE_COMMIT}
+    names = sorted(
+        info.name
+        for info in view.store.list(HASHING_CONFIG_FOLDER)
+        if info.name.endswith(HASHING_CONFIG_SUFFIX) and info.name.partition(".")[0] not in pending
+    )
+    if not names:
+        return None
+    path = f"{HASHING_CONFIG_FOLDER}/{names[-1]}"
+    return BucketCounts.parse_file(view.store.read(path), path=view.store.uri(path))
+
+
+def new_table_properties(properties: Mapping[str, str], record_key: Sequence[str]) -> dict[str, str]:
+    """Return the bucket properties that a new table stores. JVM writers obey them too.
+
+    Raises: InvalidConfigError, UnsupportedError.
+    """
+    if options.BUCKET_ENGINE.get(properties) != "simple":
+        raise UnsupportedError(
+            f"{options.BUCKET_ENGINE.key}=consistent_hashing: this release creates tables with simple buckets only; "
+            "omit the option"
+        )
+    if options.BUCKET_EXPRESSIONS.get(properties):
+        raise UnsupportedError(
+            f"{options.BUCKET_EXPRESSIONS.key}: this release creates tables with one number of buckets for all "
+            "partitions, and writes tables of JVM Hudi with several; omit the option"
+        )
+    if not record_key:
+        raise UnsupportedError("index='bucket' hashes the columns of a record key: pass record_key, or another index")
+    fields = options.BUCKET_FIELDS.get(properties) or tuple(record_key)
+    _check_fields(fields, record_key)
+    count = options.BUCKET_COUNT.get(properties, {options.BUCKET_COUNT.key: str(NEW_TABLE_BUCKETS)})
+    if count >= _BUCKETS_MAX:
+        raise InvalidConfigError(f"{options.BUCKET_COUNT.key}={count}: fewer than {_BUCKETS_MAX:,} buckets expected")
+    return {
+        options.BUCKET_ENGINE.key: "SIMPLE",
+        options.BUCKET_COUNT.key: str(count),
+        options.BUCKET_FIELDS.key: ",".join(fields),
+    }
+
+
+def _check_fields(fields: Sequence[str], record_key: Sequence[str]) -> None:
+    unknown = [name for name in fields if name not in record_key]
+    if unknown:
+        raise InvalidConfigError(
+            f"{options.BUCKET_FIELDS.key}={','.join(fields)}: expected columns of the record key, "
+            f"{','.join(record_key)}"
+        )

@@ -1,0 +1,291 @@
+"""Tables with a bucket index: where rows go, what the counts say, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.filenames import bucket_of_file_id
+from hoodie.format.hashes.bucket_hash import bucket_of_keys
+from hoodie.format.table.hashing_config import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.write.create import CreateOptions, create_table
+from tests.support.steps import once_at
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+COUNT = "hoodie.bucket.index.num.buckets"
+TYPES = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+
+
+def new_table(
+    table_type: str = "copy_on_write",
+    buckets: int = 4,
+    index: str = "bucket",
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    store = MemoryStore()
+    given = {COUNT: str(buckets)} if index == "bucket" else {}
+    options = CreateOptions(
+        record_key="id", partition_by="city", ordering="ts", type=table_type, index=index,
+        properties={**given, **(properties or {})},
+    )  # fmt: skip
+    create_table(store, SCHEMA, options)
+    return Table(store)
+
+
+def rows(numbers: range, ts: int = 1, city: str = "sf") -> pa.Table:
+    return pa.table(
+        {"id": [f"k{n}" for n in numbers], "ts": [ts] * len(numbers), "city": [city] * len(numbers)}, schema=SCHEMA
+    )
+
+
+def stored(table: Table) -> dict[str, int]:
+    found = table.to_arrow(SCHEMA.names).to_pylist()
+    by_key = {row["id"]: row["ts"] for row in found}
+    assert len(by_key) == len(found)
+    return by_key
+
+
+def check_places(table: Table, counts: Mapping[str, int] | int) -> None:
+    """Each bucket has one file group at most, and each key is in that of its bucket."""
+    groups = [(found.partition_path, bucket_of_file_id(found.file_id)) for found in table.view().slices()]
+    assert len(set(groups)) == len(groups)
+    meta = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"])
+    for key, path, name in zip(*(column.to_pylist() for column in meta.columns), strict=True):
+        count = counts if isinstance(counts, int) else counts[path]
+        assert bucket_of_file_id(name) == bucket_of_keys(pa.array([key]), ["id"], count)[0]
+
+
+@TYPES
+def test_every_write_puts_rows_into_their_buckets(table_type: str) -> None:
+    table = new_table(table_type)
+    assert table.upsert(rows(range(20))).inserted == 20
+    table.upsert(rows(range(10, 25), 2))
+    table.insert(rows(range(30, 40), 3))
+    table.bulk_insert(rows(range(40, 50), 3))
+    assert table.delete(rows(range(0, 5)).select(["id", "city"])).deleted == 5
+    expected = dict.fromkeys([f"k{n}" for n in range(5, 10)], 1) | dict.fromkeys([f"k{n}" for n in range(10, 25)], 2)
+    expected |= dict.fromkeys([f"k{n}" for n in range(30, 50)], 3)
+    assert stored(table) == expected
+    check_places(table, 4)
+    assert len(table.view().slices()) == 4
+    table.update({"ts": "ts + 5"}, "id = 'k7'")
+    assert stored(table) == {**expected, "k7": 6}
+    if table_type == "merge_on_read":
+        assert any(found.log_files for found in table.view().slices())
+        assert table.schedule_compaction()
+        table.compact()
+        assert not any(found.log_files for found in table.view().slices())
+    assert stored(table) == {**expected, "k7": 6}
+    check_places(table, 4)
+    assert table.verify(full=True).ok
+
+
+@TYPES
+def test_overwritten_partitions_get_new_file_groups(table_type: str) -> None:
+    table = new_table(table_type)
+    table.upsert(rows(range(20)))
+    table.upsert(rows(range(20, 30), city="la"))
+    before = {found.file_id for found in table.view().slices()}
+    assert table.insert_overwrite(rows(range(8), 2)).inserted == 8
+    after = {found.file_id for found in table.view().slices(["city=sf"])}
+    assert not after & before
+    table.upsert(rows(range(4, 12), 3))
+    assert stored(table) == {
+        **{f"k{n}": 2 for n in range(4)}, **{f"k{n}": 3 for n in range(4, 12)}, **{f"k{n}": 1 for n in range(20, 30)}
+    }  # fmt: skip
+    check_places(table, 4)
+    table.delete_partitions(["city=sf"])
+    table.upsert(rows(range(3), 4))
+    table.insert_overwrite_table(rows(range(2), 5))
+    assert stored(table) == {"k0": 5, "k1": 5}
+
+
+def test_what_inserts_do_with_known_keys() -> None:
+    """Copy-on-write adds a further row, as with every index; logged rows are merged with those of their key."""
+    table = new_table()
+    table.upsert(rows(range(3)))
+    assert table.insert(rows(range(1), 2)).inserted == 1
+    assert table.to_arrow().num_rows == 4
+    logged = new_table("merge_on_read")
+    logged.upsert(rows(range(3)))
+    logged.insert(rows(range(1), 2))
+    assert stored(logged) == {"k0": 2, "k1": 1, "k2": 1}
+    for policy in ("drop", "fail"):
+        with pytest.raises(UnsupportedError, match="does not look up whether the table has a key; use upsert"):
+            table.insert(rows(range(1), 2), properties={"hoodie.datasource.insert.dup.policy": policy})
+
+
+def test_many_rows_of_one_bucket_are_written_in_parts() -> None:
+    """Rows of a new bucket are read in ranges of key hashes, so that they need not be in memory together."""
+    table = new_table(buckets=2)
+    wide = pa.table({"id": [f"{n:060}" for n in range(3000)], "ts": [1] * 3000, "city": ["sf"] * 3000}, schema=SCHEMA)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hoodie.write.files.task_changes._PART_BYTES", 16 * 1024)
+        assert table.upsert(wide).inserted == 3000
+    assert len(table.view().slices()) == 2
+    assert table.to_arrow().num_rows == 3000
+    check_places(table, 2)
+
+
+@TYPES
+def test_two_writers_of_a_new_bucket_conflict(table_type: str) -> None:
+    """Else the bucket would have two file groups; writers of other buckets do not disturb each other."""
+    table = new_table(table_type)
+    mine, other = rows(range(1)), rows(range(20))
+
+    def write_beside() -> None:
+        Table(table.view().store).upsert(other)
+
+    with once_at(Step.LOCATED, write_beside):
+        result = table.upsert(mine)
+    assert result.notes[0].startswith("retried once")
+    check_places(table, 4)
+    assert table.to_arrow().num_rows == 20
+    one, two = (
+        next(n for n in range(100, 200) if bucket_of_keys(pa.array([f"k{n}"]), ["id"], 4)[0] == bucket)
+        for bucket in (1, 2)
+    )
+    with once_at(Step.LOCATED, lambda: Table(table.view().store).upsert(rows(range(one, one + 1)))):
+        assert table.upsert(rows(range(two, two + 1))).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"hoodie.bucket.index.hash.field": "city"}, "expected columns of the record key, id"),
+        ({"hoodie.bucket.index.num.buckets": "0"}, "above 0"),
+        ({"hoodie.bucket.index.num.buckets": "100000000"}, "fewer than 100,000,000 buckets"),
+        ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "creates tables with simple buckets only"),
+        ({"hoodie.bucket.index.partition.expressions": "a,3"}, "one number of buckets for all partitions"),
+    ],
+)
+def test_tables_that_are_not_created(properties: dict[str, str], message: str) -> None:
+    with pytest.raises((InvalidConfigError, UnsupportedError), match=message):
+        new_table(properties=properties)
+
+
+def test_options_of_another_index_are_refused() -> None:
+    with pytest.raises(InvalidConfigError, match=f"{COUNT} is an option of index='bucket'; this table has 'simple'"):
+        new_table(index="simple", properties={COUNT: "4"})
+
+
+def test_what_a_new_table_stores() -> None:
+    raw = new_table(buckets=7).view().config.raw
+    assert {key: value for key, value in raw.items() if "bucket" in key or key == "hoodie.index.type"} == {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.bucket.index.num.buckets": "7",
+        "hoodie.bucket.index.hash.field": "id",
+    }
+    store = MemoryStore()
+    create_table(store, SCHEMA, CreateOptions(record_key="id", index="bucket"))
+    assert Table(store).view().config.raw[COUNT] == "16"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{COUNT: "5"}, {"hoodie.bucket.index.hash.field": "ts"}, {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}],
+)
+def test_no_write_changes_the_buckets(option: dict[str, str]) -> None:
+    table = new_table()
+    with pytest.raises(InvalidConfigError, match=r"is fixed when the table is created"):
+        table.upsert(rows(range(2)), properties=option)
+    table.upsert(rows(range(2)), properties={COUNT: "4"})
+    assert len(table.timeline.completed()) == 1
+
+
+def test_clustering_and_sorting_are_refused() -> None:
+    table = new_table()
+    table.upsert(rows(range(2)))
+    with pytest.raises(UnsupportedError, match="rows cannot go to other file groups"):
+        table.cluster()
+    with pytest.raises(InvalidConfigError, match="decides the file group of each row; omit sort"):
+        table.bulk_insert(rows(range(2)), sort="ts")
+
+
+def test_file_groups_that_do_not_obey_are_named() -> None:
+    """File groups of a writer without the bucket index: first one without a bucket, then two of one bucket."""
+    table = new_table(index="simple")
+    table.upsert(rows(range(2)))
+    store = table.view().store
+    bucketed = {"hoodie.index.type": "BUCKET", COUNT: "1"}
+    with pytest.raises(UnsupportedError, match="belongs to none of the 1 buckets: a writer without the bucket index"):
+        table.upsert(rows(range(2)), properties=bucketed)
+    doubled = new_table(buckets=2)
+    doubled.upsert(rows(range(8)))
+    store = doubled.view().store
+    update_table_config(store, {"hoodie.index.type": None, COUNT: "1"})
+    with pytest.raises(UnsupportedError, match="belongs to none of the 1 buckets"):
+        Table(store).upsert(rows(range(8)), properties=bucketed)
+
+
+def test_a_table_of_the_jvm_that_stores_no_index() -> None:
+    """The JVM's DataFrame writer stores no index: a write of ours without the option would break the buckets."""
+    table = new_table()
+    table.upsert(rows(range(8)))
+    store = table.view().store
+    keys = ("hoodie.index.type", "hoodie.index.bucket.engine", COUNT, "hoodie.bucket.index.hash.field")
+    update_table_config(store, dict.fromkeys(keys))
+    with pytest.raises(UnsupportedError, match=r't\.index\.switch\("bucket", buckets=…\)'):
+        Table(store).upsert(rows(range(8), 2))
+    Table(store).upsert(rows(range(8), 2), properties={"hoodie.index.type": "BUCKET", COUNT: "4"})
+    assert stored(Table(store)) == {f"k{n}": 2 for n in range(8)}
+    check_places(Table(store), 4)
+
+
+def test_numbers_of_buckets_by_partition() -> None:
+    """Of the newest file whose replace commit is not pending; they take precedence over the properties."""
+    table = new_table(buckets=3)
+    store = table.view().store
+    for instant, expressions in (("00000000000000", "x,9"), ("20260101000000000", "=sf$,5; l[ab],2")):
+        content = {
+            "expressions": expressions, "defaultBucketNumber": 4, "rule": "regex", "version": 1, "instant": instant,
+        }  # fmt: skip
+        store.create(f"{HASHING_CONFIG_FOLDER}/{instant}.hashing_config", json.dumps(content).encode())
+    for city in ("sf", "la", "oslo"):
+        table.upsert(rows(range(30), city=city))
+    counts = {"city=sf": 5, "city=la": 2, "city=oslo": 4}
+    check_places(table, counts)
+    for path, count in counts.items():
+        assert len(table.view().slices([path])) == count
+
+
+@pytest.mark.parametrize("expressions", ["sf", "sf,x", "sf,0", "(,3", "a,b,3"])
+def test_numbers_that_are_not_understood(expressions: str) -> None:
+    table = new_table()
+    content = {"expressions": expressions, "defaultBucketNumber": 4, "rule": "regex"}
+    table.view().store.create(f"{HASHING_CONFIG_FOLDER}/0.hashing_config", json.dumps(content).encode())
+    with pytest.raises(UnsupportedError, match="is not understood"):
+        table.upsert(rows(range(2)))
+
+
+@pytest.mark.parametrize("index", ["bucket", "simple"])
+def test_consistent_hashing_is_read_and_not_written(index: str) -> None:
+    table = new_table("merge_on_read", index=index)
+    table.upsert(rows(range(2)))
+    table.view().store.create(f"{CONSISTENT_HASHING_FOLDER}/city=sf/00000000000000.hashing_meta", b"{}")
+    with pytest.raises(UnsupportedError, match=r"consistent hashing, .* reads such tables and does not write them"):
+        table.upsert(rows(range(2)))
+    assert stored(table) == {"k0": 1, "k1": 1}
+
+
+def test_a_switch_of_the_index_while_a_write_runs() -> None:
+    """A write that began under another index would put rows into file groups of no bucket."""
+    table = new_table(index="simple")
+    store = table.view().store
+    bucketed = {"hoodie.index.type": "BUCKET", COUNT: "4"}
+
+    def switch() -> None:
+        update_table_config(store, dict(bucketed))
+
+    with once_at(Step.LOCATED, switch), pytest.raises(CommitConflictError, match=r"the index of .* was switched"):
+        table.upsert(rows(range(2)))
+    assert len(table.timeline) == 0
