@@ -6,17 +6,18 @@ VENV := .venv
 VENV_35 := .venv-35
 CACHE := .cache
 BUNDLE := $(CACHE)/hudi-spark3.5-bundle_2.12-1.2.0.jar
+HBASE := $(CACHE)/hbase-2.6.1
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # Sets have the same order in every run of the tests.
-test fuzz interop: export PYTHONHASHSEED := 0
+test fuzz interop hbase: export PYTHONHASHSEED := 0
 # Lanes run side by side: each waits often enough that more than two keep two cores busy. Logs are in .cache/lanes.
 RUN_LANES := scripts/run_lanes.py $(CACHE)/lanes
 NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz stress stress-jvm interop bench check docs fmt java
+.PHONY: help demo test test-all fuzz stress stress-jvm interop hbase bench check docs fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +27,7 @@ demo: $(VENV)/.stamp ## A year of flights: insert, upsert, delete, time travel, 
 
 test: $(VENV)/.stamp ## The tests in process, on a classic session of the newest Spark and on Spark Connect, side by side
 	@$(VENV)/bin/python $(RUN_LANES) \
-	    "in process=$(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/tidy -m 'not spark' -n 2" \
+	    "in process=$(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/tidy -m 'not spark' -n 2" \
 	    "classic=$(NEEDS_JAVA) && $(VENV)/bin/python -m pytest tests/contract -m spark" \
 	    "connect=$(NEEDS_JAVA) && HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests/contract"
 
@@ -34,7 +35,7 @@ test-all: export HOODIE_TEST_ALL := 1
 test-all: test interop ## Every case of `make test` and `make interop`: also those that their samples leave out
 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
-	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
+	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
 stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minutes; HOODIE_STRESS_SECONDS, HOODIE_STRESS_PROCESSES, HOODIE_STRESS_SEED
 	$(VENV)/bin/python -m tests.stress
@@ -42,10 +43,14 @@ stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minute
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: java $(VENV_35)/.stamp $(BUNDLE) ## JVM Hudi 1.2.0 and hudi-rs as judges, and the contract tests on Spark 3.5, side by side
+interop: java $(VENV_35)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, and the contract tests on Spark 3.5, side by side
 	@$(VENV_35)/bin/python $(RUN_LANES) \
 	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
-	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark"
+	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
+	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"
+
+hbase: java $(VENV_35)/.stamp $(HBASE) ## The tests of the HBase index with a standalone HBase, which Maven or Spark fetches once (110 MB)
+	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
 
 bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 71 minutes)
 	HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)
@@ -84,6 +89,9 @@ $(VENV_35)/.stamp: pyproject.toml
 	@echo "Installing hoodie with PySpark 3.5 into $(VENV_35) (about half a gigabyte, once) ..."
 	@$(VENV_35)/bin/python $(PIP_INSTALL) --editable '.[spark,connect,demo,test]' 'pyspark~=3.5.5' 'setuptools<81'
 	@touch $@
+
+$(HBASE): | $(VENV_35)/.stamp
+	@$(VENV_35)/bin/python scripts/fetch_hbase.py $@
 
 $(BUNDLE): | $(VENV_35)/.stamp
 	@$(VENV_35)/bin/python scripts/fetch_bundle.py $@

@@ -107,6 +107,14 @@ class LockTimeoutError(HoodieError):
     """Another writer held the table's lock for longer than the maximum waiting time."""
 
 
+class IndexUnavailableError(HoodieError):
+    """The server of an external index cannot be reached, does not answer in time, or refuses a call."""
+
+
+class IndexIncompleteError(HoodieError):
+    """An external index lacks keys of the table, so that a write would store them twice; build it again."""
+
+
 class InstantNotFoundError(HoodieError):
     """The timeline does not contain the instant."""
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.index import RECORD, index_kind
+from hoodie.index import HBASE, RECORD, index_kind, stored_index
 from hoodie.metadata.services.context import EngineFor
 from hoodie.read.times import When, completion_of
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.drop import drop_record_index
+from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics, drop_statistics
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
+from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
@@ -41,9 +43,13 @@ class TableIndex:
         *,
         buckets: int | None = None,
         columns: Sequence[str] | None = None,
+        properties: Mapping[str, str] | None = None,
         wait_seconds: float = 600.0,
     ) -> ServiceResult:
         """Build the record index, or the column statistics, of a table with rows. Writers can run during the build.
+
+        `"hbase"` fills the HBase index and makes it the index of the table; `properties` are its options. See
+        `services.indexing.hbase.build_hbase_index`.
 
         `"column_stats"` or `"partition_stats"` builds both statistics anew; `columns` have them, by default those of
         the table's options or the first 32. See `services.indexing.statistics.build_statistics`. The rest is about the
@@ -68,11 +74,15 @@ class TableIndex:
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
         if name in STATISTICS:
             return build_statistics(call, columns=columns)
+        if index_kind(name) is HBASE:
+            return build_hbase_index(call, properties or {})
         _only_record(name)
         return build_record_index(call, buckets=buckets)
 
     def drop(self, name: str = "record") -> ServiceResult:
-        """Drop the record index; the table then finds records by `global_simple`. See `services.indexing.drop`.
+        """Drop the record index, or give up the HBase index; the table then finds records by `global_simple`.
+
+        See `services.indexing.drop`, and `services.indexing.hbase.drop_hbase_index`.
 
         `"column_stats"` drops the statistics of files and partitions, `"partition_stats"` those of partitions.
 
@@ -80,6 +90,8 @@ class TableIndex:
         """
         if name in STATISTICS:
             return drop_statistics(self._state, name)
+        if index_kind(name) is HBASE:
+            return drop_hbase_index(self._state)
         _only_record(name)
         return drop_record_index(self._state)
 
@@ -101,8 +113,10 @@ class TableIndex:
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
         return rebuild(call)
 
-    def verify(self, name: str = "record") -> Report:
-        """Check the record index, or the column statistics (`"column_stats"`), against the data, beside writers.
+    def verify(self, name: str | None = None) -> Report:
+        """Check the record index, the HBase index or the column statistics (`"column_stats"`), beside writers.
+
+        By default the index of the table is checked: the HBase index if it has one, else the record index.
 
         Every record key must have an entry, and every entry must have a record. An index that another writer dropped
         is a problem too.
@@ -118,7 +132,11 @@ class TableIndex:
         """
         if name in STATISTICS:
             return verify_statistics(IndexCall(state=self._state, engine_for=self._engine_for()))
-        _only_record(name)
+        if name is None and stored_index(self._state.read_config()) is HBASE:
+            name = HBASE.name
+        if name is not None and index_kind(name) is HBASE:
+            return verify_hbase_index(self._state, self._engine_for())
+        _only_record(name or RECORD.name)
         return verify_record_index(self._state, self._engine_for())
 
     def compare(
@@ -160,6 +178,6 @@ class TableIndex:
 def _only_record(name: Any) -> None:
     if index_kind(str(name)) is not RECORD:
         raise UnsupportedError(
-            f"index={name!r}: only the record index can be built or dropped, and column_stats and partition_stats; "
+            f"index={name!r}: only the record index, hbase, column_stats and partition_stats can be built or dropped; "
             "other indexes read the data files"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
@@ -38,7 +38,7 @@ class Life:
     @property
     def moves(self) -> bool:
         """Whether a key may move to another partition: keys are unique in the table."""
-        return self.index in ("record", "global_simple")
+        return self.index in ("record", "global_simple", "hbase")
 
     @property
     def clusters(self) -> bool:
@@ -107,8 +107,8 @@ class Life:
         self.rows = next(reversed(self.history.values()), {})
 
 
-def new_life(seed: int, table_type: str) -> Life:
-    """An empty table whose index, statistics and retention the seed chooses."""
+def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping[str, str] | None = None) -> Life:
+    """An empty table whose index (unless given), statistics and retention the seed chooses."""
     rng = random.Random(seed)
     retained = rng.randint(1, 3)
     properties = {
@@ -129,8 +129,9 @@ def new_life(seed: int, table_type: str) -> Life:
     if table_type == "merge_on_read" and rng.random() < 0.5:
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     store = MemoryStore()
-    index = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple", "bucket"])
-    new_table(store, table_type=table_type, index=index, properties=properties)
+    chosen = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple", "bucket"])
+    index = chosen if index is None else index
+    new_table(store, table_type=table_type, index=index, properties={**properties, **(more or {})})
     life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
     life.done.append(f"{table_type}, {index}, {properties}")
     return life

@@ -198,7 +198,11 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
 @seeded(1006, 271828)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_table_lives_through_everything(table_type: str, seed: int) -> None:
-    life = new_life(seed, table_type)
+    live(new_life(seed, table_type), seed)
+
+
+def live(life: Life, seed: int) -> None:
+    """Choose steps at random; after each of them the table has the rows of the dict."""
     steps, weights = zip(*OPERATIONS, strict=True)
     for step in life.rng.choices(steps, weights, k=STEPS):
         try:

@@ -7,6 +7,7 @@ from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, 
 from hoodie.index.bucket.index import BUCKET
 from hoodie.index.changes import breaks_new_index
 from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
@@ -26,6 +27,7 @@ from hoodie.index.simple import SIMPLE
 __all__ = [
     "BUCKET",
     "GLOBAL_SIMPLE",
+    "HBASE",
     "INDEXES",
     "PARTITIONED_RECORD",
     "RECORD",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
 
 
 class Route(IntEnum):
@@ -96,6 +99,8 @@ class LookUpCost:
         ways = ((self.buckets_sought, "by seek"), (self.buckets_scanned, "by scan"))
         used = " and ".join(f"{count} {way}" for count, way in ways if count) or "no"
         looked_up = f"{self.keys:,} keys looked up, {self.found:,} found"
+        if not used and self.keys and not self.bytes_read:
+            return looked_up
         return f"{looked_up}: {used} buckets of the record index, {size_text(self.bytes_read)}"
 
 
@@ -158,6 +163,36 @@ class IndexUpdate(Protocol):
     @property
     def stats(self) -> Sequence[WriteStat]:
         """Log files of the metadata table that were written for the commit; readers see them when it completes."""
+        ...
+
+    @property
+    def commit_entries(self) -> Mapping[str, str]:
+        """Entries for the extra metadata of the commit."""
+        ...
+
+    @property
+    def stages_deletes(self) -> bool:
+        """Whether `stage_deletes` stages the keys of file groups that the write removes from the table."""
+        ...
+
+    def entry_stage(self, folder: str) -> EntryStage | None:
+        """Return where the writing tasks stage the locations of keys; None if the index records none."""
+        ...
+
+    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
+        """Stage the deletion of every key in file groups that the write removes from the table."""
+        ...
+
+    def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
+        """Record the staged locations. Readers see them when the write completes."""
+        ...
+
+    def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
+        """Withdraw what an earlier attempt at the same instant recorded for the keys of these file slices."""
+        ...
+
+    def was_replaced_or_dropped(self, now: TableView) -> bool:
+        """Return whether the index for which entries were written was built anew or dropped since."""
         ...
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:

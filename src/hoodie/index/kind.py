@@ -11,9 +11,14 @@ from typing import Any
 
 from hoodie import config as options
 from hoodie.config import Option
-from hoodie.index.api import Index
+from hoodie.index.api import Index, IndexUpdate
+from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.services.context import EngineFor
 from hoodie.view.table_view import TableView
+
+BeginUpdate = Callable[[TableFacts, str, EngineFor, Mapping[str, str]], IndexUpdate]
+"""Begins the update of an index by a write: facts of the table, instant, engine, and options of the call."""
 
 
 def _no_properties(_properties: Mapping[str, str], _record_key: Sequence[str]) -> Mapping[str, str]:
@@ -22,6 +27,10 @@ def _no_properties(_properties: Mapping[str, str], _record_key: Sequence[str]) -
 
 def _always(_view: TableView) -> bool:
     return True
+
+
+def _nothing(_properties: Mapping[str, str]) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,6 +65,10 @@ class IndexKind:
     """Returns the values of `own_options` that a new table with these properties and record key columns stores."""
     exists_in: Callable[[TableView], bool] = _always
     """Returns whether the table has everything that the index needs."""
+    new_properties: Callable[[Mapping[str, str]], Mapping[str, str]] = _nothing
+    """Returns further properties that a new table with these properties stores. Raises: InvalidConfigError."""
+    update: BeginUpdate | None = None
+    """Begins the update of an index that is outside of the metadata table; None for other indexes."""
 
     def needs_one_of(self, partitions: Collection[str]) -> bool:
         """Return whether `partitions` contains the metadata partition that the index needs."""
@@ -83,4 +96,4 @@ class IndexKind:
         if self.moves_option is not None and self.stores_moves:
             key = self.moves_option.key
             found[key] = properties.get(key, str(moves_by_default).lower())
-        return found
+        return {**found, **self.new_properties(properties)}

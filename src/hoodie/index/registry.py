@@ -8,13 +8,14 @@ from typing import Final
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index.bucket.index import BUCKET
 from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.simple import SIMPLE
 
-INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD, BUCKET)
-COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4", "hbase": "0.4"}
+INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD, BUCKET, HBASE)
+COMING: Final[Mapping[str, str]] = {"bloom": "0.4", "global_bloom": "0.4"}
 """Indexes of JVM Hudi that this release refuses, each with the release that will have it."""
 
 _BY_NAME: Final = {name: kind for kind in INDEXES for name in kind.names}

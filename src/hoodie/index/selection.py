@@ -12,6 +12,7 @@ from hoodie.index.api import Index
 from hoodie.index.bucket.file_groups import looks_bucketed
 from hoodie.index.bucket.rule import has_consistent_hashing, refuse_consistent_hashing
 from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
@@ -86,8 +87,11 @@ def partition_follows_columns(config: TableConfig) -> bool:
 
     False if rows stay in their first partition when their columns change.
     """
-    if stored_index(config) is PARTITIONED_RECORD:
+    stored = stored_index(config)
+    if stored is PARTITIONED_RECORD:
         return True
+    if stored is HBASE:
+        return HBASE.moves_records(config.raw)
     is_record = RECORD.needs_one_of(config.metadata_partitions) or flag(
         config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
     )

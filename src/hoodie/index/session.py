@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,8 +10,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.index.api import Index, Tagged, Tagger, TagRequest
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
-from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.index.table_facts import TableFacts
+from hoodie.index.updates import IndexUpdates
 from hoodie.metadata.services.context import EngineFor
 from hoodie.view.table_view import TableView
 
@@ -20,22 +20,31 @@ from hoodie.view.table_view import TableView
 class IndexSession:
     """The calls of one write to the indexes of its table.
 
-    One index serves the write: it tags and places the rows. If the table has a record index, the locations of all
-    written rows are recorded in it, even if another index serves the write.
+    One index serves the write: it tags and places the rows. The locations of all written rows are recorded in every
+    index of the table that stores locations, even if another index serves the write.
     """
 
     index: Index
     facts: TableFacts
-    update: RecordIndexUpdate
+    update: IndexUpdates
 
     @classmethod
-    def begin(cls, index: Index, view: TableView, instant_time: str, engine_for: EngineFor) -> IndexSession:
+    def begin(
+        cls,
+        index: Index,
+        view: TableView,
+        instant_time: str,
+        engine_for: EngineFor,
+        properties: Mapping[str, str],
+    ) -> IndexSession:
         """Begin with the table when the write began; `index` serves the write, `engine_for` does the work.
+
+        `properties` are the options of the call.
 
         Reads nothing: each fact of an index is read at its first use.
         """
         facts = TableFacts(view)
-        return cls(index, facts, RecordIndexUpdate(facts, instant_time, engine_for))
+        return cls(index, facts, IndexUpdates.begin(facts, instant_time, engine_for, properties))
 
     @cached_property
     def _tagger(self) -> Tagger:

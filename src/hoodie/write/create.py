@@ -181,7 +181,7 @@ def _type(wanted: CreateOptions) -> TableType:
 def _check_supported(wanted: CreateOptions) -> None:
     is_merged_late = _type(wanted) is TableType.MERGE_ON_READ and callable(wanted.merge_mode)
     index = _index(wanted, has_record_key=bool(wanted.record_key))
-    if is_merged_late and index.metadata_partition is not None:
+    if is_merged_late and (index.metadata_partition is not None or index.update is not None):
         raise UnsupportedError(
             f"index={index.name!r} with a Python merger on a merge-on-read table: the merger deletes records only "
             "when logs are merged, after the write updated the index; use index='simple' or 'global_simple'"

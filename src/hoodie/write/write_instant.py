@@ -79,7 +79,8 @@ class WriteInstant:
             file groups. After this and every other error, nothing is committed.
         """
         policy = policy_metadata(self.operation, options.INSERT_DUP_POLICY.get(self.options))
-        extra = {**extra_metadata, **policy, **column_metadata(self.view), SCHEMA_KEY: schema}
+        extra = {**extra_metadata, **policy, **column_metadata(self.view), **self.index.update.commit_entries}
+        extra[SCHEMA_KEY] = schema
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
@@ -175,7 +176,7 @@ def write_instant(
         pending=pending,
         operation=operation,
         baseline=baseline or pending.view,
-        index=IndexSession.begin(index, pending.view, pending.instant_time, engine_for),
+        index=IndexSession.begin(index, pending.view, pending.instant_time, engine_for, properties or {}),
         engine_for=engine_for,
         rolled_back=begun.rolled_back,
     )

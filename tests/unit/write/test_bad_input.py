@@ -234,7 +234,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     "unknown index": (hoodie.InvalidConfigError, "index='btree' is no index", {"index": "btree"}),
     **{
         f"index {name}": (hoodie.UnsupportedError, f"index='{name}' comes with hoodie", {"index": name})
-        for name in ("bloom", "global_bloom", "hbase")
+        for name in ("bloom", "global_bloom")
     },
     "unknown option": (
         hoodie.InvalidConfigError,

@@ -65,7 +65,7 @@ def tag_file_groups(task: TagTask, context: TaskContext) -> TaggedGroup:
     rows = read_keys(store, task.keys)
     keys = rows[RECORD_KEY].combine_chunks()
     groups, codes, cost = locate(store, task.file_groups, task.file_group_count, keys, look_up=task.look_up)
-    routes = _routes(task, rows, groups, codes)
+    routes = routes_of(task.merger, rows, groups, codes, moves_records=task.moves_records)
     ordinals = np.asarray(rows[ROW].combine_chunks())
     hits = write_hits(store, f"{task.output}-{context.attempt}.arrow", by_file_group(groups, codes, ordinals, routes))
     return TaggedGroup(tuple(hits), cost)
@@ -110,15 +110,17 @@ def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
     return groups.setdefault((location.partition_path, location.file_id), len(groups))
 
 
-def _routes(task: TagTask, rows: pa.Table, groups: list[FileGroup], codes: Rows) -> Routes:
+def routes_of(
+    merger: RecordMerger, rows: pa.Table, groups: list[FileGroup], codes: Rows, *, moves_records: bool
+) -> Routes:
     """Return the route of each row. If rows of one key would have different targets, all but one are dropped."""
     routes = np.full(len(codes), np.int8(Route.UPDATE))
     is_row = np.asarray(rows[KIND].combine_chunks()) == Kind.ROW
-    if task.moves_records and groups:
+    if moves_records and groups:
         here = pa.array([path for path, _ in groups], pa.string()).take(pa.array(np.maximum(codes, 0)))
         elsewhere = np.asarray(pc.not_equal(rows[PARTITION_PATH].combine_chunks(), here))
         routes[(codes >= 0) & elsewhere & is_row] = Route.MOVE
-    routes[_outranked(task.merger, rows, routes == Route.MOVE)] = Route.DROP
+    routes[_outranked(merger, rows, routes == Route.MOVE)] = Route.DROP
     return routes
 
 

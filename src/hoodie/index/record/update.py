@@ -75,6 +75,16 @@ class RecordIndexUpdate:
         """The index file groups of each data partition when the write began; None if the index is not partitioned."""
         return self.facts.read(partitioned_index_if_there)
 
+    @property
+    def commit_entries(self) -> Mapping[str, str]:
+        """Nothing: the delta commit of the metadata table names the log files."""
+        return {}
+
+    @property
+    def stages_deletes(self) -> bool:
+        """Whether the table has a record index."""
+        return self.entry_stage("") is not None
+
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Return where the writing tasks stage entries; None if the table has no record index."""
         if self.partitioned_state is not None:
@@ -112,6 +122,9 @@ class RecordIndexUpdate:
             return ()
         changes = [FileGroupChange(found.partition_path, found.file_id, found, None) for found in slices]
         return tuple(stage_changes(self.engine_for, self.view.store.spec, changes, stage, self.view.slice_read()))
+
+    def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
+        """Do nothing: the log files of an earlier attempt are deleted with it."""
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Write the entries again if the index was exchanged since the write began; see `IndexUpdate`.

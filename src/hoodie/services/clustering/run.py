@@ -17,13 +17,14 @@ from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import InstantNotFoundError
+from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
-from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.index.table_facts import TableFacts
+from hoodie.index.updates import IndexUpdates
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.ordering import check_order
@@ -149,7 +150,7 @@ class _Execution:
     call: ServiceCall
     claimed: ClaimedClustering
     work: Work
-    index: RecordIndexUpdate
+    index: IndexUpdates
     times: PhaseTimes
     notes: list[str] = field(default_factory=list)
 
@@ -166,9 +167,16 @@ class _Execution:
             reached(Step.WRITTEN)
             with self.times.phase("index"):
                 self.index.note_locations([part.entries for part in parts if part.entries is not None])
+                self.index.retract(self._left_out(), folder)
         with self.times.phase("commit"):
             metadata = self._complete(parts)
         return self._result(metadata)
+
+    def _left_out(self) -> list[FileSlice]:
+        """Return the newest slices of file groups that an earlier attempt at the plan may have rewritten."""
+        changed = set(self.work.changed)
+        slices = self.view.slices({path for path, _ in changed}) if changed else []
+        return [found for found in slices if (found.partition_path, found.file_id) in changed]
 
     def _rewrite(self, folder: str) -> list[Clustered]:
         engine = self.call.engine_for(self.work.size_bytes)
@@ -204,7 +212,7 @@ class _Execution:
             replaced.setdefault(path, []).append(file_id)
         ids = column_metadata(self.view, as_of=claimed.instant_time)
         schema = schema_at(self.view, claimed.instant_time).avro
-        extra = {**(claimed.plan.extra_metadata or {}), **ids, SCHEMA_KEY: schema}
+        extra = {**(claimed.plan.extra_metadata or {}), **ids, **self.index.commit_entries, SCHEMA_KEY: schema}
         stats = [stat for part in parts for stat in part.stats]
         metadata = commit_metadata(stats, WriteOperation.CLUSTER, extra, replaced)
         reached(Step.LOCATED)
@@ -250,7 +258,7 @@ class _Execution:
 
 
 def _carry_out(call: ServiceCall, claimed: ClaimedClustering, times: PhaseTimes) -> ServiceResult:
-    index = RecordIndexUpdate(TableFacts(claimed.view), claimed.instant_time, call.engine_for)
+    index = IndexUpdates.begin(TableFacts(claimed.view), claimed.instant_time, call.engine_for, call.properties)
     execution = _Execution(call, claimed, Work(tasks=(), changed=()), index, times)
     try:
         reached(Step.BEGUN)

@@ -100,6 +100,32 @@ def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup
         np.asarray(pc.invert(pc.is_in(entry_keys, value_set=keys))) & (numbers == task.file_group.number)
     )
     found.add(IndexProblem.EXTRA, entry_keys, extra, found=places)
+    _compare_keys(found, keys, codes.astype(np.int64), entry_keys, places)
+    return found.result(len(keys), len(entry_keys))
+
+
+def compared(
+    keys: pa.StringArray,
+    codes: Rows,
+    entry_keys: pa.StringArray,
+    places: Rows,
+    groups: Sequence[FileGroup],
+) -> FileGroupDiffers:
+    """Compare entries with keys of the data; `codes` and `places` are positions in `groups`, -1 for no location.
+
+    The entries have each key once.
+    """
+    found = _Findings(groups)
+    extra = np.flatnonzero(np.asarray(pc.invert(pc.is_in(entry_keys, value_set=keys))))
+    found.add(IndexProblem.EXTRA, entry_keys, extra, found=places)
+    _compare_keys(found, keys, codes, entry_keys, places)
+    return found.result(len(keys), len(entry_keys))
+
+
+def _compare_keys(
+    found: _Findings, keys: pa.StringArray, codes: Rows, entry_keys: pa.StringArray, places: Rows
+) -> None:
+    """Add the keys without an entry, with an entry of another file group, and of several rows."""
     encoded = keys.dictionary_encode()
     distinct, of_row = encoded.dictionary, np.asarray(encoded.indices)
     entry_of = np.asarray(pc.fill_null(pc.index_in(distinct, value_set=entry_keys), -1)).astype(np.int64)
@@ -115,7 +141,6 @@ def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup
     rows_of = np.bincount(of_row, minlength=len(distinct))
     doubled = np.flatnonzero(rows_of > 1)
     found.add(IndexProblem.DOUBLED, distinct, doubled, expected=last, count=int((rows_of[doubled] - 1).sum()))
-    return found.result(len(keys), len(entry_keys))
 
 
 def _check_some(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup, ...]) -> FileGroupDiffers:

@@ -1,0 +1,205 @@
+"""Build the HBase index of a table that has rows, and give it up.
+
+A build empties the HBase table and fills it from the data, with the newest commit as the instant of all locations. So
+an index whose commit is taken back is known to be incomplete. While an existing index is built again, writes are
+refused; during the first build, they use the index that the table has until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hoodie import config as options
+from hoodie.commit.steps import Step, reached
+from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged import stage_folder
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.table_config import TableType
+from hoodie.index import GLOBAL_SIMPLE, HBASE, RECORD, partition_follows_columns, stored_index
+from hoodie.index.hbase.client import HBaseClient
+from hoodie.index.hbase.readiness import check_owner, finish_build, mark_unfinished, prepare_table
+from hoodie.index.hbase.settings import HBaseSettings, new_identity
+from hoodie.index.hbase.update import ENTRY_GROUPS, put_entries
+from hoodie.index.record.differences import changes_between, stage_changes
+from hoodie.index.record.entries import EntryStage
+from hoodie.index.record.state import has_partitioned_index
+from hoodie.progress import PhaseTimes
+from hoodie.services.indexing.build import IndexCall, foreign_write, settled
+from hoodie.services.result import ServiceResult
+from hoodie.timeline import ms_of_instant_time
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+_ROUNDS_MAX = 5
+"""Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
+
+
+def build_hbase_index(call: IndexCall, properties: Mapping[str, str]) -> ServiceResult:
+    """Build the HBase index from the data, and make it the index of the table.
+
+    `properties` are options of the HBase index, which the table stores; with an existing index, those that change.
+    Memory of a task: the keys of a few files, then a sixteenth of all keys.
+
+    Raises:
+        IndexUnavailableError: HBase cannot be used; the table is as before, or writes wait for another call.
+        InvalidConfigError: no HBase table is named, or it has rows that are not an index of this table.
+        RecordKeyError: several rows share a key.
+        UnsupportedError: table version 6, a partitioned record index, or a Python merger on a merge-on-read table.
+        CommitConflictError: a JVM write is running.
+    """
+    times = PhaseTimes()
+    wanted = _wanted(call.state, properties)
+    with times.phase("plan"):
+        view = _begun(call.state, wanted)
+        settings = HBaseSettings.of(wanted, {})
+        with HBaseClient(settings) as client:
+            prepare_table(client)
+            check_owner(client, view, settings)
+            client.truncate_table()
+            mark_unfinished(client, view, settings.identity)
+    reached(Step.BEGUN)
+    filling = _Filling(call, settings)
+    with stage_folder(call.state.store) as folder:
+        with times.phase("build"):
+            for number in range(_ROUNDS_MAX):
+                if not filling.catch_up(TableView.load(call.state), f"{folder}/{number}"):
+                    break
+        reached(Step.WRITTEN)
+        with times.phase("switch"), call.state.table_lock(properties) as lock:
+            now = settled(call.state, lock)
+            running = foreign_write(now)
+            if running is not None:
+                raise CommitConflictError(
+                    f"{running} of another engine is running, and will not record its keys in the HBase index: build "
+                    "the index again after that write ends"
+                )
+            filling.catch_up(now, f"{folder}/last")
+            with HBaseClient(settings) as client:
+                finish_build(client, now, settings.identity)
+            lock.ensure_held()
+            update_table_config(call.state.store, {**wanted, options.HBASE_BUILT.key: filling.newest})
+    counts = {"entries": filling.entries, "files_read": filling.files}
+    return ServiceResult(operation="build hbase index", counts=counts, seconds=times.seconds())
+
+
+def drop_hbase_index(state: TableState) -> ServiceResult:
+    """Give the HBase index up; the table then finds records by its record index, or by `global_simple`.
+
+    Raises: InvalidConfigError if the table has no HBase index.
+    """
+    times = PhaseTimes()
+    with state.table_lock() as lock, times.phase("drop"):
+        view = TableView.load(state, lock)
+        if stored_index(view.config) is not HBASE:
+            raise InvalidConfigError(f"{state.store.uri('')} has no HBase index")
+        raw = view.config.raw
+        then = RECORD if RECORD.exists_in(view) else GLOBAL_SIMPLE
+        moves = {} if then.moves_option is None else {then.moves_option.key: str(HBASE.moves_records(raw)).lower()}
+        gone = dict.fromkeys(key for key in raw if key in _STORED)
+        update_table_config(state.store, {**gone, **then.stored_properties(raw), **moves})
+    note = f"the HBase table {options.HBASE_TABLE.get(raw)!r} is still there; drop it in the HBase shell"
+    return ServiceResult(operation="drop hbase index", seconds=times.seconds(), notes=(note,))
+
+
+_STORED = frozenset(
+    option.key
+    for option in (
+        options.HBASE_TABLE,
+        options.HBASE_THRIFT_HOST,
+        options.HBASE_THRIFT_PORT,
+        options.HBASE_TIMEOUT_MS,
+        options.HBASE_GET_BATCH,
+        options.HBASE_PUT_BATCH,
+        options.HBASE_QPS_MAX,
+        options.HBASE_UPDATE_PARTITION_PATH,
+        options.HBASE_IDENTITY,
+        options.HBASE_BUILT,
+    )
+)
+"""Properties of the HBase index."""
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Puts the keys of the table in HBase, round by round; each round puts what changed since the one before."""
+
+    call: IndexCall
+    settings: HBaseSettings
+    slices: tuple[FileSlice, ...] = ()
+    newest: str = ""
+    """The newest commit of the last round; empty for a table without commits."""
+    entries: int = 0
+    files: int = 0
+
+    def catch_up(self, view: TableView, folder: str) -> bool:
+        """Put what changed up to a view; return whether anything did.
+
+        Raises: RecordKeyError if several rows share a key; IndexUnavailableError.
+        """
+        slices = tuple(view.slices())
+        changes = changes_between(self.slices, slices)
+        writes = view.completed_writes()
+        self.newest = writes[-1].requested_time if writes else ""
+        if not changes:
+            return False
+        stage = EntryStage(folder, ENTRY_GROUPS)
+        staged = stage_changes(self.call.engine_for, view.store.spec, changes, stage, view.slice_read())
+        moment_ms = ms_of_instant_time(view.clock.next_time(view.timeline), view.layout.zone)
+        doubled = put_entries(
+            self.call.engine_for,
+            view.store.spec,
+            self.settings,
+            staged,
+            instant_time=self.newest,
+            moment_ms=moment_ms,
+        )
+        if doubled:
+            raise RecordKeyError(
+                f"{doubled:,} rows of {view.store.uri('')} have a key that another row has; the HBase index has one "
+                'location for a key. Delete the duplicates, or give the index up with t.index.drop("hbase")'
+            )
+        self.slices = slices
+        self.entries += sum(found.rows for found in staged)
+        self.files += len(changes)
+        return True
+
+
+def _wanted(state: TableState, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the table with the index, with a new identity. Raises: as `build_hbase_index`."""
+    view = TableView.load(state)
+    config = view.config
+    options.check_options(properties)
+    if not config.version.is_written:
+        raise UnsupportedError(f"{state.store.uri('')} has table version {config.version.value}: it is not written")
+    if has_partitioned_index(view):
+        raise UnsupportedError(
+            f"{state.store.uri('')} has a partitioned record index: its keys are unique in each partition only; the "
+            "HBase index needs keys that are unique in the table"
+        )
+    is_custom = config.merge_rule.mode is MergeMode.CUSTOM
+    if is_custom and config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedError(
+            "an HBase index with a Python merger on a merge-on-read table: use index='global_simple'"
+        )
+    strange = sorted(properties.keys() - _STORED)
+    if strange:
+        raise InvalidConfigError(f"{strange}: expected options of the HBase index, {', '.join(sorted(_STORED))}")
+    given = {key: value for key, value in {**config.raw, **properties}.items() if key in _STORED}
+    moves = partition_follows_columns(config) and not is_custom
+    stored = HBASE.stored_properties({**given, **new_identity(given)}, moves_by_default=moves)
+    return {**given, **stored}
+
+
+def _begun(state: TableState, wanted: Mapping[str, str]) -> TableView:
+    """Return the table when the build begins; an HBase index that it has gets the new identity, so that writes wait."""
+    view = TableView.load(state)
+    if stored_index(view.config) is not HBASE:
+        return view
+    with state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        changed = (options.HBASE_IDENTITY.key, options.HBASE_TABLE.key)
+        update_table_config(state.store, {key: wanted[key] for key in changed})
+        return view

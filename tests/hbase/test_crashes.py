@@ -1,0 +1,89 @@
+"""Actions on tables with an HBase index die at their storage calls, and such a table lives at random beside a dict.
+
+HBase is not copied with the table: the locations of the dead copies are in it for all later ones. They do not count.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import forget_all
+from tests.crash.actions import ACTIONS, Cell, Kind, moved
+from tests.crash.tables import Rows, check_tidy, deaths, new_table, rows_of, run_until, trips
+from tests.crash.test_every_action_that_dies import check_recovery, numbers_of_calls, prepared
+from tests.property.life import new_life
+from tests.property.test_whole_life import live
+from tests.support.samples import draw, sample_of
+from tests.support.seeds import seeded
+
+_DEATHS = 2
+_ACTIONS = 6
+"""Actions of a normal run; `make test-all` has all."""
+
+
+def cells(options: dict[str, str]) -> list[Cell]:
+    kinds = [Kind(table_type, "hbase", options) for table_type in ("copy_on_write", "merge_on_read")]
+    # The services of the metadata table, and other indexes, do not ask HBase.
+    found = [Cell(action, kind) for action in ACTIONS for kind in kinds if action.fits(kind)]
+    return [cell for cell in found if not cell.action.method.startswith("index.")]
+
+
+@pytest.mark.timeout(600)
+def test_actions_that_die(options: dict[str, str]) -> None:
+    found = cells(options)
+    names = sorted({cell.action.name for cell in found})
+    for name in sample_of(names, _ACTIONS, "actions with an HBase index"):
+        (cell,) = draw([cell for cell in found if cell.action.name == name], 1, f"kind for {name}, hbase")
+        check_deaths(cell, options)
+
+
+def check_deaths(cell: Cell, options: dict[str, str]) -> None:
+    """Rows of before or after, a recovery, a tidy table, and an index that agrees with the data."""
+    own = Kind(cell.kind.table_type, "hbase", {**options, "hoodie.index.hbase.table": f"t{uuid.uuid4().hex}"})
+    cell = Cell(cell.action, own)
+    start = prepared(cell)
+    for number in sample_of(numbers_of_calls(cell, start), _DEATHS, f"calls of {cell}"):
+        store = moved(start)
+        died = run_until(store, cell.action.act, number)
+        forget_all()
+        try:
+            assert died.crashed
+            check_recovery(cell, store, number)
+            report = Table(store).index.verify()
+            assert report.ok, str(report)
+        except BaseException as error:
+            error.add_note(f"{cell}: death before call {number}, {died.calls[number - 1]}")
+            raise
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_an_upsert_that_dies_at_any_call(options: dict[str, str], table_type: str) -> None:
+    """Moves, inserts, updates and deletes in one write; after each death the same write succeeds."""
+    store = MemoryStore()
+    new_table(store, table_type=table_type, index="hbase", properties=options)
+    old: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "la")}
+    Table(store).upsert(trips(old))
+    changed: Rows = {"a": (2, "la"), "b": (2, "sf"), "d": (2, "nyc")}
+    new = {**old, **changed}
+    for death in deaths(store, lambda table: table.upsert(trips(changed)), keep=10):
+        forget_all()
+        assert rows_of(death.store) in (old, new), str(death)
+        Table(death.store).upsert(trips(changed))
+        assert rows_of(death.store) == new, str(death)
+        assert Table(death.store).index.verify().ok, str(death)
+        check_tidy(death.store, has_record_index=False)
+
+
+@pytest.mark.timeout(300)
+@seeded(1306)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_life_with_an_hbase_index(options: dict[str, str], table_type: str, seed: int) -> None:
+    life = new_life(seed, table_type, "hbase", options)
+    live(life, seed)
+    report = Table(life.store).index.verify()
+    assert report.ok, str(report)
