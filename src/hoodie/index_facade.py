@@ -13,6 +13,7 @@ from hoodie.metadata.services.context import EngineFor
 from hoodie.read.times import When, completion_of
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.change import SwitchWish, switch_index
 from hoodie.services.indexing.drop import drop_record_index
 from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index
 from hoodie.services.indexing.rebuild import rebuild
@@ -94,6 +95,39 @@ class TableIndex:
             return drop_hbase_index(self._state)
         _only_record(name)
         return drop_record_index(self._state)
+
+    def switch(
+        self,
+        name: str,
+        *,
+        buckets: int | None = None,
+        hash_field: str | None = None,
+        key_keeps_partition: bool = False,
+        dry_run: bool = False,
+        wait_seconds: float = 600.0,
+    ) -> ServiceResult:
+        """Switch the table to another index, after a check of the data that keys stay unique. Writers can run.
+
+        The new index is stored in the table's properties, which JVM writers obey. A record index is built first; the
+        record index of a table that switches to another index is dropped. `buckets` and `hash_field`: for `bucket`,
+        which the file groups must obey already. `key_keeps_partition`: pass True to leave an index of the whole table
+        for one of single partitions if no later row gives a stored key another partition; it is not needed if the
+        partition columns are part of the record key. `dry_run`: only check. `wait_seconds`: as for `build`.
+
+        Raises: as `hoodie.services.indexing.change.switch_index`.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+        >>> t = hoodie.create("memory://doc-index-switch", rows.schema, record_key="id", index="simple")
+        >>> written = t.upsert(rows)
+        >>> t.index.switch("global_simple").notes
+        ("the index is 'global_simple' now; it was 'simple'",)
+        """
+        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        wish = SwitchWish(
+            name=name, buckets=buckets, hash_field=hash_field, key_keeps_partition=key_keeps_partition, dry_run=dry_run
+        )
+        return switch_index(call, wish)
 
     def rebuild(self, *, wait_seconds: float = 600.0) -> ServiceResult:
         """Delete the metadata table and build it anew, with the record index if the table has or asks for one.

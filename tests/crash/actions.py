@@ -471,6 +471,22 @@ ACTIONS: tuple[Action, ...] = (
         fits=_has_global_record_index,
     ),
     Action(
+        "switch to the simple index",
+        "index.switch",
+        lambda table: table.index.switch("simple", key_keeps_partition=True),
+        reaches=("hoodie.properties",),
+        take_up=lambda table: table.index.switch("simple", key_keeps_partition=True),
+        fits=lambda kind: kind.index in ("record", "bucket") and not kind.properties,
+    ),
+    Action(
+        "switch to the record index",
+        "index.switch",
+        lambda table: table.index.switch("record"),
+        reaches=(".indexing.requested", "hoodie.properties"),
+        take_up=lambda table: table.index.switch("record"),
+        fits=lambda kind: kind.index in ("simple", "bucket"),
+    ),
+    Action(
         "build of statistics",
         "index.build",
         lambda table: table.index.build("column_stats"),

@@ -84,7 +84,11 @@ def check_table(cell: Cell, store: MemoryStore) -> None:
     view = Table(store).view()
     has_index = record_index(view) is not None or partitioned_index(view) is not None
     # `rebuild` says in its notes that it does not build a partitioned index.
-    assert has_index or not cell.kind.has_record_index or cell.action.method in ("index.drop", "index.rebuild")
+    assert (
+        has_index
+        or not cell.kind.has_record_index
+        or cell.action.method in ("index.drop", "index.rebuild", "index.switch")
+    )
     check_tidy(store, has_record_index=has_index)
     report = Table(store).verify(full=True)
     assert report.ok, str(report)

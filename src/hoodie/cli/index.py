@@ -1,4 +1,4 @@
-"""`hoodie index build`, `drop`, `rebuild`, `verify` and `compare`."""
+"""`hoodie index build`, `drop`, `switch`, `rebuild`, `verify` and `compare`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIFFERENT = 1
 """Exit code of a check that found differences."""
 
 app = typer.Typer(
-    help="Build, drop, check and compare the record index and column statistics.",
+    help="Switch indexes; build, drop, check and compare the record index and column statistics.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -74,6 +74,33 @@ def drop(
 ) -> None:
     """Drop the record index (the table then finds records by `global_simple`), or column statistics."""
     _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name), as_json)
+
+
+@app.command("switch")
+def switch(
+    path: TablePath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new index, such as record, simple or bucket.")],
+    buckets: Annotated[int | None, typer.Option("--buckets", min=1, help="bucket: the number of buckets.")] = None,
+    hash_field: Annotated[
+        str | None, typer.Option("--hash-field", help="bucket: columns of the record key, separated by commas.")
+    ] = None,
+    key_keeps_partition: Annotated[
+        bool,
+        typer.Option("--key-keeps-partition", help="Assert that no later row gives a stored key another partition."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check whether the table can be switched.")] = False,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Switch to another index, after a check that keys stay unique; writers can run. Repeat it after a crash."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("index switch"):
+        result = table.index.switch(
+            name, buckets=buckets, hash_field=hash_field, key_keeps_partition=key_keeps_partition, dry_run=dry_run,
+            wait_seconds=wait,
+        )  # fmt: skip
+    _print_result(result, as_json)
 
 
 @app.command("rebuild")

@@ -14,7 +14,7 @@ def breaks_new_index(before: TableConfig, now: TableConfig) -> bool:
 
     The write may have put a key into a file group that is not that of its bucket, into a second partition although keys
     are unique in the whole table now, or into another partition than that of its columns. A record index that was built
-    meanwhile is no such change: the write brings it up to date when it commits.
+    since the write began is no such change: the write brings it up to date when it commits.
     """
     old, new = _index(before), _index(now)
     if old is None or new is None:
@@ -23,7 +23,9 @@ def breaks_new_index(before: TableConfig, now: TableConfig) -> bool:
         return old is not new or any(found.get(before.raw) != found.get(now.raw) for found in new.own_options)
     if new.is_global == old.is_global:
         return False
-    return new is not RECORD if new.is_global else not old.moves_records(before.raw)
+    if not new.is_global:
+        return not old.moves_records(before.raw)
+    return new is not RECORD or RECORD.needs_one_of(before.metadata_partitions)
 
 
 def _index(config: TableConfig) -> IndexKind | None:

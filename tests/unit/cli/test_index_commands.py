@@ -77,3 +77,17 @@ def test_a_difference_is_an_exit_code(run: Run, path: Path, monkeypatch: pytest.
 def test_wrong_usage(run: Run, path: Path) -> None:
     assert run("compare", path)[0] == 2
     assert run("build", path, "--buckets", 0)[0] == 2
+
+
+def test_switch(run: Run, path: Path) -> None:
+    code, out, _ = run("switch", path, "global_simple", "--dry-run", "--json")
+    found = json.loads(out)
+    assert (code, found["dry_run"], found["operation"]) == (0, True, "switch index")
+    before = hoodie.open(path).view().config.raw
+    code, out, _ = run("switch", path, "record")
+    assert code == 0
+    assert "the index is 'record' now" in out
+    assert record_index(hoodie.open(path).view()) is not None
+    code, _, error = run("switch", path, "simple", "--buckets", 4)
+    assert (code, "are arguments of index='bucket'" in error) == (1, True)
+    assert before != hoodie.open(path).view().config.raw

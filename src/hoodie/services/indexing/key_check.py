@@ -1,0 +1,176 @@
+"""Check the keys of a table before its index is switched: what the new index relies on must hold for the stored rows.
+
+Workers read the key and partition columns of the newest file slices. Memory of a task: one piece of `read_file_slice`;
+of a task that compares partitions: the keys of one of the parts into which the keys of the table are divided by hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.errors import RecordKeyError, UnsupportedError
+from hoodie.files.chunks import chunks
+from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.filenames import bucket_of_file_id
+from hoodie.index.bucket.file_groups import file_ids_by_bucket
+from hoodie.index.bucket.rule import BucketRule
+from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.differences import changes_between, stage_changes
+from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
+from hoodie.metadata.services.context import EngineFor
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.storage import StoreSpec, open_store
+from hoodie.view.rules import table_key_generator
+from hoodie.view.table_view import TableView
+
+_TASK_BYTES = 256 * 1024 * 1024
+_PART_BYTES = 64 * 1024 * 1024
+"""Bytes of data files whose keys are compared by one task: a million rows of 64 bytes at most."""
+_SHOWN = 3
+
+
+def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
+    """Refuse a table in which a key is in two partitions; return the number of its rows.
+
+    Raises: RecordKeyError, with the number of such keys and three of them.
+    """
+    slices = view.slices()
+    spec = view.store.spec
+    parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
+    with stage_folder(view.store) as folder:
+        stage = EntryStage(folder, KeyGroups(parts))
+        staged = stage_changes(engine_for, spec, changes_between([], slices), stage, view.slice_read())
+        by_part = StagedFileGroups.of(staged, parts)
+        numbers: dict[str, int] = {}
+        partitions = tuple(numbers.setdefault(path, len(numbers)) for path, _ in by_part.locations)
+        rows = sum(entries.rows for entries in staged)
+        task = partial(_spread_keys, store=spec, partitions=partitions)
+        found = engine_for(rows * ENTRY_BYTES).run(task, by_part.file_groups)
+    count = sum(number for number, _ in found)
+    if count:
+        examples = [key for _, keys in found for key in keys][:_SHOWN]
+        raise RecordKeyError(
+            f"{count:,} keys of {view.store.uri('')} are in several partitions, e.g. {examples}: an index of the whole "
+            "table needs each key in one; delete the other rows, then switch"
+        )
+    return rows
+
+
+def _spread_keys(
+    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, partitions: Sequence[int]
+) -> tuple[int, list[str]]:
+    """Return the number of keys of a part that are in several partitions, and a few of them."""
+    keys, codes = part.read(open_store(store))
+    if not len(keys):
+        return 0, []
+    encoded = keys.dictionary_encode()
+    numbers, places = np.asarray(encoded.indices), np.asarray(partitions)[codes]
+    first = np.full(len(encoded.dictionary), np.iinfo(np.int64).max)
+    last = np.full(len(encoded.dictionary), -1)
+    np.minimum.at(first, numbers, places)
+    np.maximum.at(last, numbers, places)
+    spread = np.flatnonzero(first != last)
+    return len(spread), pc.take(encoded.dictionary, pa.array(spread[:_SHOWN])).to_pylist()
+
+
+def check_partitions_of_columns(view: TableView, engine_for: EngineFor) -> int:
+    """Refuse a table with rows in another partition than that of their columns; return the number of its rows.
+
+    Raises: UnsupportedError, with the number of such rows and three of their keys.
+    """
+    found = _read(view, engine_for, table_key_generator(view.config), None)
+    if found.wrong:
+        raise UnsupportedError(
+            f"{found.wrong:,} rows of {view.store.uri('')} are in another partition than that of their columns, e.g. "
+            f"those with the keys {list(found.keys)}: an index of single partitions would not find them; delete them "
+            "and insert them again, then switch"
+        )
+    return found.rows
+
+
+def check_buckets(view: TableView, engine_for: EngineFor, rule: BucketRule) -> int:
+    """Refuse a table whose file groups do not obey a bucket rule; return the number of its rows.
+
+    Raises: UnsupportedError, naming file groups or keys.
+    """
+    where = view.store.uri("")
+    remedy = "create a table with index='bucket', and write the rows to it with bulk_insert"
+    try:
+        file_ids_by_bucket(view.slices(), rule, where=where)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{error}. To get a bucket index: {remedy}") from error
+    found = _read(view, engine_for, None, rule)
+    if found.wrong:
+        raise UnsupportedError(
+            f"{found.wrong:,} keys of {where} are not in the file group of their bucket, e.g. {list(found.keys)}: the "
+            f"number of buckets or the hash fields differ from those of the writer. Else: {remedy}"
+        )
+    return found.rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Counts of rows, and the keys of a few that are wrong."""
+
+    rows: int = 0
+    wrong: int = 0
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    store: StoreSpec
+    read: SliceRead
+    slices: tuple[FileSlice, ...]
+    generator: KeyGenerator | None
+    rule: BucketRule | None
+
+
+def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None, rule: BucketRule | None) -> _Checked:
+    """Read the keys of all rows, and count those in a wrong partition (`generator`) or a wrong bucket (`rule`)."""
+    slices = view.slices()
+    columns = [RECORD_KEY]
+    if generator is not None:
+        columns += dict.fromkeys(name.split(".")[0] for name in generator.partition_fields)
+    read = replace(view.slice_read(), columns=tuple(columns))
+    tasks = [_Task(view.store.spec, read, group, generator, rule) for group in chunks(slices, _TASK_BYTES)]
+    parts = engine_for(sum(found.size_bytes for found in slices)).run(_check, tasks)
+    keys = tuple(key for part in parts for key in part.keys)[:_SHOWN]
+    return _Checked(sum(part.rows for part in parts), sum(part.wrong for part in parts), keys)
+
+
+def _check(task: _Task, _context: TaskContext) -> _Checked:
+    store = open_store(task.store)
+    rows = wrong = 0
+    keys: list[str] = []
+    for found in task.slices:
+        for piece in read_file_slice(store, found, task.read):
+            for batch in piece.to_batches():
+                mask = _misplaced(batch, found, task)
+                rows += batch.num_rows
+                wrong += int(mask.sum())
+                if mask.any() and len(keys) < _SHOWN:
+                    keys += batch.column(RECORD_KEY).filter(pa.array(mask)).slice(0, _SHOWN).to_pylist()
+    return _Checked(rows, wrong, tuple(keys[:_SHOWN]))
+
+
+def _misplaced(batch: pa.RecordBatch, found: FileSlice, task: _Task) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return a mask of the rows that are not where the new index looks for them."""
+    mask = np.zeros(batch.num_rows, np.bool_)
+    if task.generator is not None:
+        paths = task.generator.partition_paths(batch)
+        mask |= np.asarray(pc.not_equal(paths, found.partition_path))
+    if task.rule is not None:
+        mask |= task.rule.buckets(batch.column(RECORD_KEY), found.partition_path) != bucket_of_file_id(found.file_id)
+    return mask

@@ -1,0 +1,215 @@
+"""A table gets another index: what is checked, what is stored, and writers that run meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie import config as options
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys
+from hoodie.index import index_of_view
+from hoodie.services.indexing import change, key_check
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.write.create import CreateOptions, create_table
+from tests.support.index_check import check_index
+from tests.support.steps import once_at
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+TYPES = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+FEW = options.RECORD_INDEX_BUCKETS_MIN.key
+KINDS = ("simple", "global_simple", "record", "bucket")
+
+
+def new_table(
+    index: str,
+    table_type: str = "copy_on_write",
+    key: tuple[str, ...] = ("id", "city"),
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    store = MemoryStore()
+    given = CreateOptions(
+        record_key=key,
+        partition_by="city",
+        ordering="ts",
+        type=table_type,
+        index=index,
+        properties={FEW: "2", **(properties or {})},
+    )
+    create_table(store, SCHEMA, given)
+    return Table(store)
+
+
+def rows(*keys: str, ts: int = 1, city: str = "sf") -> pa.Table:
+    return pa.table({"id": [*keys], "ts": [ts] * len(keys), "city": [city] * len(keys)}, schema=SCHEMA)
+
+
+def stored(table: Table) -> list[tuple[str, int, str]]:
+    return sorted((row["id"], row["ts"], row["city"]) for row in table.to_arrow(SCHEMA.names).to_pylist())
+
+
+def index_properties(table: Table) -> dict[str, str]:
+    names = ("index", "update.partition.path")
+    raw = table.view().config.raw
+    without = (table_keys.INDEX_DEFINITIONS_PATH, FEW)
+    return {key: value for key, value in raw.items() if any(name in key for name in names) and key not in without}
+
+
+@TYPES
+@pytest.mark.parametrize("old", KINDS)
+@pytest.mark.parametrize("new", ["simple", "global_simple", "record"])
+def test_every_index_becomes_every_other(table_type: str, old: str, new: str) -> None:
+    """The key has the partition column, so that each way is safe. The table is then as one that was created so."""
+    table = new_table(old, table_type)
+    table.upsert(rows("a", "b"))
+    table.upsert(rows("a", "c", ts=2, city="la"))
+    assert table.index.switch(new, dry_run=True).dry_run
+    assert index_of_view(table.view()).name == old
+    result = table.index.switch(new)
+    assert "now; it was" in str(result) or old == new
+    assert index_of_view(Table(table.view().store).view()).name == new
+    table.upsert(rows("a", "d", ts=3))
+    table.delete(rows("c", city="la").select(["id", "city"]))
+    assert stored(table) == [("a", 2, "la"), ("a", 3, "sf"), ("b", 1, "sf"), ("d", 3, "sf")]
+    created = new_table(new, table_type)
+    created.upsert(rows("a"))
+    told = {options.INDEX_TYPE_KEY: "SIMPLE"} if (old, new) == ("bucket", "simple") else {}
+    assert index_properties(table) == index_properties(created) | told
+    if new == "record":
+        check_index(table.view())
+    else:
+        assert not table.view().store.list(".hoodie/metadata/record_index")
+    assert table.verify(full=True).ok
+    assert "already" in str(table.index.switch(new))
+
+
+@TYPES
+def test_a_key_in_two_partitions_has_no_index_of_the_whole_table(table_type: str) -> None:
+    table = new_table("simple", table_type, key=("id",))
+    table.upsert(rows("a", "b", "c"))
+    table.upsert(rows("a", "b", city="la"))
+    before = index_properties(table)
+    for name in ("global_simple", "record"):
+        with pytest.raises(RecordKeyError, match=r"2 (keys|rows)"):
+            table.index.switch(name)
+    with pytest.raises(RecordKeyError, match=r"2 keys of .* are in several partitions, e\.g\. \['[ab]', '[ab]'\]"):
+        table.index.switch("global_simple", dry_run=True)
+    assert index_properties(table) == before
+    table.delete(rows("a", "b", city="la").select(["id", "city"]))
+    assert table.index.switch("global_simple").counts == {"rows_checked": 3}
+
+
+@pytest.mark.parametrize("old", ["global_simple", "record"])
+def test_a_key_that_may_change_its_partition_needs_an_index_of_the_whole_table(old: str) -> None:
+    table = new_table(old, key=("id",))
+    table.upsert(rows("a", "b"))
+    with pytest.raises(UnsupportedError, match="another value of city would store its key a second time"):
+        table.index.switch("simple")
+    assert table.index.switch("simple", key_keeps_partition=True).counts == {"rows_checked": 2}
+    table.upsert(rows("a", ts=2))
+    assert stored(table) == [("a", 2, "sf"), ("b", 1, "sf")]
+
+
+def test_rows_that_stayed_in_their_first_partition_are_found() -> None:
+    """An index that moves no records left a row where an index of single partitions would not look for it."""
+    table = new_table("global_simple", key=("id",), properties={options.UPDATE_PARTITION_PATH.key: "false"})
+    table.upsert(rows("a", "b"))
+    table.upsert(rows("a", ts=2, city="la"))
+    with pytest.raises(UnsupportedError, match=r"1 rows of .* are in another partition .* the keys \['a'\]"):
+        table.index.switch("simple", key_keeps_partition=True)
+    assert table.index.switch("record").notes[-1].startswith("the index is 'record' now")
+    assert index_properties(table)[options.RECORD_UPDATE_PARTITION_PATH.key] == "false"
+
+
+def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
+    """As a table of the JVM's DataFrame writer: the file ids have buckets, and the properties do not name them."""
+    table = new_table("bucket", properties={options.BUCKET_COUNT.key: "4"})
+    table.upsert(rows(*"abcdefgh"))
+    expected = index_properties(table)
+    update_table_config(table.view().store, dict.fromkeys(key for key in expected if "metadata" not in key))
+    table = Table(table.view().store)
+    with pytest.raises(InvalidConfigError, match="buckets is missing"):
+        table.index.switch("bucket")
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"buckets": 8}, r"keys of .* are not in the file group of their bucket"),
+        ({"buckets": 2}, r"belongs to none of the 2 buckets.*write the rows to it with bulk_insert"),
+        ({"buckets": 4, "hash_field": "city"}, "are not in the file group of their bucket"),
+    )
+    for arguments, message in cases:
+        with pytest.raises(UnsupportedError, match=message):
+            table.index.switch("bucket", **arguments)
+    assert table.index.switch("bucket", buckets=4).counts == {"rows_checked": 8}
+    assert index_properties(table) == expected
+    table.upsert(rows("a", ts=2))
+    assert table.count() == 8
+
+
+def test_other_file_groups_are_no_buckets() -> None:
+    table = new_table("simple")
+    table.upsert(rows("a"))
+    with pytest.raises(UnsupportedError, match="create a table with index='bucket'"):
+        table.index.switch("bucket", buckets=4)
+    empty = new_table("simple")
+    empty.index.switch("bucket")
+    assert index_properties(empty)[options.BUCKET_COUNT.key] == "16"
+    empty.upsert(rows("a"))
+    with pytest.raises(InvalidConfigError, match="is fixed when the table is created"):
+        empty.upsert(rows("a"), properties={options.BUCKET_COUNT.key: "8"})
+
+
+def test_what_cannot_be_switched() -> None:
+    table = new_table("simple")
+    table.upsert(rows("a"))
+    with pytest.raises(UnsupportedError, match="this release cannot build it for a table"):
+        table.index.switch("partitioned_record")
+    with pytest.raises(InvalidConfigError, match="are arguments of index='bucket'"):
+        table.index.switch("global_simple", buckets=4)
+    with pytest.raises(InvalidConfigError, match="is no index"):
+        table.index.switch("btree")
+    assert index_of_view(table.view()).name == "simple"
+
+
+def test_a_write_that_began_under_the_old_index_cannot_commit() -> None:
+    """It would store a key in a second partition. The other way it may: a key that is unique stays unique."""
+    table = new_table("simple", key=("id",))
+    table.upsert(rows("a"))
+    switch = Table(table.view().store).index.switch
+    with (
+        once_at(Step.LOCATED, lambda: switch("global_simple")),
+        pytest.raises(CommitConflictError, match=r"the index of .* was switched"),
+    ):
+        table.upsert(rows("a", ts=2, city="la"))
+    table.upsert(rows("a", ts=2, city="la"))
+    assert stored(table) == [("a", 2, "la")]
+    with once_at(Step.LOCATED, lambda: switch("simple", key_keeps_partition=True)):
+        table.upsert(rows("b"))
+    assert stored(table) == [("a", 2, "la"), ("b", 1, "sf")]
+
+
+def test_a_write_during_the_check_asks_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table("simple", key=("id",))
+    table.upsert(rows("a"))
+    other = Table(table.view().store)
+    writes = [rows("b"), rows("a", city="la")]
+    real = key_check.check_one_partition_each
+
+    def check(*arguments: object) -> int:
+        found = real(*arguments)  # type: ignore[arg-type]
+        if writes:
+            other.upsert(writes.pop(0))
+        return found
+
+    monkeypatch.setattr(change, "check_one_partition_each", check)
+    with pytest.raises(RecordKeyError, match="1 keys of"):
+        table.index.switch("global_simple")
+    writes += [rows("x", ts=n) for n in range(3)]
+    other.delete(rows("a", city="la").select(["id", "city"]))
+    with pytest.raises(CommitConflictError, match="during each of 3 checks"):
+        table.index.switch("global_simple")
+    table.index.switch("global_simple")
