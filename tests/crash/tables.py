@@ -58,13 +58,14 @@ def new_table(
     store: Store,
     *,
     table_type: str = "copy_on_write",
-    index: str = "record",
+    index: str | None = "record",
+    record_key: str | None = "id",
     ordering: str | None = "ts",
     properties: Mapping[str, str] | None = None,
 ) -> None:
     """Create an empty table."""
     options = CreateOptions(
-        record_key="id",
+        record_key=record_key,
         partition_by="city",
         ordering=ordering,
         type=table_type,

@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from tests.crash.tables import Rows, new_table, run_until
+from tests.crash.tables import Rows, new_table, run_until, trips
 
 KEYS, CITIES = tuple("abcdefghijkl"), ("sf", "la", "nyc")
 COLUMNS = ["id", "ts", "city"]
@@ -34,6 +37,7 @@ class Life:
     done: list[str] = field(default_factory=list)
     """What happened, for the message of a failure."""
     index: str = "record"
+    """The table's index; `automatic`: automatic record keys, with the index that such a table gets."""
 
     @property
     def moves(self) -> bool:
@@ -55,6 +59,25 @@ class Life:
         if self.rng.random() < 0.3:
             self.handles[self.rng.randrange(len(self.handles))] = Table(self.store)
         return self.rng.choice(self.handles)
+
+    def put(self, table: Table, rows: Rows, properties: Mapping[str, str] | None = None) -> object:
+        """Insert and update rows; with automatic keys all of them are in the table, or none is."""
+        if self.index != "automatic":
+            return table.upsert(trips(rows), properties=properties)
+        stored = self.stored(table, rows)
+        if not stored.num_rows:
+            return table.insert(trips(rows), properties=properties)
+        for place, name in ((0, "ts"), (1, "city")):
+            column = stored.schema.get_field_index(name)
+            values = [rows[key][place] for key in stored["id"].to_pylist()]
+            stored = stored.set_column(
+                column, stored.schema.field(column), pa.array(values, stored.schema.types[column])
+            )
+        return table.upsert(stored, properties=properties)
+
+    def stored(self, table: Table, keys: Collection[str]) -> pa.Table:
+        """The stored rows of these ids, with all columns."""
+        return table.to_arrow(where=f"id IN ({', '.join(map(repr, sorted(keys)))})")
 
     def write(self, name: str, call: Callable[[Table], object], rows: Rows) -> None:
         """Write, and die at a call of the storage now and then; then `rows` are the rows of the table, or the old."""
@@ -131,7 +154,11 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
     store = MemoryStore()
     chosen = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple", "bucket"])
     index = chosen if index is None else index
-    new_table(store, table_type=table_type, index=index, properties={**properties, **(more or {})})
+    properties |= more or {}
+    if index == "automatic":
+        new_table(store, table_type=table_type, index=None, record_key=None, ordering=None, properties=properties)
+    else:
+        new_table(store, table_type=table_type, index=index, properties=properties)
     life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
     life.done.append(f"{table_type}, {index}, {properties}")
     return life
@@ -158,7 +185,8 @@ def check_now(life: Life) -> None:
         found = life.table.to_arrow(COLUMNS, where=where).to_pylist()
         assert {row["id"]: (row["ts"], row["city"]) for row in found} == wanted, where
     keys = life.rng.sample(KEYS, 4)
-    found = life.table.read_keys(keys).select(COLUMNS).to_pylist()
+    stored = life.stored(life.table, keys).select([RECORD_KEY, PARTITION_PATH]) if life.index == "automatic" else keys
+    found = life.table.read_keys(stored).select(COLUMNS).to_pylist()
     assert {row["id"]: (row["ts"], row["city"]) for row in found} == {k: r for k, r in life.rows.items() if k in keys}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from hoodie.errors import HistoryLostError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.table import Table
 from tests.crash.tables import check_tidy, trips
 from tests.property.life import CITIES, KEYS, Life, check_now, check_past, consume, new_life, read
@@ -20,8 +21,10 @@ def upsert(life: Life) -> None:
     """Insert and update a few keys; some move to another partition."""
     life.ts += 1
     keys = life.rng.sample(KEYS, life.rng.randint(1, 4))
+    if life.index == "automatic":
+        keys = [key for key in keys if (key in life.rows) == (keys[0] in life.rows)]
     changed = {key: (life.ts, life.city(key)) for key in keys}
-    life.write("upsert", lambda table: table.upsert(trips(changed)), {**life.rows, **changed})
+    life.write("upsert", lambda table: life.put(table, changed), {**life.rows, **changed})
 
 
 def insert(life: Life) -> None:
@@ -40,6 +43,8 @@ def delete(life: Life) -> None:
         key = life.rng.choice(sorted(life.rows))
         rows = {other: row for other, row in life.rows.items() if other != key}
         gone = trips({key: life.rows[key]}).select(["id", "city"])
+        if life.index == "automatic":
+            gone = life.stored(life.table, [key]).select([RECORD_KEY, PARTITION_PATH])
         life.write("delete", lambda table: table.delete(gone), rows)
 
 
@@ -201,6 +206,12 @@ def test_a_table_lives_through_everything(table_type: str, seed: int) -> None:
     live(new_life(seed, table_type), seed)
 
 
+@seeded(1313)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_table_with_automatic_keys_lives_through_everything(table_type: str, seed: int) -> None:
+    live(new_life(seed, table_type, "automatic"), seed)
+
+
 def live(life: Life, seed: int) -> None:
     """Choose steps at random; after each of them the table has the rows of the dict."""
     steps, weights = zip(*OPERATIONS, strict=True)
@@ -221,7 +232,7 @@ def _end(life: Life) -> None:
     life.ts += 1
     last = {KEYS[0]: (life.ts, life.city(KEYS[0]))}
     life.run_clusterings()
-    life.table.upsert(trips(last), properties={"hoodie.compact.inline": "false"})
+    life.put(life.table, last, {"hoodie.compact.inline": "false"})
     life.rows |= last
     while life.table.pending_compactions().instants:
         life.table.compact()

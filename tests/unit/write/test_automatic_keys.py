@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,16 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
+from hoodie.engine import ArrowDataset, Dataset, Exchange, LocalEngine, TaskContext
 from hoodie.index import SIMPLE, table_index
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.storage import LocalStore
 from hoodie.table import Table
+from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
+from hoodie.write.indexed import insert
+from hoodie.write.result import WriteResult
+from hoodie.write.setup import WriteCall
+from tests.crash.tables import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
 from tests.unit.write.tables import files_below
@@ -149,6 +157,53 @@ def test_many_parts_and_files_have_no_key_twice(tmp_path: Path) -> None:
     assert len(keys) == 80_000
     assert {key.partition("_")[0] for key in keys.values()} == {first.instant, second.instant}
     assert table.inspect.files().num_rows > 2
+
+
+@dataclass(frozen=True)
+class TwiceEngine:
+    """Runs two attempts of each task to their ends, as Spark may with speculation, and takes the results of one.
+
+    The other attempt gets the rows in reverse order.
+    """
+
+    name: str = "twice"
+    parallelism: int = 2
+
+    def run(self, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any]) -> list[Any]:
+        return LocalEngine(1).run(function, tasks)
+
+    def process(
+        self, data: Dataset, prepare: Any, prepared_schema: pa.Schema, consume: Any, exchange: Exchange | None = None
+    ) -> list[Any]:
+        assert isinstance(data, ArrowDataset)
+        assert isinstance(data.source, pa.Table)
+        assert exchange is None
+        half = data.source.num_rows // 2
+        taken: list[Any] = []
+        for partition, part in enumerate((data.source.slice(0, half), data.source.slice(half))):
+            other = part.take(pa.array(range(part.num_rows))[::-1])
+            for attempt in (partition, 1 - partition):  # The first attempt of task 0 is taken, the second of task 1.
+                rows = (other if attempt else part).to_batches(max_chunksize=3)
+                context = TaskContext(partition, 900, 2 * partition + attempt)
+                found = list(consume(prepare(iter(rows), context), context))
+                taken += [] if attempt else found
+        return taken
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("write", [insert, bulk_insert, insert_overwrite])
+def test_of_two_attempts_of_a_task_one_counts(
+    tmp_path: Path, write: Callable[[WriteCall, Dataset], WriteResult], table_type: str
+) -> None:
+    table = new_table(tmp_path, index="record", partition_by="city", type=table_type)
+    call = WriteCall(state=table._context.state, engine=TwiceEngine())
+    result = write(call, ArrowDataset(events(range(20))))
+    expected = {n: f"{result.instant}_{n // 10}_{n % 10}" for n in range(20)}
+    assert keys_of(table) == expected
+    assert result.inserted == 20
+    assert table.verify(full=True).ok
+    check_index(table.view())
+    check_tidy(LocalStore(str(tmp_path)))
 
 
 def test_a_retry_after_a_conflict_uses_the_time_of_the_commit(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Writes of a table with automatic keys die at storage calls: rows of before or after, each with its key."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import forget_all
+from tests.crash.tables import Rows, Write, check_tidy, copy_of, new_table, run_until, trips
+from tests.support.samples import sample_numbers
+
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
+NEW: Rows = {"x": (1, "sf"), "y": (1, "rome")}
+_DEATHS = 4
+"""Calls of a write at which it dies in a normal run."""
+
+
+def older(table: Table) -> object:
+    """Update rows by their stored keys."""
+    rows = table.to_arrow(where="city = 'sf'")
+    return table.upsert(rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array([0] * rows.num_rows)))
+
+
+def without(*keys: str) -> Rows:
+    """The rows of the start without some."""
+    return {key: row for key, row in START.items() if key not in keys}
+
+
+WRITES: dict[str, tuple[Write, Rows]] = {
+    "insert": (lambda table: table.insert(trips(NEW)), {**START, **NEW}),
+    "bulk_insert": (lambda table: table.bulk_insert(trips(NEW)), {**START, **NEW}),
+    "insert_overwrite": (
+        lambda table: table.insert_overwrite(trips({"x": (1, "sf")})),
+        {**without("a", "b"), "x": (1, "sf")},
+    ),
+    "upsert": (older, {**START, "a": (0, "sf"), "b": (0, "sf")}),
+    "update": (lambda table: table.update({"ts": "5"}, where="id = 'c'"), {**START, "c": (5, "nyc")}),
+    "delete_where": (lambda table: table.delete_where("id IN ('a', 'c')"), without("a", "c")),
+}
+
+
+def rows_and_keys(store: Store) -> tuple[Rows, dict[str, str]]:
+    """The rows, and the key of each; no key and no row twice."""
+    found = Table(store).to_arrow([RECORD_KEY, "id", "ts", "city"]).to_pylist()
+    keys = {row["id"]: row[RECORD_KEY] for row in found}
+    assert len(keys) == len(set(keys.values())) == len(found)
+    return {row["id"]: (row["ts"], row["city"]) for row in found}, keys
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("index", [None, "record"], ids=["simple", "record"])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_dies_at_any_call(name: str, table_type: str, index: str | None) -> None:
+    write, after = WRITES[name]
+    start = MemoryStore()
+    new_table(start, table_type=table_type, index=index, record_key=None, ordering=None)
+    Table(start).insert(trips(START))
+    _, keys = rows_and_keys(start)
+    whole = copy_of(start)
+    calls = len(run_until(whole, write, None).calls)
+    assert rows_and_keys(whole)[0] == after
+    for number in sample_numbers(range(1, calls + 1), _DEATHS):
+        store = copy_of(start)
+        assert run_until(store, write, number).crashed
+        forget_all()
+        found, _ = rows_and_keys(store)
+        assert found in (START, after), number
+        Table(store).insert(trips({"z": (1, "la")}))
+        rows, now = rows_and_keys(store)
+        assert rows == {**found, "z": (1, "la")}
+        assert {key: now[key] for key in keys if key in rows} == {key: keys[key] for key in keys if key in rows}
+        check_tidy(store, has_record_index=index == "record")
