@@ -8,10 +8,12 @@ from typing import Any
 from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
 from hoodie.metadata.services.context import EngineFor
 from hoodie.read.times import When, completion_of
 from hoodie.services.engine_choice import engine_by_size
+from hoodie.services.indexing.bloom_filters import build_filters, drop_filters, verify_filters
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.change import SwitchWish, switch_index
 from hoodie.services.indexing.drop import drop_record_index
@@ -53,8 +55,9 @@ class TableIndex:
         `services.indexing.hbase.build_hbase_index`.
 
         `"column_stats"` or `"partition_stats"` builds both statistics anew; `columns` have them, by default those of
-        the table's options or the first 32. See `services.indexing.statistics.build_statistics`. The rest is about the
-        record index.
+        the table's options or the first 32. See `services.indexing.statistics.build_statistics`. `"bloom_filters"`
+        copies the bloom filters of the base files into the metadata table: `services.indexing.bloom_filters`. The rest
+        is about the record index.
 
         The rows can have been written by any engine. `buckets`: number of index file groups. The default is one for
         each million keys, with room for growth; keys are counted in the Parquet footers. An existing index is kept,
@@ -75,6 +78,8 @@ class TableIndex:
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
         if name in STATISTICS:
             return build_statistics(call, columns=columns)
+        if name == BLOOM_FILTERS:
+            return build_filters(call)
         if index_kind(name) is HBASE:
             return build_hbase_index(call, properties or {})
         _only_record(name)
@@ -86,11 +91,14 @@ class TableIndex:
         See `services.indexing.drop`, and `services.indexing.hbase.drop_hbase_index`.
 
         `"column_stats"` drops the statistics of files and partitions, `"partition_stats"` those of partitions.
+        `"bloom_filters"` drops that partition; the filters in the data files stay.
 
         Raises: UnsupportedError, CommitConflictError.
         """
         if name in STATISTICS:
             return drop_statistics(self._state, name)
+        if name == BLOOM_FILTERS:
+            return drop_filters(self._state)
         if index_kind(name) is HBASE:
             return drop_hbase_index(self._state)
         _only_record(name)
@@ -148,7 +156,7 @@ class TableIndex:
         return rebuild(call)
 
     def verify(self, name: str | None = None) -> Report:
-        """Check the record index, the HBase index or the column statistics (`"column_stats"`), beside writers.
+        """Check the record index, the HBase index `"column_stats"` or `"bloom_filters"`, beside writers.
 
         By default the index of the table is checked: the HBase index if it has one, else the record index.
 
@@ -166,6 +174,8 @@ class TableIndex:
         """
         if name in STATISTICS:
             return verify_statistics(IndexCall(state=self._state, engine_for=self._engine_for()))
+        if name == BLOOM_FILTERS:
+            return verify_filters(IndexCall(state=self._state, engine_for=self._engine_for()))
         if name is None and stored_index(self._state.read_config()) is HBASE:
             name = HBASE.name
         if name is not None and index_kind(name) is HBASE:
@@ -212,6 +222,6 @@ class TableIndex:
 def _only_record(name: Any) -> None:
     if index_kind(str(name)) is not RECORD:
         raise UnsupportedError(
-            f"index={name!r}: only the record index, hbase, column_stats and partition_stats can be built or dropped; "
-            "other indexes read the data files"
+            f"index={name!r}: only the record index, hbase, column_stats, partition_stats and bloom_filters can be "
+            "built or dropped; other indexes read the data files"
         )

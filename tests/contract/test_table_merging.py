@@ -83,9 +83,15 @@ def test_the_marker_of_a_delete_field_deletes(lane: Lane) -> None:
     assert_same_rows(lane.read(table), table_of(schema, ("b", 2, 2.0, "sf", "U")), key="id")
 
 
-@pytest.mark.parametrize("properties", [{}, ON_WORKERS], ids=["small", "on-workers"])
-def test_a_record_moves_to_its_new_partition_with_a_global_index(lane: Lane, properties: dict[str, str]) -> None:
-    table = lane.create(partition_by="city", ordering="ts", index="global_simple", properties=properties)
+@pytest.mark.parametrize(
+    ("index", "properties"),
+    [("global_simple", {}), ("global_simple", ON_WORKERS), ("global_bloom", ON_WORKERS)],
+    ids=["small", "on-workers", "bloom-on-workers"],
+)
+def test_a_record_moves_to_its_new_partition_with_a_global_index(
+    lane: Lane, index: str, properties: dict[str, str]
+) -> None:
+    table = lane.create(partition_by="city", ordering="ts", index=index, properties=properties)
     table.upsert(lane.data(trips(("a", 5, 1.0, "sf"), ("b", 5, 1.0, "sf"), ("c", 5, 1.0, "nyc"))))
     result = table.upsert(lane.data(trips(("a", 6, 2.0, "nyc"), ("b", 4, 2.0, "la"), ("c", 6, 2.0, "nyc"))))
     assert (result.inserted, result.updated, result.deleted) == (0, 2, 0)
@@ -113,7 +119,7 @@ def test_keys_of_one_batch_meet_across_partitions_with_a_global_index(lane: Lane
     assert_same_rows(lane.read(table), trips(("a", 3, 3.0, "nyc")), key="id")
 
 
-@pytest.mark.parametrize("index", ["global_simple", "record"])
+@pytest.mark.parametrize("index", ["global_simple", "global_bloom", "record"])
 def test_the_newest_of_a_row_and_a_delete_counts_though_the_record_lies_elsewhere(lane: Lane, index: str) -> None:
     def rows(*found: tuple[str, int, str, bool]) -> pa.Table:
         return table_of(DELETABLE, *((key, ts, 1.0, city, gone) for key, ts, city, gone in found))

@@ -23,6 +23,12 @@ OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 CLEANS = {"hoodie.clean.commits.retained": "1"}
 EXPIRES = {"hoodie.partition.ttl.strategy.days.retain": "7"}
 STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}
+SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "20"}
+FILTERS_IN_METADATA = {
+    **SMALL_FILTERS,
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.bloom.index.use.metadata": "true",
+}
 METADATA_SERVICES = {"hoodie.metadata.compact.max.delta.commits": "1"}
 ALL_INLINE = {
     "hoodie.clean.automatic": "true",
@@ -55,7 +61,7 @@ class Kind:
         return self.index in ("record", "partitioned_record")
 
     def __str__(self) -> str:
-        return f"{self.table_type}, {self.index}{', statistics' if self.properties else ''}"
+        return f"{self.table_type}, {self.index}{', statistics' if self.properties is STATISTICS else ''}"
 
 
 KINDS = tuple(
@@ -67,6 +73,8 @@ KINDS = tuple(
         ("simple", {}),
         ("global_simple", {}),
         ("bucket", {}),
+        ("bloom", SMALL_FILTERS),
+        ("global_bloom", FILTERS_IN_METADATA),
         ("record", STATISTICS),
     )
 )

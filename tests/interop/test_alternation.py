@@ -18,6 +18,7 @@ from tests.support.rows import assert_same_rows
 from tests.support.seeds import seeded
 
 COMMITS = 10
+SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "20"}
 Write = Callable[[str, list[Row]], None]
 
 
@@ -49,17 +50,24 @@ class Alternation:
         """Our table, or the JVM's, which makes its own with the first write."""
         if self.rng.random() < 0.5:
             ordering = "ts" if self.rules.event_time else None
-            # The index that the JVM uses unasked. Of the record index test_record_index.py tells.
+            # `simple` is the index that the JVM uses unasked. Of the record index test_record_index.py tells.
             hoodie.create(
-                self.path, SCHEMA, record_key="id", partition_by="city", ordering=ordering, name="trips", index="simple"
-            )
+                self.path, SCHEMA, record_key="id", partition_by="city", ordering=ordering, name="trips",
+                index=self.rules.index, properties=SMALL_FILTERS,
+            )  # fmt: skip
             self.step("upsert", self.ours)
         else:
             self.step("upsert", self.theirs)
 
     def ours(self, operation: str, rows: list[Row]) -> None:
         data = to_arrow(rows)
-        getattr(hoodie.open(self.path), operation)(data.select(["id", "city"]) if operation == "delete" else data)
+        rows_or_keys = data.select(["id", "city"]) if operation == "delete" else data
+        getattr(hoodie.open(self.path), operation)(rows_or_keys, properties=self.named)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The index, which a table of the JVM does not store."""
+        return {} if self.rules.index == "simple" else {"hoodie.index.type": self.rules.index.upper(), **SMALL_FILTERS}
 
     def theirs(self, operation: str, rows: list[Row]) -> None:
         mode = "EVENT_TIME_ORDERING" if self.rules.event_time else "COMMIT_TIME_ORDERING"
@@ -74,6 +82,7 @@ class Alternation:
             options={
                 "hoodie.datasource.write.hive_style_partitioning": "true",
                 "hoodie.write.record.merge.mode": mode,
+                **self.named,
             },
         )
 
@@ -107,7 +116,10 @@ class Alternation:
 @pytest.mark.parametrize("mode", ["event time", "commit time"])
 def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, seed: int) -> None:
     print(f"seed {seed}")
-    run = Alternation(jvm, tmp_path / "trips", Rules(event_time=mode == "event time"), seed)
+    indexes = ("global_bloom" if mode == "commit time" else "bloom", "simple", "bloom")
+    index = indexes[seed % 7 % 3]
+    print(f"index {index}")
+    run = Alternation(jvm, tmp_path / "trips", Rules(event_time=mode == "event time", index=index), seed)
     run.create()
     run.check()
     operations = ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite"]
@@ -118,7 +130,7 @@ def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, seed: int) 
             run.step(operation, write)
             run.check()
         except BaseException as error:
-            error.add_note(f"seed {seed}, step {step}: {operation} by {write.__name__}")
+            error.add_note(f"seed {seed}, {index}, step {step}: {operation} by {write.__name__}")
             raise
     store = LocalStore(str(run.path))
     hoodie.open(run.path).upsert(to_arrow([Row("last", 1, "sf", None, None)]))

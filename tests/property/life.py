@@ -42,7 +42,7 @@ class Life:
     @property
     def moves(self) -> bool:
         """Whether a key may move to another partition: keys are unique in the table."""
-        return self.index in ("record", "global_simple", "hbase")
+        return self.index in ("record", "global_simple", "hbase", "global_bloom")
 
     @property
     def clusters(self) -> bool:
@@ -143,6 +143,7 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
         "hoodie.timeline.compaction.batch.size": "3",
         "hoodie.metadata.index.column.stats.enable": rng.choice(["true", "false"]),
         "hoodie.parquet.small.file.limit": rng.choice(["0", "100000"]),
+        "hoodie.index.bloom.num_entries": "20",
     }
     if rng.random() < 0.3:
         properties["hoodie.clean.policy"] = "KEEP_LATEST_FILE_VERSIONS"
@@ -151,8 +152,12 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
         properties |= {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "3"}
     if table_type == "merge_on_read" and rng.random() < 0.5:
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
+    if rng.random() < 0.3:
+        properties |= {"hoodie.metadata.index.bloom.filter.enable": "true", "hoodie.bloom.index.use.metadata": "true"}
     store = MemoryStore()
-    chosen = rng.choice(["record", "record", "global_simple", "partitioned_record", "simple", "bucket"])
+    chosen = rng.choice(
+        ["record", "record", "global_simple", "partitioned_record", "simple", "bucket", "bloom", "global_bloom"]
+    )
     index = chosen if index is None else index
     properties |= more or {}
     if index == "automatic":

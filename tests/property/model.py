@@ -72,7 +72,7 @@ class Rules:
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, not just in its partition."""
-        return self.index in ("record", "global_simple")
+        return self.index in ("record", "global_simple", "global_bloom")
 
     def identity(self, row: Row) -> Identity:
         """What makes two rows the same record."""

@@ -25,6 +25,8 @@ TABLES = {
     "event time": Rules(event_time=True),
     "commit time": Rules(event_time=False),
     "event time, partitioned_record": Rules(event_time=True, index="partitioned_record"),
+    "event time, bloom": Rules(event_time=True, index="bloom"),
+    "event time, global_bloom, rows move": Rules(event_time=True, index="global_bloom"),
     **{
         f"{'event' if event_time else 'commit'} time, {index}, rows {'move' if moves else 'stay'}": Rules(
             event_time=event_time, index=index, moves=moves
@@ -34,17 +36,24 @@ TABLES = {
         for moves in (True, False)
     },
 }
+SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.1"}
+"""Filters that let many absent keys pass."""
 MOVES: dict[str, Callable[[bool], dict[str, str]]] = {
     "simple": lambda moves: {},
     "partitioned_record": lambda moves: {},
     "global_simple": lambda moves: {"hoodie.simple.index.update.partition.path": str(moves).lower()},
+    "bloom": lambda moves: SMALL_FILTERS,
+    "global_bloom": lambda moves: {"hoodie.bloom.index.update.partition.path": str(moves).lower(), **SMALL_FILTERS},
     "record": lambda moves: {"hoodie.record.index.update.partition.path": str(moves).lower()},
 }
 # With the simple index and event time late rows meet deletes in the log, as the JVM has it: tests/interop has those.
 TABLES |= {
     f"merge on read, {name}": replace(rules, is_merge_on_read=True)
     for name, rules in TABLES.items()
-    if not (rules.event_time and (rules.index == "simple" or (rules.index == "global_simple" and not rules.moves)))
+    if not (
+        rules.event_time
+        and (rules.index in ("simple", "bloom") or (rules.index == "global_simple" and not rules.moves))
+    )
 }
 TABLES["merge on read, commit time, record, parts of rows"] = Rules(
     event_time=False, index="record", is_merge_on_read=True, is_deletable=False
@@ -93,10 +102,10 @@ def check_counts(model: Model, name: str, result: hoodie.WriteResult) -> None:
     if result.deleted is None:
         assert rules.is_merge_on_read, name
         assert not rules.index.endswith("record"), name
-    elif rules.is_merge_on_read and (rules.index == "simple" or result.ignored is None):
+    elif rules.is_merge_on_read and (rules.index in ("simple", "bloom") or result.ignored is None):
         # A logged row of a known key may lose when it is read; a key with a logged delete is known to `simple`.
         assert result.inserted + result.updated + result.deleted >= wanted.inserted + wanted.updated + wanted.deleted
-        assert rules.index == "simple" or result.inserted == wanted.inserted, name
+        assert rules.index in ("simple", "bloom") or result.inserted == wanted.inserted, name
     else:
         found = result.inserted, result.updated, result.deleted
         assert found == (wanted.inserted, wanted.updated, wanted.deleted), name

@@ -18,7 +18,6 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
-    "hoodie.format.hashes.bloom.BloomFilter.may_contain": "tests read by it the filters that base files carry",
     "hoodie.storage.faults.FaultStore": _DOUBLES,
     "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
     "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,

@@ -40,7 +40,10 @@ def create(
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
     index: Annotated[
         str | None,
-        typer.Option("--index", help="record (default), simple (default without --key), global_simple or bucket."),
+        typer.Option(
+            "--index",
+            help="record (default), simple (default without --key), global_simple, bloom, global_bloom or bucket.",
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     exist_ok: Annotated[

@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 RECORD = "record"
-Name = Annotated[str, typer.Argument(metavar="[NAME]", help="record, column_stats or partition_stats.")]
+Name = Annotated[str, typer.Argument(metavar="[NAME]", help="record, column_stats, partition_stats or bloom_filters.")]
 
 
 class Comparable(StrEnum):

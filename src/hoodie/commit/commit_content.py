@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hoodie.commit.filters import commit_filters
 from hoodie.commit.statistics import commit_ranges, replaced_partitions
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
@@ -52,6 +53,7 @@ def commit_to_metadata_table(
         files_added=_sizes(metadata),
         written_logs=tuple(written_logs),
         ranges=commit_ranges(now, metadata),
+        filters=commit_filters(now, metadata),
         replaced_partitions=replaced_partitions(now, metadata),
     )
     with now.state.lock:

@@ -10,12 +10,12 @@ from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.metadata_partitions import partitions_to_add
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.partition_kind import ListFiles
+from hoodie.metadata.kinds.partition_kind import ListFiles, PartitionKind
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.places import INDEX_DEFINITIONS
@@ -23,6 +23,7 @@ from hoodie.metadata.slice_reader import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.view.listing import list_from_storage
+from hoodie.view.parquet_options import filters_to_add
 from hoodie.view.statistics import outdated_statistics, statistics_to_add
 from hoodie.view.table_view import TableView
 
@@ -39,7 +40,7 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
     outdated = outdated_statistics(view)
     kept = {name: kind for name, kind in kept.items() if name not in outdated}
-    added = {kind.name: kind for kind in (*partitions_to_add(view), *statistics_to_add(view, properties or {}))}
+    added = {kind.name: kind for kind in _kinds_to_add(view, properties or {})}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
     if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:
         return view
@@ -51,6 +52,10 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     if gone:
         metadata_table.drop_partitions(gone)
     return _reloaded(view)
+
+
+def _kinds_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
+    return (*partitions_to_add(view), *statistics_to_add(view, properties), *filters_to_add(view, properties))
 
 
 def ensure_metadata_table(view: TableView) -> TableView:
@@ -134,6 +139,8 @@ def drop_metadata_table(view: TableView) -> TableView:
         changes |= _index_switches(view)
     if COLUMN_STATS in view.config.metadata_partitions:
         changes[options.COLUMN_STATS_ENABLE.key] = "true"
+    if BLOOM_FILTERS in view.config.metadata_partitions:
+        changes[options.BLOOM_FILTERS_ENABLE.key] = "true"
     update_table_config(view.store, changes)
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
     view.held_lock.ensure_held()

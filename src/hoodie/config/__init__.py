@@ -7,7 +7,18 @@ misspelt option would be ignored silently.
 
 from __future__ import annotations
 
-from hoodie.config.bloom import BLOOM_ENTRIES, BLOOM_ENTRIES_MAX, BLOOM_FILTER_TYPE, BLOOM_RATE
+from hoodie.config.bloom import (
+    BLOOM_ENTRIES,
+    BLOOM_ENTRIES_MAX,
+    BLOOM_FILTER_TYPE,
+    BLOOM_FILTERS_ENABLE,
+    BLOOM_FILTERS_FILE_GROUPS,
+    BLOOM_KEYS_PER_TASK,
+    BLOOM_PRUNE,
+    BLOOM_RATE,
+    BLOOM_UPDATE_PARTITION_PATH,
+    BLOOM_USE_METADATA,
+)
 from hoodie.config.clustering import (
     CLUSTER_BEGIN_PARTITION,
     CLUSTER_END_PARTITION,
@@ -168,8 +179,14 @@ __all__ = [
     "ARCHIVE_MANIFESTS",
     "BLOOM_ENTRIES",
     "BLOOM_ENTRIES_MAX",
+    "BLOOM_FILTERS_ENABLE",
+    "BLOOM_FILTERS_FILE_GROUPS",
     "BLOOM_FILTER_TYPE",
+    "BLOOM_KEYS_PER_TASK",
+    "BLOOM_PRUNE",
     "BLOOM_RATE",
+    "BLOOM_UPDATE_PARTITION_PATH",
+    "BLOOM_USE_METADATA",
     "BUCKET_COUNT",
     "BUCKET_ENGINE",
     "BUCKET_EXPRESSIONS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config.option import Option, one_of, positive, share
+from hoodie.config.option import Option, flag, one_of, positive, share
 
 BLOOM_ENTRIES: Final = Option(
     "hoodie.index.bloom.num_entries",
@@ -35,4 +35,48 @@ BLOOM_ENTRIES_MAX: Final = Option(
     "0.5",
     "Bloom filters of type dynamic_v0: keys after which no row is added. More keys than this in one file raise the "
     "rate of false positives: set it to the number of records of a full file.",
+)
+BLOOM_PRUNE: Final = Option(
+    "hoodie.bloom.index.prune.by.ranges",
+    True,
+    flag,
+    "0.4",
+    "Bloom indexes: leave out files whose key range does not contain a key. false saves reading the ranges if keys are "
+    "random.",
+)
+BLOOM_KEYS_PER_TASK: Final = Option(
+    "hoodie.bloom.index.keys.per.bucket",
+    10_000_000,
+    positive,
+    "0.4",
+    "Bloom indexes: number of comparisons of a key with a file that one task does at most.",
+)
+BLOOM_UPDATE_PARTITION_PATH: Final = Option(
+    "hoodie.bloom.index.update.partition.path",
+    True,
+    flag,
+    "0.5",
+    "Global bloom index: a record whose partition path changed moves to the new partition (true), or is updated in its "
+    "old partition (false).",
+)
+BLOOM_USE_METADATA: Final = Option(
+    "hoodie.bloom.index.use.metadata",
+    False,
+    flag,
+    "0.11",
+    "Bloom indexes: read the filters from the metadata partition bloom_filters if the table has it, not from footers.",
+)
+BLOOM_FILTERS_ENABLE: Final = Option(
+    "hoodie.metadata.index.bloom.filter.enable",
+    False,
+    flag,
+    "0.11",
+    "New tables: store the bloom filter of each base file in the metadata table too.",
+)
+BLOOM_FILTERS_FILE_GROUPS: Final = Option(
+    "hoodie.metadata.index.bloom.filter.file.group.count",
+    4,
+    positive,
+    "0.11",
+    "File groups of a new metadata partition bloom_filters.",
 )

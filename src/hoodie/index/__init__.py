@@ -4,6 +4,7 @@ Each index is one module or package that defines its kind; the registry lists th
 """
 
 from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, TagRequest
+from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket.index import BUCKET
 from hoodie.index.changes import breaks_new_index
 from hoodie.index.global_simple import GLOBAL_SIMPLE
@@ -25,7 +26,9 @@ from hoodie.index.selection import (
 from hoodie.index.simple import SIMPLE
 
 __all__ = [
+    "BLOOM",
     "BUCKET",
+    "GLOBAL_BLOOM",
     "GLOBAL_SIMPLE",
     "HBASE",
     "INDEXES",

@@ -9,6 +9,7 @@ from hoodie.config import flag
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
+from hoodie.index.bloom.index import GLOBAL_BLOOM
 from hoodie.index.bucket.file_groups import looks_bucketed
 from hoodie.index.bucket.rule import has_consistent_hashing, refuse_consistent_hashing
 from hoodie.index.global_simple import GLOBAL_SIMPLE
@@ -95,7 +96,8 @@ def partition_follows_columns(config: TableConfig) -> bool:
     is_record = RECORD.needs_one_of(config.metadata_partitions) or flag(
         config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
     )
-    return (RECORD if is_record else GLOBAL_SIMPLE).moves_records(config.raw)
+    kinds = (RECORD,) if is_record else (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+    return all(kind.moves_records(config.raw) for kind in kinds)
 
 
 def check_index_options(config: TableConfig, properties: Mapping[str, str]) -> None:

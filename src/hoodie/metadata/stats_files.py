@@ -1,8 +1,10 @@
-"""Write the base files of `column_stats` and `partition_stats` in a build of these partitions."""
+"""Write the base files of metadata partitions that are built from data files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.metadata_table.column_stats import StatsRow
@@ -23,22 +25,27 @@ def write_stats_files(
     Readers do not see the files until the build completes. Memory: the rows, and the files.
     """
     record_type = RecordType.COLUMN_STATS if kind.definition is not None else RecordType.PARTITION_STATS
-    stats = []
-    for number, (keys, values) in enumerate(grouped_rows(rows, record_type, groups)):
-        file_id = file_id_of(kind.file_id_prefix, number)
-        name = base_name(file_id, built_at)
-        data = base_file_to_bytes(keys, values)
-        store.replace(f"{partition_folder(kind.name)}/{name}", data)
-        stats.append(
-            WriteStat(
-                file_id=file_id,
-                path=f"{kind.name}/{name}",
-                num_writes=len(keys),
-                num_inserts=len(keys),
-                total_write_bytes=len(data),
-                file_size_bytes=len(data),
-                partition_path=kind.name,
-                runtime_stats=RuntimeStats(),
-            )
-        )
-    return stats
+    return [
+        write_group_file(store, kind, number, keys, values, built_at=built_at)
+        for number, (keys, values) in enumerate(grouped_rows(rows, record_type, groups))
+    ]
+
+
+def write_group_file(
+    store: Store, kind: PartitionKind, number: int, keys: pa.Array, values: pa.Array, *, built_at: str
+) -> WriteStat:
+    """Write the base file of one file group in a build; `keys` ascend. A retry writes the same file."""
+    file_id = file_id_of(kind.file_id_prefix, number)
+    name = base_name(file_id, built_at)
+    data = base_file_to_bytes(keys, values)
+    store.replace(f"{partition_folder(kind.name)}/{name}", data)
+    return WriteStat(
+        file_id=file_id,
+        path=f"{kind.name}/{name}",
+        num_writes=len(keys),
+        num_inserts=len(keys),
+        total_write_bytes=len(data),
+        file_size_bytes=len(data),
+        partition_path=kind.name,
+        runtime_stats=RuntimeStats(),
+    )

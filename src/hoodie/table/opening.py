@@ -40,7 +40,8 @@ def create(
         type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
             appends changes to log files; reads and compactions merge the log files with the base files).
         index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys
-            are unique in a partition) or `global_simple` (keys are unique in the table); later releases add others.
+            are unique in a partition), `global_simple` (keys are unique in the table), `bloom` or `global_bloom` (as
+            these two, with bloom filters in the data files), `bucket` or `hbase`.
             The default is `record`, without a record key `simple`.
         name: name of the table; default is the last folder of the path.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.

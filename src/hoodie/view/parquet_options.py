@@ -10,6 +10,8 @@ from hoodie.files.base_file import ParquetOptions
 from hoodie.format.hashes.bloom import BloomFilterType
 from hoodie.format.hashes.bloom_builder import FilterOptions
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 
 _BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
@@ -34,7 +36,21 @@ def parquet_options(
 def has_true_filters(view: TableView, properties: Mapping[str, str]) -> bool:
     """Return whether base files get filters of their keys: an index of the table, or of this call, reads them."""
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    return options.INDEX_TYPE.get(properties, view.config.raw) in _BLOOM_INDEXES or BLOOM_FILTERS in named
+    is_read = options.INDEX_TYPE.get(properties, view.config.raw) in _BLOOM_INDEXES
+    return is_read or BLOOM_FILTERS in named or bool(filters_to_add(view, properties))
+
+
+def filters_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
+    """Return the partition `bloom_filters` if it is to be added with the first commit of a table.
+
+    Nothing is added to a table that has instants: a build adds the filters of its files.
+    """
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    wanted = options.BLOOM_FILTERS_ENABLE.get(properties, view.config.raw) and BLOOM_FILTERS not in named
+    is_new = not view.timeline.writes().completed().instants
+    if not (wanted and is_new and view.config.version.has_known_metadata_table) or view.has_archived_instants():
+        return ()
+    return (BloomFiltersKind(),)
 
 
 def filter_options(properties: Mapping[str, str]) -> FilterOptions:

@@ -11,7 +11,7 @@ from hoodie import config as options
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
 from hoodie.format.instants.service_metadata import IndexPlan
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.kinds.partition_kind import PartitionKind
@@ -21,6 +21,7 @@ from hoodie.view.table_view import TableView
 
 STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
 """Names of the metadata partitions with statistics."""
+_BUILT: Final = (*STATISTICS, BLOOM_FILTERS)
 OUR_BUILD: Final = "hoodie.python.statistics"
 """In the extra metadata of the plan of a build by this library. On disk: do not change."""
 
@@ -112,7 +113,7 @@ def ignores_statistics_option(view: TableView, properties: Mapping[str, str]) ->
 
 
 def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
-    """Return the statistics that a pending instant of this library builds; empty for another instant.
+    """Return the statistics, or the bloom filters, that a pending instant of this library builds; empty for another.
 
     Raises: CorruptFileError if the plan does not parse.
     """
@@ -124,7 +125,7 @@ def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
         return ()
     plan = IndexPlan.parse(content, path=str(instant)) if content else IndexPlan()
     ours = [info for info in plan.index_partition_infos if (info.extra_metadata or {}).get(OUR_BUILD) == "true"]
-    return tuple(name for info in ours if (name := info.metadata_partition_path) in STATISTICS)
+    return tuple(name for info in ours if (name := info.metadata_partition_path) in _BUILT)
 
 
 def outdated_statistics(view: TableView) -> frozenset[str]:

@@ -25,6 +25,7 @@ from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_i
 from hoodie.records.merging.merge import MergeFunction, RecordMerger
 from hoodie.records.merging.mergers import register_merger
 from hoodie.storage import Store
+from hoodie.view.parquet_options import filter_options
 from hoodie.view.rules import table_key_generator
 from hoodie.write.key_source import check_no_duplicates
 from hoodie.write.setup import check_moves_merge
@@ -104,6 +105,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_properties(properties)
     if not record_key:
         check_no_duplicates(properties)
+    filter_options(properties)
     name = wanted.name or default_name
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}

@@ -54,7 +54,7 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
-from hoodie.view.parquet_options import parquet_options
+from hoodie.view.parquet_options import filter_options, parquet_options
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
@@ -399,6 +399,7 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
+    filter_options(effective)
     return effective
 
 

@@ -9,11 +9,10 @@ import pytest
 
 import hoodie
 from hoodie import config as options
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of
 from hoodie.index.record import RecordIndex
-from hoodie.index.registry import COMING
 from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table
 from hoodie.write.setup import effective_options
@@ -40,6 +39,8 @@ def serving(table: Table, properties: dict[str, str] | None = None) -> Index:
         ("partitioned_record", {TYPE: "RECORD_LEVEL_INDEX", "hoodie.metadata.record.level.index.enable": "true"}),
         ("global_simple", {TYPE: "GLOBAL_SIMPLE"}),
         ("simple", {}),
+        ("bloom", {TYPE: "BLOOM"}),
+        ("global_bloom", {TYPE: "GLOBAL_BLOOM"}),
     ],
 )
 def test_what_a_new_table_stores(tmp_path: Path, index: str, expected: dict[str, str]) -> None:
@@ -74,13 +75,9 @@ def test_every_index_is_found_by_all_its_names() -> None:
 def test_names_that_are_none() -> None:
     with pytest.raises(InvalidConfigError, match="expected one of simple"):
         index_kind("btree")
-    for name in COMING:
-        told = rf"index='{name}' comes with hoodie 0.4; this release has 'simple', 'global_simple', 'record'"
-        with pytest.raises(UnsupportedError, match=told):
-            index_kind(f" {name.upper()}")
 
 
-@pytest.mark.parametrize("index", ["record", "partitioned_record", "global_simple"])
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "global_simple", "global_bloom"])
 @pytest.mark.parametrize("asked", ["SIMPLE", "GLOBAL_SIMPLE", "RECORD_INDEX", "RECORD_LEVEL_INDEX"])
 def test_a_write_finds_records_as_the_table_says(tmp_path: Path, index: str, asked: str) -> None:
     """With an index that looks into one partition a key of another one would be a second row."""

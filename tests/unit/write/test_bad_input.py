@@ -232,10 +232,6 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
         {"key_generator": "non_partition", "partition_by": "city"},
     ),
     "unknown index": (hoodie.InvalidConfigError, "index='btree' is no index", {"index": "btree"}),
-    **{
-        f"index {name}": (hoodie.UnsupportedError, f"index='{name}' comes with hoodie", {"index": name})
-        for name in ("bloom", "global_bloom")
-    },
     "unknown option": (
         hoodie.InvalidConfigError,
         "unknown option 'hoodie.parkett'",
@@ -250,6 +246,11 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
         hoodie.InvalidConfigError,
         "use the arguments",
         {"properties": {"hoodie.index.type": "SIMPLE"}},
+    ),
+    "a filter larger than the format allows": (
+        hoodie.InvalidConfigError,
+        "bits; expected at most",
+        {"index": "bloom", "properties": {"hoodie.index.bloom.num_entries": "100000000"}},
     ),
     "contradictory sizes": (
         hoodie.InvalidConfigError,

@@ -20,7 +20,7 @@ from tests.unit.write.tables import trips
 
 SCHEMA = trips(("a", 1, 1.0, "sf")).schema
 POLICY = "hoodie.datasource.insert.dup.policy"
-INDEXES = ("record", "partitioned_record", "simple", "global_simple")
+INDEXES = ("record", "partitioned_record", "simple", "global_simple", "bloom", "global_bloom")
 TYPES = ("copy_on_write", "merge_on_read")
 _numbers = itertools.count()
 
@@ -49,10 +49,10 @@ def test_late_rows_and_duplicates_of_an_upsert(index: str) -> None:
     assert result.to_dict()["ignored"] == 1
 
 
-@pytest.mark.parametrize("index", ["record", "global_simple"])
+@pytest.mark.parametrize("index", ["record", "global_simple", "global_bloom"])
 @pytest.mark.parametrize("moves", ["true", "false"])
 def test_records_whose_partition_changed(index: str, moves: str) -> None:
-    option = "record" if index == "record" else "simple"
+    option = index.removeprefix("global_")
     table = new_table(index=index, properties={f"hoodie.{option}.index.update.partition.path": moves})
     late_and_new = trips(("a", 4, 9.0, "la"), ("b", 6, 9.0, "la"), ("b", 6, 8.0, "rome"), ("z", 1, 1.0, "la"))
     assert counts(table.upsert(late_and_new)) == {"inserted": 1, "updated": 1, "ignored": 1, "duplicates": 1}

@@ -134,11 +134,17 @@ class BloomFilter:
 
 
 def footer_entries(bloom: BloomFilter | None, *, min_key: str, max_key: str) -> Mapping[str, str]:
-    """Return the footer entries of a base file whose keys are between `min_key` and `max_key` (both inclusive)."""
+    """Return the footer entries of a base file whose keys are between `min_key` and `max_key` (both inclusive).
+
+    As in the JVM, the type code of a SIMPLE filter is absent.
+    """
     entries = {MIN_KEY_FOOTER_KEY: min_key, MAX_KEY_FOOTER_KEY: max_key}
     if bloom is None:
         return entries
-    return entries | {FOOTER_KEY: bloom.to_base64(), TYPE_FOOTER_KEY: bloom.filter_type.value}
+    entries[FOOTER_KEY] = bloom.to_base64()
+    if bloom.filter_type is not BloomFilterType.SIMPLE:
+        entries[TYPE_FOOTER_KEY] = bloom.filter_type.value
+    return entries
 
 
 def single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:

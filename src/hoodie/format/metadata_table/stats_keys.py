@@ -1,4 +1,4 @@
-"""Keys of the metadata partitions `column_stats` and `partition_stats` (docs/format/metadata.md §4.4, §4.5)."""
+"""Keys of `column_stats`, `partition_stats` and `bloom_filters` (docs/format/metadata.md §4.4 to §4.6)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ def _file_suffix(file_name: str) -> str:
 def column_stats_key(column: str, partition_path: str, file_name: str) -> str:
     """Return the key of a column of a file: 48 characters."""
     return partition_stats_key(column, partition_path) + _file_suffix(file_name)
+
+
+def bloom_filter_key(partition_path: str, file_name: str) -> str:
+    """Return the key of a base file in `bloom_filters`: 36 characters."""
+    return _hashed(partition_path or NON_PARTITIONED_KEY) + _file_suffix(file_name)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.errors import UnsupportedError
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
@@ -57,5 +58,7 @@ class KindRegistry:
         return found
 
 
-KINDS: Final = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(), ColumnStatsKind(), PartitionStatsKind()))
+KINDS: Final = KindRegistry(
+    required=(FilesKind(),), named=(RecordIndexKind(), ColumnStatsKind(), PartitionStatsKind(), BloomFiltersKind())
+)
 """The partition kinds of this release."""

@@ -22,7 +22,7 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.index import RECORD, index_of_view
 from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
@@ -31,6 +31,7 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.indexing.bloom_filters import verify_filters
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
@@ -76,8 +77,9 @@ def check_data(
     if problems or len(whole) < len(slices) or not reads_index:
         return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
     keys = _check_keys(call, survey, whole, read)
-    ranges = _check_statistics(call, survey)
-    return DataCheck((*keys.problems, *ranges.problems), rows, (*notes, *keys.notes, *ranges.notes))
+    found = (keys, _check_statistics(call, survey), _check_filters(call, survey))
+    problems = tuple(problem for check in found for problem in check.problems)
+    return DataCheck(problems, rows, (*notes, *(note for check in found for note in check.notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,21 @@ def _check_statistics(call: ServiceCall, survey: Survey) -> DataCheck:
         return DataCheck((Problem(kinds.STATISTICS_DIFFER, COLUMN_STATS, found=str(error)),))
     problems = (
         Problem(kinds.STATISTICS_DIFFER, found.key, found.expected, f"{found.kind}: {found.found or 'none'}")
+        for found in report.findings
+    )
+    return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
+
+
+def _check_filters(call: ServiceCall, survey: Survey) -> DataCheck:
+    """Compare the partition `bloom_filters` with the files, if the table has it."""
+    if BLOOM_FILTERS not in survey.view.config.metadata_partitions:
+        return DataCheck(())
+    try:
+        report = verify_filters(IndexCall(state=call.state, engine_for=call.engine_for))
+    except HoodieError as error:
+        return DataCheck((Problem(kinds.INDEX_DIFFERS, BLOOM_FILTERS, found=str(error)),))
+    problems = (
+        Problem(kinds.INDEX_DIFFERS, found.key, found.expected, f"{found.kind}: {found.found or 'none'}")
         for found in report.findings
     )
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))

@@ -113,7 +113,9 @@ LISTING_LENGTH: Final = _error(
 INDEX_MISSING: Final = _warning(
     "index-missing", "the properties ask for a record index and there is none; keys are looked up in the data", REPAIR
 )
-INDEX_DIFFERS: Final = _error("index-differs", "the record index differs from the data", REPAIR)
+INDEX_DIFFERS: Final = _error(
+    "index-differs", "the record index, or the bloom filters in the metadata table, differ from the data", REPAIR
+)
 STATISTICS_MISSING: Final = _warning(
     "statistics-missing", "the properties ask for column statistics and there are none; queries read more files", REPAIR
 )

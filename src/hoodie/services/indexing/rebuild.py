@@ -12,15 +12,17 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS, RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
 from hoodie.index.record.building.plan import pending_build
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
+from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
 from hoodie.services.indexing.drop import end_builds
-from hoodie.services.indexing.statistics import build_statistics, built_columns, end_dead_statistics
+from hoodie.services.indexing.file_builds import end_dead_builds
+from hoodie.services.indexing.statistics import build_statistics, built_columns
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, is_live
@@ -41,6 +43,7 @@ def rebuild(call: IndexCall) -> ServiceResult:
     times = PhaseTimes()
     before = TableView.load(call.state)
     had_statistics = COLUMN_STATS in before.config.metadata_partitions
+    had_filters = BLOOM_FILTERS in before.config.metadata_partitions
     columns = built_columns(before)
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)
@@ -57,6 +60,11 @@ def rebuild(call: IndexCall) -> ServiceResult:
             again = build_statistics(call, columns=columns)
         counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
         notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
+    if had_filters:
+        with times.phase("filters"):
+            filters = build_filters(call)
+        counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
+        notes, bytes_written = (*notes, *filters.notes), bytes_written + filters.bytes_written
     return ServiceResult(
         operation="rebuild metadata table",
         counts=counts,
@@ -116,13 +124,13 @@ def _given_up(view: TableView) -> tuple[str, ...]:
 def finish_dead_build(state: TableState) -> tuple[str, ...]:
     """Complete an index build whose process died after it had switched the index on; return notes about it.
 
-    A dead build of statistics is completed too, or rolled back if it had not switched them on. Takes the table's lock
-    if a build of this library is pending and its process does not run any more.
+    A dead build of statistics or bloom filters is completed too, or rolled back if it had not switched them on. Takes
+    the table's lock if a build of this library is pending and its process does not run any more.
     """
     found = TableView.load(state)
     build = pending_build(found)
     if build is None:
-        return end_dead_statistics(found)
+        return end_dead_builds(found)
     if is_live(state.store, build.requested_time):
         return ()
     with state.table_lock() as lock:

@@ -96,10 +96,10 @@ def test_the_longest_prefix_counts() -> None:
 
 
 def test_unknown_partitions_are_left_out_or_refused() -> None:
-    names = {"files", "record_index", "bloom_filters", "name_index_log"}
+    names = {"files", "record_index", "expr_index_a", "name_index_log"}
     assert list(KINDS.maintained(names)) == ["files", "record_index"]
     assert list(REGISTRY.maintained(names)) == ["files", "name_index_log", "record_index"]
-    with pytest.raises(UnsupportedError, match="cannot maintain: bloom_filters, name_index_log"):
+    with pytest.raises(UnsupportedError, match="cannot maintain: expr_index_a, name_index_log"):
         KINDS.all_of(names)
     assert KINDS.all_of(["record_index", "files"]) == {"files": FilesKind(), "record_index": RecordIndexKind()}
 

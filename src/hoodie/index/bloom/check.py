@@ -1,0 +1,161 @@
+"""Compare sorted keys with files: the key range, the bloom filter, and then the keys that a file really has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.base_file import open_base_file
+from hoodie.files.merged_slice import logged_keys
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staging.staged import StagedHits, StageReader, write_hits
+from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
+from hoodie.index.bloom.plan import Comparisons
+from hoodie.index.bloom.sorted_keys import BLOCK_ROWS, ORDINAL
+from hoodie.index.key_ranges import KeyRange
+from hoodie.index.key_search import Incoming, KeySearch, Routes, Rows
+from hoodie.metadata.filter_reader import FilterReader
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import Store, open_store
+
+_HELD_ROWS = 1024 * 1024
+"""Rows that may be in a file and are searched in it together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CheckTask:
+    """The comparisons of one task. Picklable. `slices` and `sources` have what the comparisons name by number.
+
+    A source is the staged file of a sequence of sorted keys, and the number of its first block there.
+    """
+
+    search: KeySearch
+    slices: Mapping[int, FileSlice]
+    sources: Mapping[int, tuple[str, int]]
+    comparisons: Comparisons
+    filters: FilterReader | None
+    """Reads the filters from the metadata table; None if they are read from the footers."""
+    output: str
+
+
+def check_keys(task: CheckTask, context: TaskContext) -> list[StagedHits]:
+    """Return the staged rows whose keys are in the file slices. Runs on a worker.
+
+    Memory: one filter, one block of keys, about a million rows that may be in a file, and the keys of one slice's logs.
+    """
+    store = open_store(task.search.store)
+    found = []
+    with StageReader(store) as reader:
+        starts = np.flatnonzero(np.diff(task.comparisons.file, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(task.comparisons.file)], strict=True):
+            file_slice = task.slices[int(task.comparisons.file[start])]
+            gate = _Gate.open(store, file_slice, task)
+            batches = _batches(reader, task, int(start), int(stop))
+            for rows, routes in _hits(store, batches, file_slice, gate, task.search):
+                found.append((file_slice.partition_path, file_slice.file_id, rows, routes))
+    return write_hits(store, f"{task.output}-{context.attempt}.arrow", found)
+
+
+def _hits(
+    store: Store, batches: Iterator[pa.RecordBatch], file_slice: FileSlice, gate: _Gate, search: KeySearch
+) -> Iterator[tuple[Rows, Routes]]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        rows = batch.filter(pa.array(gate.may_have(batch[RECORD_KEY])))
+        held += [rows] if rows.num_rows else []
+        if sum(part.num_rows for part in held) >= _HELD_ROWS:
+            yield from _search(store, file_slice, held, gate, search)
+            held = []
+    if held:
+        yield from _search(store, file_slice, held, gate, search)
+
+
+def _batches(reader: StageReader, task: CheckTask, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that elements `start` to `stop` of the comparisons compare, block by block."""
+    for number in range(start, stop):
+        path, first_block = task.sources[int(task.comparisons.sequence[number])]
+        first, end = int(task.comparisons.first[number]), int(task.comparisons.stop[number])
+        while first < end:
+            block, offset = divmod(first, BLOCK_ROWS)
+            rows = reader.read_batch(path, first_block + block).slice(offset, end - first)
+            yield rows
+            first += rows.num_rows
+
+
+def _search(
+    store: Store, file_slice: FileSlice, batches: list[pa.RecordBatch], gate: _Gate, search: KeySearch
+) -> Iterator[tuple[Rows, Routes]]:
+    """Yield the rows whose keys the slice has. Logs are read once, by the gate, unless records must be merged."""
+    rows = pa.Table.from_batches(batches)
+    if not search.is_global and gate.logged is not None:
+        in_logs = pc.is_in(rows[RECORD_KEY], value_set=gate.logged)
+        logged = np.sort(np.asarray(rows.filter(in_logs)[ORDINAL]))
+        if len(logged):
+            yield logged, np.zeros(len(logged), np.int8)
+        rows = rows.filter(pc.invert(in_logs))
+        file_slice = replace(file_slice, log_files=())
+    ordinals = np.asarray(rows[ORDINAL].combine_chunks())
+    found, routes = Incoming.of(search, rows, ordinals).find(store, file_slice)
+    if len(found):
+        yield found, routes
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """Tells which keys a file slice may have: those that pass range and filter of its base file, and those in logs."""
+
+    stored: KeyRange
+    bloom: BloomFilter | None
+    has_base: bool
+    logged: pa.StringArray | None
+
+    @classmethod
+    def open(cls, store: Store, file_slice: FileSlice, task: CheckTask) -> _Gate:
+        """Read range and filter of the base file, and the keys in the logs.
+
+        The plan has already left out keys beyond the range, so only a footer that is read anyway gives it.
+
+        Raises: CorruptFileError, MissingFileError.
+        """
+        base = file_slice.base_file
+        bloom = None if base is None or task.filters is None else _kept_filter(store, base, task.filters)
+        stored = KeyRange()
+        if base is not None and bloom is None:
+            stored, bloom = _footer(store, base)
+        logged = logged_keys(store, file_slice, task.search.read) if file_slice.log_files else None
+        return cls(stored, bloom, base is not None, logged)
+
+    def may_have(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
+        """Return for each key whether the slice may have it."""
+        found = np.full(len(keys), self.has_base)
+        if self.stored.low is not None and self.stored.high is not None:
+            inside = pc.and_(pc.greater_equal(keys, self.stored.low), pc.less_equal(keys, self.stored.high))
+            found &= np.asarray(inside)
+        if self.bloom is not None and found.any():
+            places = np.flatnonzero(found)
+            found[places] = self.bloom.may_contain(keys.take(pa.array(places)))
+        if self.logged is not None:
+            found |= np.asarray(pc.is_in(keys, value_set=self.logged))
+        return found
+
+
+def _kept_filter(store: Store, base: BaseFile, filters: FilterReader) -> BloomFilter | None:
+    """Return the filter of a base file in the metadata table; None if it has no row for the file."""
+    place = (base.partition_path, base.name)
+    row = filters.rows_at(store, [place]).get(place)
+    return None if row is None else row.filter(path=store.uri(base.path))
+
+
+def _footer(store: Store, base: BaseFile) -> tuple[KeyRange, BloomFilter | None]:
+    """Return key range and filter of a base file; without a filter every key may be in it."""
+    with open_base_file(store, base) as (parquet, _):
+        footer = parquet.metadata.metadata or {}
+    text, kind = footer.get(FOOTER_KEY.encode()), footer.get(TYPE_FOOTER_KEY.encode())
+    bloom = None if text is None else BloomFilter.parse(text, kind and kind.decode(), path=store.uri(base.path))
+    return KeyRange.of_footer(footer), bloom

@@ -1,0 +1,181 @@
+"""The kinds `bloom` and `global_bloom`: how a write uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hoodie import config as options
+from hoodie.errors import CorruptFileError, MetadataTableMissingError
+from hoodie.files.slices import FileSlice
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
+from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.index.api import Tagged, TagRequest
+from hoodie.index.bloom.check import CheckTask, check_keys
+from hoodie.index.bloom.plan import Comparisons, tasks_of
+from hoodie.index.bloom.ranges import slice_ranges
+from hoodie.index.bloom.sorted_keys import KeySequence, sort_keys, sort_tasks, stage_ranges
+from hoodie.index.key_ranges import KeyRange
+from hoodie.index.key_search import KeySearch
+from hoodie.index.kind import IndexKind
+from hoodie.index.placement import Placement
+from hoodie.index.table_facts import TableFacts
+from hoodie.metadata.filter_reader import FilterReader
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.records.merging.merge import RecordMerger
+from hoodie.view.rules import slice_read
+from hoodie.view.table_view import TableView
+
+_FILTER_BYTES = 512 * 1024
+"""Approximate bytes that are read of a file that is compared, to choose an engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomIndex:
+    """Tags by the key ranges and bloom filters of base files, and then by the key column of the files that remain.
+
+    A key that only logs hold is found, as by the simple indexes, so that a table whose earlier index put inserts into
+    logs stays right; a global index searches merged records.
+
+    Cost: one row of statistics, or one footer, for each file in the touched partitions (global: in the table); the
+    filter of each file whose range contains a key; the key column of each file whose filter lets a key pass.
+    """
+
+    is_global: bool = False
+    update_partition_path: bool = True
+    prunes: bool = options.BLOOM_PRUNE.default
+    comparisons_max: int = options.BLOOM_KEYS_PER_TASK.default
+    uses_metadata: bool = options.BLOOM_USE_METADATA.default
+
+    @property
+    def name(self) -> str:
+        """`bloom` or `global_bloom`."""
+        return "global_bloom" if self.is_global else "bloom"
+
+    @property
+    def indexes_logs(self) -> bool:
+        """False: inserts are written to base files. The JVM's bloom index reads only base files."""
+        return False
+
+    @property
+    def needs_exchange(self) -> bool:
+        """True if the index is global."""
+        return self.is_global
+
+    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
+        """Return None: the index reads the keys from the staged rows."""
+
+    def begin(self, facts: TableFacts) -> BloomTagger:
+        """See `Index.begin`; nothing is read yet."""
+        return BloomTagger(self, facts.view)
+
+
+@dataclass(frozen=True, slots=True)
+class BloomTagger:
+    """A bloom index as it serves one write."""
+
+    index: BloomIndex
+    view: TableView
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """See `Tagger.tag`. Keys are sorted, then compared with the files whose range contains them."""
+        touched = None if self.index.is_global else {run.partition_path for run in request.runs}
+        slices = tuple(self.view.slices(touched))
+        if not request.runs or not slices:
+            return Tagged(slices=slices)
+        search = KeySearch(
+            store=self.view.store.spec,
+            read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
+            is_global=self.index.is_global,
+            update_partition_path=self.index.update_partition_path,
+            prunes=False,
+        )
+        sequences = self._sorted(request, search, slices)
+        found = Comparisons.of(sequences)
+        engine = request.engine_for(int(found.costs.sum()) + len(np.unique(found.file)) * _FILTER_BYTES)
+        parts = tasks_of(found, bound=self.index.comparisons_max, parallelism=engine.parallelism)
+        filters = self._filters()
+        tasks = [
+            CheckTask(
+                search=search,
+                slices={int(file): slices[file] for file in np.unique(part.file)},
+                sources={
+                    int(number): (sequences[number].path, sequences[number].first_block)
+                    for number in np.unique(part.sequence)
+                },
+                comparisons=part,
+                filters=filters,
+                output=f"{request.stage_folder}/hits-{number}",
+            )
+            for number, part in enumerate(parts)
+        ]
+        return Tagged(hits=tuple(hit for hits in engine.run(check_keys, tasks) for hit in hits), slices=slices)
+
+    def placement(self, default: Placement) -> Placement:
+        """Return `default`: a key may be in any file group."""
+        return default
+
+    def _filters(self) -> FilterReader | None:
+        """Return the reader of the filters in the metadata table; None if footers are read."""
+        if not self.index.uses_metadata or BLOOM_FILTERS not in self.view.config.metadata_partitions:
+            return None
+        try:
+            folder = MetadataFolder(self.view.store, self.view.config)
+            timeline = visible_instants(folder.existing_timeline(), self.view.whole_timeline())
+            return FilterReader.open(self.view.store, BloomFiltersKind(), timeline)
+        except (MetadataTableMissingError, CorruptFileError) as error:
+            self.view.state.warn(f"bloom filters are read from the data files: {error}")
+            return None
+
+    def _sorted(self, request: TagRequest, search: KeySearch, slices: Sequence[FileSlice]) -> list[KeySequence]:
+        ranges_path = f"{request.stage_folder}/ranges.arrow"
+        tasks = sort_tasks(
+            search.store,
+            request.runs,
+            stage_ranges(self.view.store, ranges_path, self._ranges(request, slices)),
+            search.columns,
+            request.stage_folder,
+            is_global=self.index.is_global,
+        )
+        engine = request.engine_for(sum(run.size_bytes for run in request.runs))
+        return [sequence for found in engine.run(sort_keys, tasks) for sequence in found]
+
+    def _ranges(self, request: TagRequest, slices: Sequence[FileSlice]) -> dict[str | None, dict[int, KeyRange]]:
+        """Return the ranges of all slices by partition path and number; unknown if the options turn ranges off."""
+        if self.index.prunes:
+            ranges = slice_ranges(self.view, slices, request.engine_for)
+        else:
+            ranges = [KeyRange()] * len(slices)
+        found: dict[str | None, dict[int, KeyRange]] = {}
+        for number, (file_slice, range_) in enumerate(zip(slices, ranges, strict=True)):
+            path = None if self.index.is_global else file_slice.partition_path
+            found.setdefault(path, {})[number] = range_
+        return found
+
+
+def _make(_view: TableView, properties: Mapping[str, str]) -> BloomIndex:
+    return BloomIndex(
+        prunes=options.BLOOM_PRUNE.get(properties),
+        comparisons_max=options.BLOOM_KEYS_PER_TASK.get(properties),
+        uses_metadata=options.BLOOM_USE_METADATA.get(properties),
+    )
+
+
+def _make_global(view: TableView, properties: Mapping[str, str]) -> BloomIndex:
+    moves = GLOBAL_BLOOM.moves_records(properties)
+    return replace(_make(view, properties), is_global=True, update_partition_path=moves)
+
+
+BLOOM: Final = IndexKind(name="bloom", types=("BLOOM",), make=_make)
+GLOBAL_BLOOM: Final = IndexKind(
+    name="global_bloom",
+    types=("GLOBAL_BLOOM",),
+    make=_make_global,
+    is_global=True,
+    moves_option=options.BLOOM_UPDATE_PARTITION_PATH,
+)

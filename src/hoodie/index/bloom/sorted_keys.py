@@ -1,0 +1,174 @@
+"""Sort the staged keys of a write, and find the keys in the range of each file.
+
+A task sorts about a million rows and stores them in blocks. The keys in the range of a file are neighbours then: two
+searches find them, and a later task reads only the blocks with keys that it compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskContext
+from hoodie.files.staging.staged import StagedRun, StageReader
+from hoodie.index.key_ranges import KeyRange
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import Store, StoreSpec, open_store
+
+Ints = npt.NDArray[np.int64]
+
+ORDINAL: Final = "_hoodie_ordinal"
+"""The column of sorted keys with the number of the row in the write."""
+BLOCK_ROWS: Final = 16 * 1024
+_SORT_ROWS: Final = 1024 * 1024
+_SORT_BYTES: Final = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeySequence:
+    """Sorted staged keys: record batches of `BLOCK_ROWS` rows of the file `path`, from number `first_block` on.
+
+    `files`: the numbers of the files that meet keys; file `files[i]` meets the keys `first[i]` to `stop[i]`, exclusive.
+    """
+
+    path: str
+    first_block: int
+    files: Ints
+    first: Ints
+    stop: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangesFile:
+    """Where the key ranges of files are staged: `batches` maps a partition path to its record batch in the file.
+
+    The batch has the numbers of the files, and their least and greatest keys, which may be null. The partition path is
+    None for files that keys of any partition meet.
+    """
+
+    path: str
+    batches: Mapping[str | None, int]
+
+
+_RANGES_SCHEMA: Final = pa.schema([("file", pa.int64()), ("low", pa.string()), ("high", pa.string())])
+
+
+def stage_ranges(store: Store, path: str, ranges: Mapping[str | None, Mapping[int, KeyRange]]) -> RangesFile:
+    """Stage the key ranges of files, by partition path and number of the file."""
+    with store.open_output(path) as sink, pa.ipc.new_file(sink, _RANGES_SCHEMA) as writer:
+        for files in ranges.values():
+            lows, highs = [found.low for found in files.values()], [found.high for found in files.values()]
+            columns = [pa.array(list(files), pa.int64()), pa.array(lows, pa.string()), pa.array(highs, pa.string())]
+            writer.write_batch(pa.record_batch(columns, schema=_RANGES_SCHEMA))
+    return RangesFile(path=path, batches={path: number for number, path in enumerate(ranges)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortTask:
+    """The runs that one task sorts, one sequence for each partition path; one for all if `is_global`."""
+
+    store: StoreSpec
+    columns: tuple[str, ...]
+    runs: tuple[StagedRun, ...]
+    ranges: RangesFile
+    is_global: bool
+    output: str
+
+
+def sort_tasks(
+    store: StoreSpec,
+    runs: Sequence[StagedRun],
+    ranges: RangesFile,
+    columns: tuple[str, ...],
+    folder: str,
+    *,
+    is_global: bool,
+) -> list[SortTask]:
+    """Divide the runs into tasks of about a million rows; runs of one partition path meet as far as possible."""
+    met = [run for run in runs if is_global or run.partition_path in ranges.batches]
+    ordered = met if is_global else sorted(met, key=lambda run: run.partition_path)
+    return [
+        SortTask(
+            store=store,
+            columns=columns,
+            runs=group,
+            ranges=ranges,
+            is_global=is_global,
+            output=f"{folder}/keys-{number}",
+        )
+        for number, group in enumerate(_groups(ordered))
+    ]
+
+
+def _groups(runs: Sequence[StagedRun]) -> Iterator[tuple[StagedRun, ...]]:
+    group: list[StagedRun] = []
+    rows = size_bytes = 0
+    for run in runs:
+        if group and (rows + run.rows > _SORT_ROWS or size_bytes + run.size_bytes > _SORT_BYTES):
+            yield tuple(group)
+            group, rows, size_bytes = [], 0, 0
+        group.append(run)
+        rows, size_bytes = rows + run.rows, size_bytes + run.size_bytes
+    if group:
+        yield tuple(group)
+
+
+def sort_keys(task: SortTask, context: TaskContext) -> list[KeySequence]:
+    """Sort the keys of a few runs, store them, and find the keys in the range of each file. Runs on a worker.
+
+    Memory: twice the columns of the runs, and the key ranges of the files of one partition.
+    """
+    store = open_store(task.store)
+    path = f"{task.output}-{context.attempt}.arrow"
+    by_partition: dict[str | None, list[StagedRun]] = {}
+    for run in task.runs:
+        by_partition.setdefault(None if task.is_global else run.partition_path, []).append(run)
+    found: list[KeySequence] = []
+    writer: pa.ipc.RecordBatchFileWriter | None = None
+    blocks = 0
+    with (
+        StageReader(store, task.columns) as reader,
+        StageReader(store) as ranges,
+        store.open_output(path) as sink,
+    ):
+        for partition_path, runs in by_partition.items():
+            rows = _sorted([reader.read(run) for run in runs], runs)
+            writer = writer or pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+            batches = rows.to_batches(max_chunksize=BLOCK_ROWS)
+            for batch in batches:
+                writer.write_batch(batch)
+            bounds = ranges.read_batch(task.ranges.path, task.ranges.batches[partition_path])
+            files, first, stop = keys_in_ranges(rows[RECORD_KEY].combine_chunks(), bounds)
+            found.append(KeySequence(path=path, first_block=blocks, files=files, first=first, stop=stop))
+            blocks += len(batches)
+        if writer is not None:
+            writer.close()
+    return found
+
+
+def keys_in_ranges(keys: pa.StringArray, bounds: pa.RecordBatch) -> tuple[Ints, Ints, Ints]:
+    """Return the files that meet sorted keys, and the first key and the end of the keys of each; a range may be null.
+
+    Keys and bounds are ranked together, then each bound is searched in the ranks: no key is compared with every file.
+    """
+    lows, highs = (pc.fill_null(bounds[name], "") for name in ("low", "high"))
+    ranks = np.asarray(pc.rank(pa.concat_arrays([keys, lows, highs]), tiebreaker="dense"))
+    own, low, high = np.split(ranks, [len(keys), len(keys) + len(lows)])
+    is_known = np.asarray(pc.is_valid(bounds["low"]))
+    first = np.where(is_known, np.searchsorted(own, low, "left"), 0)
+    stop = np.where(is_known, np.searchsorted(own, high, "right"), len(keys))
+    met = np.flatnonzero(first < stop)
+    return np.asarray(bounds["file"])[met], first[met], stop[met]
+
+
+def _sorted(batches: Sequence[pa.RecordBatch], runs: Sequence[StagedRun]) -> pa.Table:
+    rows = pa.Table.from_batches(batches)
+    ordinals = [np.arange(run.start, run.start + run.rows) for run in runs]
+    placed = rows.append_column(ORDINAL, pa.array(np.concatenate(ordinals)))
+    return placed.sort_by(RECORD_KEY).combine_chunks()

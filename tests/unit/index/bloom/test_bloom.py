@@ -1,0 +1,154 @@
+"""The bloom indexes in one process: what they find, what they trust, and which files they open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
+from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.storage import FaultStore, MemoryStore
+from hoodie.table import Table
+from hoodie.write.create import CreateOptions, create_table
+from tests.support.rows import assert_same_rows
+from tests.unit.write.tables import SCHEMA, trips
+
+BLOOMS = ("bloom", "global_bloom")
+SMALL = {"hoodie.index.bloom.num_entries": "100", "hoodie.parquet.small.file.limit": "0"}
+STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}
+UNSORTED = ["", "A", "a", "é", "日", "😀", "\ue000", "\uffff", "z\ue000", "z😀", "z"]
+
+
+def new_table(path: Path | MemoryStore, index: str, **options: Any) -> Table:
+    properties = {**SMALL, **options.pop("properties", {})}
+    wanted = CreateOptions(
+        record_key="id", partition_by="city", ordering="ts", index=index, properties=properties, **options
+    )
+    if isinstance(path, MemoryStore):
+        create_table(path, SCHEMA, wanted)
+        return Table(path)
+    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index=index, properties=properties, **options)  # fmt: skip  # noqa: E501
+    return hoodie.open(path, spark=False)
+
+
+def base_files(path: Path) -> list[Path]:
+    return sorted(path.glob("city=*/*.parquet"))
+
+
+def with_footer(file: Path, changes: dict[str, str | None]) -> None:
+    """Write a base file again with other footer keys, and its length into no listing: tables here list the storage."""
+    rows = pq.read_table(file)
+    found = {key.decode(): value.decode() for key, value in (pq.read_metadata(file).metadata or {}).items()}
+    kept = {key: value for key, value in {**found, **changes}.items() if value is not None}
+    with pq.ParquetWriter(file, rows.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(rows.replace_schema_metadata(None))
+        writer.add_key_value_metadata(kept)
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+def test_files_carry_the_filter_of_their_keys_with_the_options_of_the_table(
+    tmp_path: Path, index: str, kind: str
+) -> None:
+    properties = {"hoodie.bloom.index.filter.type": kind, "hoodie.index.bloom.num_entries": "3"}
+    table = new_table(tmp_path, index, type="merge_on_read", properties=properties)
+    table.bulk_insert(trips(*((f"k{n}", 1, 1.0, "sf") for n in range(8))))
+    table.upsert(trips(*((f"k{n}", 2, 1.0, "sf") for n in range(4, 12))))
+    assert table.schedule_compaction(properties={"hoodie.compact.inline.max.delta.commits": "1"})
+    table.compact()
+    table.cluster(by=["ts"])
+    files = base_files(tmp_path)
+    assert len(files) == 4  # bulk insert, inserts of the upsert, the compaction, the clustering
+    for file in files:
+        footer = pq.read_metadata(file).metadata
+        builder = FilterBuilder(FilterOptions(filter_type=BloomFilterType(kind), entries=3))
+        builder.add(pq.read_table(file, columns=["_hoodie_record_key"])["_hoodie_record_key"])
+        assert footer[FOOTER_KEY.encode()].decode() == builder.build().to_base64()
+        assert footer.get(TYPE_FOOTER_KEY.encode(), b"SIMPLE").decode() == kind
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+@pytest.mark.parametrize("properties", [{}, STATISTICS, {"hoodie.bloom.index.prune.by.ranges": "false"}], ids=["footers", "statistics", "no-ranges"])  # fmt: skip  # noqa: E501
+def test_keys_beyond_ascii_are_found_in_every_file(index: str, properties: dict[str, str]) -> None:
+    """The JVM's order of such keys is not the order of their bytes."""
+    keys = [f"{text}{number}" for number in range(3) for text in UNSORTED]
+    table = new_table(MemoryStore(), index, properties=properties)
+    for part in range(4):
+        table.insert(trips(*((key, 1, 1.0, "sf") for key in keys[part::4])))
+    result = table.upsert(trips(*((key, 2, 2.0, "sf") for key in [*keys, "new"])))
+    assert (result.inserted, result.updated) == (1, len(keys))
+    assert_same_rows(table.to_arrow(SCHEMA.names), trips(*((key, 2, 2.0, "sf") for key in [*keys, "new"])), key="id")
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+def test_comparisons_that_are_divided_find_the_same(index: str) -> None:
+    """Tasks of two comparisons: every file is divided, and so are the sorted keys."""
+    table = new_table(MemoryStore(), index, properties={"hoodie.bloom.index.keys.per.bucket": "2"})
+    rows = [(f"k{n:02}", 1, 1.0, ("sf", "la")[n % 2]) for n in range(30)]
+    table.upsert(trips(*rows[:20]))
+    table.upsert(trips(*rows[10:]))
+    newer = [(key, 3, 1.0, city) for key, _, _, city in rows[5:]]
+    assert table.upsert(trips(*newer)).updated == 25
+    assert_same_rows(table.to_arrow(SCHEMA.names), trips(*rows[:5], *newer), key="id")
+
+
+def test_a_filter_is_trusted_and_a_file_without_one_may_have_every_key(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "bloom")
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("c", 1, 1.0, "sf")))
+    empty = FilterBuilder(FilterOptions(entries=10)).build()
+    for filter_text, kind, expected in (
+        (None, None, 0),
+        (BloomFilter.saturated().to_base64(), "DYNAMIC_V0", 0),
+        (empty.to_base64(), "DYNAMIC_V0", 1),
+    ):
+        newest = max(base_files(tmp_path), key=lambda file: file.stem.rpartition("_")[2])
+        with_footer(newest, {FOOTER_KEY: filter_text, TYPE_FOOTER_KEY: kind})
+        table.index.rebuild()
+        result = table.upsert(trips(("a", 2, 1.0, "sf")))
+        assert result.inserted == expected
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+@pytest.mark.parametrize("properties", [{}, STATISTICS], ids=["footers", "statistics"])
+def test_time_ordered_keys_open_few_files(index: str, properties: dict[str, str]) -> None:
+    """Twenty files of ten keys; the keys of a batch are in two of them."""
+    inner = MemoryStore()
+    table = new_table(inner, index, properties=properties)
+    for number in range(20):
+        table.insert(trips(*((f"k{number * 10 + n:04}", 1, 1.0, "sf") for n in range(10))))
+    store = FaultStore(inner, count_reads=True)
+    store.register()
+    watched = Table(store)
+    seen = len(store.calls)
+    watched.upsert(trips(("k0109", 2, 1.0, "sf"), ("k0110", 2, 1.0, "sf"), ("k9999", 2, 1.0, "sf")))
+    opened = [
+        call.path for call in store.calls[seen:] if call.operation == "open_input" and call.path.endswith(".parquet")
+    ]
+    store.unregister()
+    more_than_a_range = {path for path in opened if opened.count(path) > (1 if not properties else 0)}
+    assert len(more_than_a_range) == 2
+    assert len(set(opened)) == (20 if not properties else 2)
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+def test_keys_that_only_logs_hold_are_found(tmp_path: Path, index: str) -> None:
+    """An index that puts inserts into logs came before: the record index was dropped."""
+    properties = {"hoodie.parquet.small.file.limit": "1000000"}
+    table = new_table(tmp_path, "record", type="merge_on_read", properties=properties)
+    table.upsert(trips(("b", 1, 1.0, "sf")))
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("c", 1, 1.0, "sf")))
+    table.delete(pa.table({"id": ["c"]}))
+    table.index.drop("record")
+    update_table_config(table.view().store, {"hoodie.index.type": index.upper()})
+    (file,) = base_files(tmp_path)
+    assert pq.read_table(file, columns=["id"])["id"].to_pylist() == ["b"]
+    result = table.upsert(trips(("a", 2, 2.0, "sf"), ("d", 2, 2.0, "sf")))
+    assert (result.inserted, result.updated) == (1, 1)
+    expected = trips(("a", 2, 2.0, "sf"), ("b", 1, 1.0, "sf"), ("d", 2, 2.0, "sf"))
+    assert_same_rows(table.to_arrow(SCHEMA.names), expected, key="id")

@@ -1,0 +1,179 @@
+"""The partition `bloom_filters`: built beside writers, kept up to date by every commit, used, checked, dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.format.metadata_table.filter_row import FilterRow
+from hoodie.format.metadata_table.metadata_record import metadata_schema
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
+from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.filter_reader import FilterReader
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+from hoodie.metadata.kinds.partition_kind import CommitFacts
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.support.steps import once_at
+
+PROPERTIES = {"hoodie.parquet.small.file.limit": "0", "hoodie.index.bloom.num_entries": "20"}
+ENABLED = {"hoodie.metadata.index.bloom.filter.enable": "true"}
+
+
+def rows(numbers: range, partition: str = "a") -> pa.Table:
+    return pa.table({"id": [f"k{n}" for n in numbers], "p": [partition] * len(numbers), "x": [*numbers]})
+
+
+def new_table(table_type: str = "copy_on_write", **properties: str) -> Table:
+    """Three files with ten rows each."""
+    made = hoodie.create(
+        MemoryStore().uri(""),
+        rows(range(1)).schema,
+        record_key="id",
+        partition_by="p",
+        index="bloom",
+        type=table_type,
+        properties={**PROPERTIES, **properties},
+    )
+    for number in range(3):
+        made.upsert(rows(range(10 * number, 10 * number + 10)))
+    return made
+
+
+def stored(table: Table) -> dict[tuple[str, str], FilterRow]:
+    """The rows of all base files that the table ever had."""
+    view = table.view()
+    files = [info for info in view.store.list("", recursive=True) if info.path.endswith(".parquet")]
+    places = [tuple(info.path.split("/")) for info in files if not info.path.startswith(".hoodie")]
+    folder = MetadataFolder(view.store, view.config)
+    timeline = visible_instants(folder.existing_timeline(), view.whole_timeline())
+    return FilterReader.open(view.store, BloomFiltersKind(), timeline).rows_at(view.store, places)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_every_commit_and_service_keeps_it_up_to_date(table_type: str) -> None:
+    table = new_table(table_type, **ENABLED)
+    assert BLOOM_FILTERS in table.view().config.metadata_partitions
+    table.upsert(rows(range(5, 15)))
+    table.savepoint()
+    table.upsert(rows(range(90, 95), "b"))
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction(properties={"hoodie.compact.inline.max.delta.commits": "1"})
+        table.compact()
+    table.cluster(by=["x"])
+    assert table.index.verify("bloom_filters").ok
+    before = set(stored(table))
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    table.rollback(table.upsert(rows(range(200, 210))).instant)
+    assert table.index.verify("bloom_filters").ok
+    assert set(stored(table)) <= before
+    table.restore(table.savepoints()[0].instant)
+    assert table.upsert(rows(range(12))).updated == 12
+    report = table.verify(full=True)
+    assert report.ok, str(report)
+    assert table.index.verify("bloom_filters").ok
+
+
+@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+def test_the_rows_of_the_jvm_are_the_filters_in_its_files(golden_tables: Path, name: str) -> None:
+    table = hoodie.open(golden_tables / name, spark=False)
+    assert BLOOM_FILTERS in table.view().config.metadata_partitions
+    report = table.index.verify("bloom_filters")
+    assert report.ok, str(report)
+    assert report.checked["files"] >= 2
+    rows_of_files = stored(table)
+    assert len(rows_of_files) >= report.checked["files"]
+    assert {row.type_code for row in rows_of_files.values()} == {"DYNAMIC_V0"}
+
+
+def test_writers_run_during_a_build() -> None:
+    table = new_table()
+
+    def other_writers() -> None:
+        Table(table.view().store).upsert(rows(range(90, 95), "b"))
+
+    with once_at(Step.WRITTEN, other_writers):
+        built = table.index.build("bloom_filters")
+    assert built.counts["files"] == 4
+    assert table.view().config.raw["hoodie.metadata.index.bloom.filter.enable"] == "true"
+    assert table.index.verify("bloom_filters").checked == {"files": 4}
+    assert table.index.verify("bloom_filters").ok
+    assert table.index.build("bloom_filters").counts["files"] == 4
+    dropped = table.index.drop("bloom_filters")
+    assert dropped.counts == {"partitions": 1}
+    assert table.view().config.raw["hoodie.metadata.index.bloom.filter.enable"] == "false"
+    with pytest.raises(InvalidConfigError, match=r't.index.build\("bloom_filters"\)'):
+        table.index.verify("bloom_filters")
+
+
+def test_a_write_that_began_before_the_build_brings_its_filters() -> None:
+    table = new_table()
+
+    def build() -> None:
+        Table(table.view().store).index.build("bloom_filters")
+
+    with once_at(Step.WRITTEN, build):
+        table.upsert(rows(range(40, 45)))
+    report = table.index.verify("bloom_filters")
+    assert (report.ok, report.checked["files"]) == (True, 4), str(report)
+
+
+def test_one_build_at_a_time() -> None:
+    table = new_table()
+
+    def second() -> None:
+        with pytest.raises(CommitConflictError, match="builds an index"):
+            Table(table.view().store).index.build("column_stats")
+
+    with once_at(Step.WRITTEN, second):
+        table.index.build("bloom_filters")
+
+
+def test_a_wrong_filter_is_found_and_built_anew_and_look_ups_use_it_on_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a filter that holds no key, a known key counts as new if the footer is not read."""
+    table = new_table(**ENABLED)
+    original = BloomFiltersKind.rows_of
+    empty = FilterBuilder(FilterOptions(entries=20)).build().to_base64().encode()
+
+    def changed(self: BloomFiltersKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
+        wrong = {
+            path: {name: replace(row, text=empty) for name, row in files.items()}
+            for path, files in changes.filters.items()
+        }
+        return original(self, replace(changes, filters=wrong), facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BloomFiltersKind, "rows_of", changed)
+        table.upsert(rows(range(40, 45)))
+    report = table.index.verify("bloom_filters")
+    assert report.problems == {"missing filter": 0, "filter that differs from the file's": 1}
+    assert set(table.verify(full=True).problems) == {"index-differs"}
+    known = pa.table({"id": ["k41", "k1"], "p": ["a", "a"]})
+    use = {"hoodie.bloom.index.use.metadata": "true"}
+    assert table.delete(known, properties=use).deleted == 1
+    assert table.repair(dry_run=False, full=True).counts
+    assert table.index.verify("bloom_filters").ok
+    assert table.delete(known, properties=use).deleted == 1
+
+
+def test_a_row_with_the_type_of_the_writers_options_is_read_by_its_bytes() -> None:
+    """The JVM stores the type of its options, whatever type the file has."""
+    for kind in ("SIMPLE", "DYNAMIC_V0"):
+        builder = FilterBuilder(FilterOptions(entries=20))
+        builder.add(pa.array(["a", "b"]))
+        text = builder.build().to_base64().encode()
+        row = FilterRow(kind, "1", text)
+        assert FilterRow.parse(row.to_bytes(), schema_json=metadata_schema(), path="") == row
+        assert row.filter(path="").to_base64().encode() == text
