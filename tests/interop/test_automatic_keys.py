@@ -34,6 +34,7 @@ class Shared:
 
     def __init__(self, jvm: Jvm, path: Path, table_type: str) -> None:
         self.jvm, self.path, self.table_type = jvm, path, table_type
+        self.partition_by = "city" if table_type == "copy_on_write" else ""
         self.rows: dict[int, float] = {}
         self.keys: dict[int, str] = {}
 
@@ -45,7 +46,7 @@ class Shared:
     def theirs(self, rows: pa.Table, operation: str) -> None:
         """The JVM adds rows."""
         self.jvm.write(
-            rows, self.path, table_name="events", key=None, partition="city", operation=operation,
+            rows, self.path, table_name="events", key=None, partition=self.partition_by, operation=operation,
             table_type=self.table_type.upper(), options=HIVE,
         )  # fmt: skip
 
@@ -123,17 +124,19 @@ class Shared:
 @seeded(4702)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_both_write_in_turn(jvm: Jvm, tmp_path: Path, table_type: str, seed: int) -> None:
-    """Our table or the JVM's; each step once, in random order."""
+    """Our table or the JVM's, with partitions or without; each step once, in random order."""
     rng = random.Random(f"{seed} {table_type}")
     path = tmp_path / "events"
     shared = Shared(jvm, path, table_type)
     if rng.random() < 0.5:
-        hoodie.create(path, SCHEMA, partition_by="city", type=table_type, name="events", spark=False)
+        partition_by = shared.partition_by or ()
+        hoodie.create(path, SCHEMA, partition_by=partition_by, type=table_type, name="events", spark=False)
         shared.add(range(8), shared.ours.insert)
     else:
         shared.add(range(8), lambda rows: shared.theirs(rows, "upsert"))
     config = shared.ours.view().config
-    assert config.key_generator is KeyGeneratorType.SIMPLE
+    expected = KeyGeneratorType.SIMPLE if shared.partition_by else KeyGeneratorType.NON_PARTITION
+    assert config.key_generator is expected
     assert "hoodie.table.recordkey.fields" not in config.raw
     steps = shared.steps(rng)
     for number in rng.sample(range(len(steps)), len(steps)):

@@ -27,14 +27,20 @@ SQL_CONFS = {
     "spark.sql.shuffle.partitions": "2",
 }
 MASTER = "local[2]"
+RETRIES = "local[2,4]"
+"""As `MASTER`, but a task that fails runs again, up to four times."""
+CLUSTER = "local-cluster[2,1,512]"
+"""Two executors in processes of their own, with one core and 512 MB each: tasks that fail run again."""
 
 
-def open_classic_session(warehouse: Path, confs: Mapping[str, str] | None = None) -> SparkSession:
+def open_classic_session(
+    warehouse: Path, confs: Mapping[str, str] | None = None, *, master: str = MASTER
+) -> SparkSession:
     """Start Spark in a JVM of this process; `confs` win over the defaults above."""
     from pyspark.sql import SparkSession
 
     _use_this_python()
-    builder = SparkSession.builder.master(MASTER).appName("hoodie tests")
+    builder = SparkSession.builder.master(master).appName("hoodie tests")
     all_confs = {**STATIC_CONFS, **SQL_CONFS, "spark.sql.warehouse.dir": str(warehouse), **(confs or {})}
     for key, value in all_confs.items():
         builder = builder.config(key, value)
@@ -43,18 +49,32 @@ def open_classic_session(warehouse: Path, confs: Mapping[str, str] | None = None
     return session
 
 
-def open_connect_session(warehouse: Path) -> SparkSession:
-    """Start a local Connect server, and a client session that knows no JVM."""
+def open_connect_session(
+    warehouse: Path, confs: Mapping[str, str] | None = None, *, master: str = MASTER
+) -> SparkSession:
+    """Start a local Connect server, and a client session that knows no JVM; `confs` win over the defaults above."""
     from pyspark.sql import SparkSession
 
     _use_this_python()
-    builder = SparkSession.builder.remote(MASTER).appName("hoodie tests")
-    for key, value in {**STATIC_CONFS, **SQL_CONFS, "spark.sql.warehouse.dir": str(warehouse)}.items():
+    builder = SparkSession.builder.remote(master).appName("hoodie tests")
+    all_confs = {**STATIC_CONFS, **SQL_CONFS, "spark.sql.warehouse.dir": str(warehouse), **(confs or {})}
+    for key, value in all_confs.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         # The server has taken the static options at its start; the client tries to set them again, and warns.
         warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
         return builder.getOrCreate()
+
+
+def cluster_confs() -> dict[str, str]:
+    """Options of a session with `CLUSTER`: its executors find Spark, this Python and this package.
+
+    The program must run no other Spark.
+    """
+    import pyspark
+
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    return {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 
 
 def _use_this_python() -> None:

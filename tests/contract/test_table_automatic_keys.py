@@ -1,0 +1,46 @@
+"""A table without record key fields, on each engine: rows are changed by a condition or by their stored keys."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from tests.contract.table_lanes import ON_WORKERS, Lane, trips
+
+ROWS = trips(("a", 1, 1.0, "sf"), ("b", 2, 2.0, "nyc"), ("c", 3, 3.0, "sf"), ("d", 4, 4.0, "nyc"))
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_rows_are_changed_by_conditions_and_stored_keys(lane: Lane, table_type: str) -> None:
+    table = lane.create(record_key=None, partition_by="city", type=table_type, index="global_simple")
+    result = table.insert(lane.data(ROWS), properties=ON_WORKERS)
+    assert result.inserted == 4
+    stored = table.read if lane.session is not None else table.to_arrow
+
+    def found() -> dict[str, tuple[float, str]]:
+        rows = lane.arrow(stored(["id", "fare", RECORD_KEY])).to_pylist()
+        return {row["id"]: (row["fare"], row[RECORD_KEY]) for row in rows}
+
+    keys = {name: key for name, (_, key) in found().items()}
+    assert set(keys.values()) == {f"{result.instant}_0_{row}" for row in range(4)}
+
+    table.update({"fare": "fare + ts"}, where="id IN ('a', 'b')", properties=ON_WORKERS)
+    table.delete_where("id = 'c'", properties=ON_WORKERS)
+    one = table.to_arrow(where="id = 'd'")
+    changed = one.set_column(one.schema.get_field_index("fare"), "fare", pa.array([9.0]))
+    assert table.upsert(lane.data(changed), properties=ON_WORKERS).updated == 1
+    assert found() == {"a": (2.0, keys["a"]), "b": (4.0, keys["b"]), "d": (9.0, keys["d"])}
+
+    named = one.select([RECORD_KEY, PARTITION_PATH])
+    unknown = pa.table({RECORD_KEY: ["20200101000000000_0_0"], PARTITION_PATH: ["city=sf"]}, schema=named.schema)
+    asked = lane.data(pa.concat_tables([named, unknown]))
+    assert lane.arrow(table.read_keys(asked))["id"].to_pylist() == ["d"]
+    assert lane.arrow(table.filter_exists(asked))[RECORD_KEY].to_pylist() == unknown[RECORD_KEY].to_pylist()
+    assert table.delete(asked, properties=ON_WORKERS).deleted == 1
+    assert set(found()) == {"a", "b"}
+    with pytest.raises(hoodie.UnsupportedError, match="call insert"):
+        table.upsert(lane.data(ROWS))
+    with pytest.raises(hoodie.SchemaMismatchError, match=f"the column {RECORD_KEY} of rows"):
+        table.delete(lane.data(ROWS))
