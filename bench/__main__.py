@@ -69,11 +69,9 @@ def _settings(wanted: argparse.Namespace) -> Settings:
     if wanted.tiny:
         settings = replace(settings, results=wanted.work / "results", **TINY)
     if not wanted.docs:
-        settings = replace(
-            settings,
-            picture=settings.results / settings.picture.name,
-            life_picture=settings.results / settings.life_picture.name,
-        )
+        pictures = ("picture", "life_picture", "keys_picture", "indexes_picture")
+        elsewhere = {name: settings.results / getattr(settings, name).name for name in pictures}
+        settings = replace(settings, **elsewhere)
     if wanted.rows:
         repeats = wanted.repeats or (1,) * len(wanted.rows)
         settings = replace(settings, rows=wanted.rows, repeats=repeats)

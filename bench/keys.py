@@ -10,7 +10,6 @@ Numbers = npt.NDArray[np.int64]
 
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 _DASHES_AFTER = (8, 12, 16, 20)
-_TEXT_BYTES = 36
 
 
 def uuid_keys(numbers: Numbers) -> pa.StringArray:
@@ -18,10 +17,20 @@ def uuid_keys(numbers: Numbers) -> pa.StringArray:
     halves = np.empty((len(numbers), 2), ">u8")
     halves[:, 0] = _mixed(numbers.astype(np.uint64) * np.uint64(2))
     halves[:, 1] = _mixed(numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1))
-    digits = _HEX[halves.view(np.uint8)].reshape(len(numbers), 32)
-    texts = np.insert(digits, _DASHES_AFTER, ord("-"), axis=1)
-    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * np.int32(_TEXT_BYTES)
-    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(texts)))
+    return uuid_texts(halves.view(np.uint8))
+
+
+def uuid_texts(values: npt.NDArray[np.uint8]) -> pa.StringArray:
+    """Return the texts of UUIDs of 16 bytes each; `values` has two axes."""
+    digits = _HEX[values].reshape(len(values), 32)
+    return texts_of(np.insert(digits, _DASHES_AFTER, ord("-"), axis=1))
+
+
+def texts_of(characters: npt.NDArray[np.uint8]) -> pa.StringArray:
+    """Return texts of the same length; `characters` are their bytes, one row for each text."""
+    count, length = characters.shape
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(length)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(characters)))
 
 
 def narrow_rows(numbers: Numbers, *, ts: int, cities: int = 10) -> pa.Table:

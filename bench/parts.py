@@ -7,8 +7,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import commits, crossing, durable, hfile, life, merge_memory, statistics_cost, stories, table, tagging
-from bench.settings import MEASURED, MERGE_ON_READ, OPERATIONS, README, STATISTICS, STORAGE, Settings
+from bench import (
+    automatic_keys,
+    bloom,
+    commits,
+    crossing,
+    durable,
+    hfile,
+    indexes,
+    life,
+    merge_memory,
+    statistics_cost,
+    stories,
+    table,
+    tagging,
+)
+from bench.settings import (
+    AUTOMATIC_KEYS,
+    INDEXES,
+    MEASURED,
+    MERGE_ON_READ,
+    OPERATIONS,
+    README,
+    STATISTICS,
+    STORAGE,
+    Settings,
+)
 
 Result = dict[str, Any]
 
@@ -49,5 +73,8 @@ PARTS = (
     Part("durable", 2, _one(durable.run), durable.render, STORAGE),
     Part("life", 12, _one(life.run), life.render, OPERATIONS),
     Part("statistics", 3, _one(statistics_cost.run), statistics_cost.render, STATISTICS),
+    Part("automatic-keys", 3, _one(automatic_keys.run), automatic_keys.render, AUTOMATIC_KEYS),
+    Part("indexes", 25, _one(indexes.run), indexes.render, INDEXES),
+    Part("bloom", 1, _one(bloom.run), bloom.render, INDEXES),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
 )

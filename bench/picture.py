@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-_COLOURS = ("#c2410c", "#1d4ed8", "#15803d")
+_COLOURS = ("#c2410c", "#1d4ed8", "#15803d", "#737373")
 _SETTINGS: Any = {"svg.hashsalt": "hoodie", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
 _STYLES = {"seek": "-", "scan": "--"}
 
@@ -53,6 +53,51 @@ def draw_life(result: Mapping[str, Any], path: Path) -> None:
                 axes.set_xlabel("number of the commit")
                 axes.set_ylabel("storage requests" if name == "requests" else "CPU seconds")
                 axes.grid(which="major", linewidth=0.4, color="#d4d4d4")
+        _save(figure, path)
+
+
+def draw_key_sizes(result: Mapping[str, Any], path: Path) -> None:
+    """Draw the bytes of a key: a group of bars for each form of automatic keys, a bar for each codec."""
+    forms = result["forms"]
+    codecs = list(next(iter(forms.values()))["bytes"])
+    bars = {codec: [found["bytes"][codec] / result["rows"] for found in forms.values()] for codec in codecs}
+    _draw_bars(bars, list(forms), "bytes of a key in Parquet", path)
+
+
+def draw_tagging(result: Mapping[str, Any], path: Path) -> None:
+    """Draw the seconds of tagging: a group of bars for each index, two bars for each table of the largest size."""
+    rows = max(found["rows"] for found in result["tables"])
+    bars: dict[str, list[float]] = {}
+    names: list[str] = []
+    for found in result["tables"]:
+        if found["rows"] == rows:
+            names = list(found["hoodie"])
+            ours = [median(found["hoodie"][name]["seconds"]) for name in names]
+            theirs = [found["jvm"].get(name, {"seconds": [float("nan")] * 2})["seconds"][1:] for name in names]
+            bars[f"hoodie, {found['kind']} keys"] = ours
+            bars[f"JVM, {found['kind']} keys"] = [median(seconds) for seconds in theirs]
+    _draw_bars(bars, names, f"seconds to tag {result['keys']:,} keys of {rows:,}", path)
+
+
+def _draw_bars(bars: Mapping[str, Sequence[float]], groups: Sequence[str], title: str, path: Path) -> None:
+    """Draw groups of horizontal bars on a logarithmic axis, each with its value; NaN draws no bar."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_SETTINGS):
+        height = 0.8 / len(bars)
+        figure = Figure(figsize=(8, 0.6 + 0.22 * len(groups) * len(bars)), layout="constrained", facecolor="white")
+        axes = figure.subplots()
+        for number, ((name, values), colour) in enumerate(zip(bars.items(), _COLOURS, strict=False)):
+            places = [group + (number - (len(bars) - 1) / 2) * height for group in range(len(groups))]
+            drawn = axes.barh(places, values, height=height * 0.9, color=colour, label=name)
+            axes.bar_label(drawn, labels=["" if value != value else f"{value:.3g}" for value in values], padding=2)
+        axes.set_xscale("log")
+        axes.margins(x=0.12)
+        axes.set_yticks(range(len(groups)), groups)
+        axes.invert_yaxis()
+        axes.set_xlabel(title)
+        axes.legend(frameon=False)
         _save(figure, path)
 
 

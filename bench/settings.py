@@ -19,6 +19,10 @@ STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
 LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
+AUTOMATIC_KEYS = ROOT / "docs" / "automatic-keys.md"
+KEYS_PICTURE = ROOT / "docs" / "automatic-keys.svg"
+INDEXES = ROOT / "docs" / "indexes" / "README.md"
+INDEXES_PICTURE = ROOT / "docs" / "indexes" / "tagging.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
 RECORD_LANES = ("hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
@@ -34,6 +38,8 @@ class Settings:
     docs: bool = False
     picture: Path = PICTURE
     life_picture: Path = LIFE_PICTURE
+    keys_picture: Path = KEYS_PICTURE
+    indexes_picture: Path = INDEXES_PICTURE
     rows: tuple[int, ...] = (1_000_000, 4_000_000)
     repeats: tuple[int, ...] = (3, 1)
     """Repetitions for each size in `rows`."""
@@ -60,6 +66,12 @@ class Settings:
     statistics_repeats: int = 7
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
+    automatic_keys: int = 10_000_000
+    automatic_repeats: int = 3
+    bloom_keys: int = 1_000_000
+    bloom_repeats: int = 5
+    index_rows: tuple[int, ...] = (1_000_000, 10_000_000)
+    index_rounds: int = 3
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lanes that `self.lanes` contains, or all if it is empty."""
@@ -90,6 +102,12 @@ TINY: dict[str, Any] = {
     "durable_repeats": 2,
     "hfile_entries": 20_000,
     "hfile_repeats": 1,
+    "automatic_keys": 20_000,
+    "automatic_repeats": 1,
+    "bloom_keys": 20_000,
+    "bloom_repeats": 1,
+    "index_rows": (20_000,),
+    "index_rounds": 1,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import commits, tagging
+from bench import automatic_keys, bloom, commits, indexes, tagging
 from bench.markdown import put_section, seconds_text
 from bench.table import render, render_record
 
@@ -100,3 +100,37 @@ def test_a_page_without_the_section_is_left_alone(tmp_path: Path) -> None:
 def test_seconds_have_a_range_only_if_there_are_several() -> None:
     assert seconds_text([0.5]) == "0.50"
     assert seconds_text([0.02, 0.5, 0.3, 0.4]) == "0.35 (0.020-0.50)"
+
+
+def test_automatic_keys_show_bytes_of_a_key_and_the_figures_of_the_document() -> None:
+    sizes = {"none": 2750, "snappy": 500, "gzip": 250, "zstd": 125}
+    form = {"bytes": sizes, "seconds": [0.5], "example": "1_2_3"}
+    forms = {automatic_keys.ORIGINAL: form, "UUID v4": form}
+    text = automatic_keys.render({"machine": MACHINE, "rows": 100, "repeats": 1, "forms": forms})
+    assert f"| {automatic_keys.ORIGINAL}: `1_2_3` | 27.50 | 5.00 | 2.50 | 1.25 | 0.50 | 40.0 | 2.4 | 1 |" in text
+    assert "| UUID v4: `1_2_3` | 27.50 | 5.00 | 2.50 | 1.25 | 0.50 | - | - | - |" in text
+
+
+def test_bloom_filters_are_compared_with_the_jvm() -> None:
+    ours = {"seconds": {"SIMPLE build": [0.5]}, "found": {"SIMPLE": 500}}
+    theirs = {"seconds": {"SIMPLE build": [1.0]}, "found": {"SIMPLE": 500}}
+    text = bloom.render({"machine": MACHINE, "keys": 1_000, "repeats": 1, "hoodie": ours, "jvm": theirs})
+    assert "| SIMPLE build | 0.50 | 1.00 | 2.0x |" in text
+    assert "500 by SIMPLE, the same on both sides" in text
+
+
+def test_indexes_show_both_sides_and_the_files_that_were_read() -> None:
+    def found(kind: str) -> dict[str, Any]:
+        return {
+            "rows": 1_000_000,
+            "kind": kind,
+            "files": {"bloom": 40, "bucket": 50},
+            "hoodie": {"bloom": {"seconds": [0.5], "files_read": 2}, "hbase": {"seconds": [2.0]}},
+            "jvm": {"bloom": {"seconds": [9.0, 1.0]}},
+        }
+
+    tables = [found("random"), found("time-ordered")]
+    text = indexes.render({"machine": MACHINE, "keys": 100, "rounds": 1, "tables": tables})
+    assert "| `bloom` | 0.50 | 1.00 | 2.0x | 2 | 0.50 | 1.00 | 2.0x | 2 |" in text
+    assert "| `hbase` | 2.00 | - | - | - | 2.00 | - | - | - |" in text
+    assert "1,000,000 random keys: 40 files, with buckets 50" in text
