@@ -33,9 +33,11 @@ def main(target: Path) -> None:
             sys.exit(
                 f"hoodie: {coordinates} could not be fetched; put its jars into {target} by hand, or install Maven"
             )
+        whole = target.with_name(f"{target.name}.part")
+        shutil.rmtree(whole, ignore_errors=True)
+        shutil.copytree(jars, whole)
         shutil.rmtree(target, ignore_errors=True)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(jars, target)
+        whole.rename(target)
 
 
 def _fetch_with_maven(coordinates: str, scratch: Path, jars: Path) -> bool:

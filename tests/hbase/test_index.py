@@ -358,3 +358,41 @@ def test_without_the_client_library_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "thriftpy2", None)
     with pytest.raises(InvalidConfigError, match=r"pip install 'hoodie\[hbase\]'"):
         table.upsert(pa.table(trips(START)))
+
+
+def test_a_write_that_began_before_the_build_is_refused(options: dict[str, str]) -> None:
+    table = hoodie.create(
+        f"memory://{options['hoodie.index.hbase.table']}-late",
+        trips(START).schema,
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        properties=QUIET,
+    )
+    table.upsert(trips(START))
+
+    def build(step: Step) -> None:
+        if step is Step.WRITTEN and not done:
+            done.append(step)
+            again(table).index.build("hbase", properties=options)
+
+    done: list[Step] = []
+    with watching(build), pytest.raises(CommitConflictError, match="got the index 'hbase' while this write ran"):
+        again(table).upsert(trips({"late": (2, "sf")}))
+    check(again(table), START)
+
+
+def test_a_key_of_a_write_after_the_index_was_given_up_is_not_missed(options: dict[str, str]) -> None:
+    table = started(options, "copy_on_write")
+
+    def give_up_and_write(step: Step) -> None:
+        if step is Step.WRITTEN and not done:
+            done.append(step)
+            again(table).index.drop("hbase")
+            again(table).upsert(trips({"new": (2, "nyc")}))
+
+    done: list[Step] = []
+    once = {"hoodie.write.num.retries.on.conflict.failures": "0"}
+    with watching(give_up_and_write), pytest.raises(CommitConflictError, match="inserted into the same"):
+        again(table).upsert(trips({"new": (3, "oslo")}), properties=once)
+    assert rows_of(table.view().store) == {**START, "new": (2, "nyc")}

@@ -95,12 +95,12 @@ class IndexUpdates:
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
         """Return whether the completed write `other` changed the location of a key of this write; true if unknown.
 
-        Every index that the table maintains has all keys of both writes, so that one of them is enough.
+        The index outside of the metadata table has all keys of both writes, unless it was given up meanwhile.
         """
-        external = self.updates[1:]
-        if external:
+        record, *external = self.updates
+        if external and _external(now.config) is self.external:
             return any(update.shares_keys_with(now, other) for update in external)
-        return self.updates[0].shares_keys_with(now, other)
+        return record.shares_keys_with(now, other)
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
         """Return whether a location stored by `other` would replace one of this write, which completes later."""

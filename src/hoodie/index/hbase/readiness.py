@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie import config as options
-from hoodie.errors import CommitConflictError, IndexIncompleteError, InvalidConfigError
+from hoodie.errors import CommitConflictError, IndexIncompleteError, IndexUnavailableError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index.hbase.client import HBaseClient
 from hoodie.index.hbase.committed import committed_instants
@@ -70,7 +70,11 @@ def check_recorded(view: TableView, settings: HBaseSettings) -> None:
 def prepare_table(client: HBaseClient) -> None:
     """Create the HBase table if it does not exist. Raises: as `HBaseClient.create_table` and `check_table`."""
     if not client.has_table():
-        client.create_table()
+        try:
+            client.create_table()
+        except IndexUnavailableError:
+            if not client.has_table():  # else another writer created it
+                raise
     client.check_table()
 
 
