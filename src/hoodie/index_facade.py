@@ -76,6 +76,8 @@ class TableIndex:
         2
         """
         call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        if properties and str(name).lower() != HBASE.name:
+            raise InvalidConfigError(f"properties= of t.index.build are options of the HBase index, not of {name!r}")
         if name in STATISTICS:
             return build_statistics(call, columns=columns)
         if name == BLOOM_FILTERS:

@@ -274,6 +274,8 @@ def test_an_index_is_built_from_the_rows_of_a_table(options: dict[str, str], tab
     )
     table.upsert(trips(START))
     table.upsert(trips({"a": (2, "la")}))
+    with pytest.raises(InvalidConfigError, match="not of 'record'"):
+        table.index.build("record", properties=options)
     assert table.index.build("hbase", properties=options).counts["entries"] == 3
     check(table, {**START, "a": (2, "la")})
     first = table.timeline.completed().writes().instants[0].requested_time

@@ -10,7 +10,7 @@ import typer
 
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
-from hoodie.cli.options import AsJson, NullTexts, StorageOptions, TablePath, pairs
+from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
 from hoodie.services.report import Report
 from hoodie.services.result import ServiceResult
 from hoodie.ui.json_lines import print_json
@@ -27,7 +27,9 @@ app = typer.Typer(
 
 
 RECORD = "record"
-Name = Annotated[str, typer.Argument(metavar="[NAME]", help="record, column_stats, partition_stats or bloom_filters.")]
+Name = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="record, hbase, column_stats, partition_stats or bloom_filters.")
+]
 
 
 class Comparable(StrEnum):
@@ -54,14 +56,16 @@ def build(
             help="Number of index file groups; default: one for each million keys, with room for growth.",
         ),
     ] = None,
+    option: Properties = None,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build the record index or column statistics of a table with rows; writers can run. Repeat it after a crash."""
+    """Build the record index, HBase index (with --option) or column statistics. Repeat it after a crash."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index build"):
-        result = table.index.build(name, buckets=buckets, columns=columns, wait_seconds=wait)
+        properties = pairs(option)
+        result = table.index.build(name, buckets=buckets, columns=columns, properties=properties, wait_seconds=wait)
     _print_result(result, as_json)
 
 
@@ -72,7 +76,7 @@ def drop(
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop the record index (the table then finds records by `global_simple`), or column statistics."""
+    """Drop the record or HBase index (the table then finds records by `global_simple`), or column statistics."""
     _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name), as_json)
 
 
@@ -115,11 +119,13 @@ def rebuild(path: TablePath, storage_option: StorageOptions = None, as_json: AsJ
 @app.command("verify")
 def verify(
     path: TablePath,
-    name: Name = RECORD,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="As for build; default: the table's index of its keys.")
+    ] = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the record index or column statistics against the data; exit code 1 if they differ."""
+    """Check the record index, HBase index or column statistics against the data; exit code 1 if they differ."""
     table = hoodie.open(path, storage_options=pairs(storage_option))
     with progress_bar("index verify"):
         report = table.index.verify(name)
