@@ -158,7 +158,7 @@ class TableIndex:
         return rebuild(call)
 
     def verify(self, name: str | None = None) -> Report:
-        """Check the record index, the HBase index `"column_stats"` or `"bloom_filters"`, beside writers.
+        """Check the record index, the HBase index, `"column_stats"` or `"bloom_filters"`, beside writers.
 
         By default the index of the table is checked: the HBase index if it has one, else the record index.
 

@@ -510,6 +510,13 @@ ACTIONS: tuple[Action, ...] = (
         take_up=lambda table: table.index.drop("column_stats"),
     ),
     Action(
+        "build of bloom filters",
+        "index.build",
+        lambda table: table.index.build("bloom_filters"),
+        reaches=("/bloom_filters/",),
+        take_up=lambda table: table.index.build("bloom_filters"),
+    ),
+    Action(
         "rebuild of the metadata table",
         "index.rebuild",
         lambda table: table.index.rebuild(),

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.files.table_properties import update_table_config
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.storage import FaultStore, MemoryStore
@@ -136,19 +135,19 @@ def test_time_ordered_keys_open_few_files(index: str, properties: dict[str, str]
     assert len(set(opened)) == (20 if not properties else 2)
 
 
-@pytest.mark.parametrize("index", BLOOMS)
-def test_keys_that_only_logs_hold_are_found(tmp_path: Path, index: str) -> None:
-    """An index that puts inserts into logs came before: the record index was dropped."""
+@pytest.mark.parametrize(("before", "index"), [("partitioned_record", "bloom"), ("record", "global_bloom")])
+def test_after_a_switch_keys_that_only_logs_hold_are_found(tmp_path: Path, before: str, index: str) -> None:
+    """The record index put inserts into logs, and its files have filters that say maybe to every key."""
     properties = {"hoodie.parquet.small.file.limit": "1000000"}
-    table = new_table(tmp_path, "record", type="merge_on_read", properties=properties)
+    table = new_table(tmp_path, before, type="merge_on_read", properties=properties)
     table.upsert(trips(("b", 1, 1.0, "sf")))
     table.upsert(trips(("a", 1, 1.0, "sf"), ("c", 1, 1.0, "sf")))
-    table.delete(pa.table({"id": ["c"]}))
-    table.index.drop("record")
-    update_table_config(table.view().store, {"hoodie.index.type": index.upper()})
+    table.delete(pa.table({"id": ["c"], "city": ["sf"]}))
+    table.index.switch(index)
     (file,) = base_files(tmp_path)
     assert pq.read_table(file, columns=["id"])["id"].to_pylist() == ["b"]
-    result = table.upsert(trips(("a", 2, 2.0, "sf"), ("d", 2, 2.0, "sf")))
-    assert (result.inserted, result.updated) == (1, 1)
-    expected = trips(("a", 2, 2.0, "sf"), ("b", 1, 1.0, "sf"), ("d", 2, 2.0, "sf"))
+    result = table.upsert(trips(("a", 2, 2.0, "sf"), ("b", 2, 2.0, "sf"), ("d", 2, 2.0, "sf")))
+    assert (result.inserted, result.updated) == (1, 2)
+    expected = trips(("a", 2, 2.0, "sf"), ("b", 2, 2.0, "sf"), ("d", 2, 2.0, "sf"))
     assert_same_rows(table.to_arrow(SCHEMA.names), expected, key="id")
+    assert table.verify(full=True).ok
