@@ -44,3 +44,14 @@ def test_rows_are_changed_by_conditions_and_stored_keys(lane: Lane, table_type: 
         table.upsert(lane.data(ROWS))
     with pytest.raises(hoodie.SchemaMismatchError, match=f"the column {RECORD_KEY} of rows"):
         table.delete(lane.data(ROWS))
+
+
+def test_a_sorted_load_numbers_rows_in_the_order_of_the_data(lane: Lane) -> None:
+    table = lane.create(record_key=None, partition_by="city")
+    rows = trips(*((str(n), n, 1.0, "sf") for n in range(50)))
+    instant = table.bulk_insert(lane.data(rows), sort=["fare"]).instant
+    keys = [row[RECORD_KEY] for row in sorted(table.to_arrow().to_pylist(), key=lambda row: int(row["ts"]))]
+    assert len(set(keys)) == 50
+    tasks = [(int(task), int(row)) for _, task, row in (key.split("_") for key in keys)]
+    assert keys == [f"{instant}_{task}_{row}" for task, row in tasks]
+    assert tasks == sorted(tasks)

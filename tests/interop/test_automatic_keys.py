@@ -131,9 +131,9 @@ def test_both_write_in_turn(jvm: Jvm, tmp_path: Path, table_type: str, seed: int
     if rng.random() < 0.5:
         partition_by = shared.partition_by or ()
         hoodie.create(path, SCHEMA, partition_by=partition_by, type=table_type, name="events", spark=False)
-        shared.add(range(8), shared.ours.insert)
+        shared.add(range(12), shared.ours.insert)
     else:
-        shared.add(range(8), lambda rows: shared.theirs(rows, "upsert"))
+        shared.add(range(12), lambda rows: shared.theirs(rows, "upsert"))
     config = shared.ours.view().config
     expected = KeyGeneratorType.SIMPLE if shared.partition_by else KeyGeneratorType.NON_PARTITION
     assert config.key_generator is expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hoodie import config as options
 from hoodie.commit.steps import Step, reached
@@ -24,6 +25,7 @@ from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import TaggedRows, plan_files
+from hoodie.write.prepare import ROW_NUMBER
 from hoodie.write.record_size import record_bytes
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
@@ -113,7 +115,9 @@ def _write(
     source: KeySource,
     watch: PhaseTimes,
 ) -> Written:
-    preparation = setup.preparation(key_source=source)
+    numbers_rows = source is KeySource.AUTOMATIC and exchange is not None
+    preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
+    exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     context = setup.context(
         write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
     )
@@ -144,6 +148,11 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
     reached(Step.WRITTEN)
     return Written.together(parts)
+
+
+def _in_order_of_data(exchange: Exchange) -> Exchange:
+    """Return the exchange with a sort that has no ties: a repeated task numbers the rows as the first one did."""
+    return replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER))
 
 
 def _setup(call: WriteCall, data: Dataset) -> WriteSetup:

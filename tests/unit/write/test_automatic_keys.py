@@ -206,6 +206,38 @@ def test_of_two_attempts_of_a_task_one_counts(
     check_tidy(LocalStore(str(tmp_path)))
 
 
+@dataclass(frozen=True)
+class ArrivalEngine(LocalEngine):
+    """An exchange of this engine gets the rows of the data's parts in the order of arrival, the last part first."""
+
+    last_first: bool = False
+
+    def process(
+        self, data: Dataset, prepare: Any, prepared_schema: pa.Schema, consume: Any, exchange: Exchange | None = None
+    ) -> list[Any]:
+        assert isinstance(data, ArrowDataset)
+        assert isinstance(data.source, pa.Table)
+        assert exchange is not None
+        parts: list[pa.RecordBatch] = []
+        for number, part in enumerate((data.source.slice(0, 10), data.source.slice(10))):
+            parts += prepare(iter(part.to_batches()), TaskContext(number, 900, number))
+        rows = pa.Table.from_batches(parts[::-1] if self.last_first else parts, prepared_schema)
+        columns = [(name, "ascending") for name in exchange.sort_by]
+        return list(consume(iter(rows.sort_by(columns).to_batches()), TaskContext(0, 901, 9)))
+
+
+@pytest.mark.parametrize("sort", ["partition", ["fare"]])
+def test_a_sort_gives_the_same_keys_in_whatever_order_rows_arrive(tmp_path: Path, sort: Any) -> None:
+    found = []
+    for last_first in (False, True):
+        table = new_table(tmp_path / str(last_first), partition_by="city")
+        call = WriteCall(state=table._context.state, engine=ArrivalEngine(last_first=last_first))
+        bulk_insert(call, ArrowDataset(changed(events(range(20)), "fare", 1.0)), sort)
+        found.append({n: key.partition("_")[2] for n, key in keys_of(table).items()})
+    assert found[0] == found[1]
+    assert [found[0][n] for n in (1, 3, 19)] == ["0_0", "0_1", "0_9"]
+
+
 def test_a_retry_after_a_conflict_uses_the_time_of_the_commit(tmp_path: Path) -> None:
     """Both inserts fill the same small file; the later attempt has a later instant, and its keys tell that."""
     table = new_table(tmp_path, index="record")
