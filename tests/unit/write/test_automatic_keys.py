@@ -29,7 +29,7 @@ from tests.unit.write.tables import files_below
 SCHEMA = pa.schema([("id", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc")
 NAMES = [RECORD_KEY, PARTITION_PATH]
-INDEXES = ("simple", "global_simple", "record", "partitioned_record")
+INDEXES = ("simple", "global_simple", "record", "partitioned_record", "bloom", "global_bloom")
 
 
 def events(ids: Sequence[int]) -> pa.Table:
@@ -108,7 +108,7 @@ def test_a_row_keeps_its_key_through_all_writes_and_services(
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-@pytest.mark.parametrize("index", ["record", "global_simple"])
+@pytest.mark.parametrize("index", ["record", "global_simple", "global_bloom"])
 def test_an_upsert_of_stored_rows_moves_them_and_adds_none(tmp_path: Path, table_type: str, index: str) -> None:
     table = new_table(tmp_path, type=table_type, index=index, partition_by="city")
     table.insert(events(range(4)))
