@@ -398,3 +398,28 @@ def test_a_key_of_a_write_after_the_index_was_given_up_is_not_missed(options: di
     with watching(give_up_and_write), pytest.raises(CommitConflictError, match="inserted into the same"):
         again(table).upsert(trips({"new": (3, "oslo")}), properties=once)
     assert rows_of(table.view().store) == {**START, "new": (2, "nyc")}
+
+
+def test_non_blocking_appends_meet_and_a_common_new_key_does_not(options: dict[str, str]) -> None:
+    table = started(options, "merge_on_read")
+    appends = {
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+        "hoodie.write.num.retries.on.conflict.failures": "0",
+    }
+
+    def write_between(rows: Rows, others: Rows) -> None:
+        def other_writes(step: Step) -> None:
+            if step is Step.WRITTEN and not done:
+                done.append(step)
+                again(table).upsert(trips(others), properties=appends)
+
+        done: list[Step] = []
+        with watching(other_writes):
+            again(table).upsert(trips(rows), properties=appends)
+
+    write_between({"a": (3, "sf"), "x": (3, "sf")}, {"b": (2, "sf"), "y": (2, "sf")})
+    rows = {**START, "a": (3, "sf"), "b": (2, "sf"), "x": (3, "sf"), "y": (2, "sf")}
+    assert rows_of(table.view().store) == rows
+    with pytest.raises(CommitConflictError, match="inserted into the same"):
+        write_between({"new": (3, "oslo")}, {"new": (2, "rome")})
+    check(table, {**rows, "new": (2, "rome")})
