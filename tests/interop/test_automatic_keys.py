@@ -148,3 +148,18 @@ def test_both_write_in_turn(jvm: Jvm, tmp_path: Path, table_type: str, seed: int
     if table_type == "merge_on_read":
         shared.change({}, lambda: jvm.compact(path))
     assert shared.ours.verify(full=True).ok
+
+
+def test_a_table_of_spark_sql_without_a_primary_key_is_continued(jvm: Jvm, tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    jvm.sql(
+        "CREATE TABLE sql_events (id BIGINT, fare DOUBLE, city STRING) USING hudi PARTITIONED BY (city) "
+        f"LOCATION '{path}'"
+    )
+    jvm.sql("INSERT INTO sql_events VALUES (0, 0.0, 'sf'), (1, 1.0, 'nyc')")
+    shared = Shared(jvm, path, "copy_on_write")
+    shared.rows = {0: 0.0, 1: 1.0}
+    shared.check()
+    shared.add(range(2, 6), shared.ours.insert)
+    shared.change({0: 7.0, 3: 7.0}, lambda: shared.ours.update({"fare": "7"}, where="id IN (0, 3)"))
+    shared.change({1: None, 2: None}, lambda: jvm.sql("DELETE FROM sql_events WHERE id IN (1, 2)"))
