@@ -53,7 +53,7 @@ class Alternation:
             # `simple` is the index that the JVM uses unasked. Of the record index test_record_index.py tells.
             hoodie.create(
                 self.path, SCHEMA, record_key="id", partition_by="city", ordering=ordering, name="trips",
-                index=self.rules.index, properties=SMALL_FILTERS,
+                index=self.rules.index, properties=self.settings,
             )  # fmt: skip
             self.step("upsert", self.ours)
         else:
@@ -67,7 +67,12 @@ class Alternation:
     @property
     def named(self) -> dict[str, str]:
         """The index, which a table of the JVM does not store."""
-        return {} if self.rules.index == "simple" else {"hoodie.index.type": self.rules.index.upper(), **SMALL_FILTERS}
+        return {} if self.rules.index == "simple" else {"hoodie.index.type": self.rules.index.upper(), **self.settings}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The options of the index."""
+        return {"hoodie.bucket.index.num.buckets": "3"} if self.rules.index == "bucket" else SMALL_FILTERS
 
     def theirs(self, operation: str, rows: list[Row]) -> None:
         mode = "EVENT_TIME_ORDERING" if self.rules.event_time else "COMMIT_TIME_ORDERING"
@@ -113,11 +118,11 @@ class Alternation:
 
 
 @seeded(11, 31415)
-@pytest.mark.parametrize("mode", ["event time", "commit time"])
-def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, seed: int) -> None:
+@pytest.mark.parametrize(("mode", "index"), [("event time", None), ("commit time", None), ("event time", "bucket")])
+def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, index: str | None, seed: int) -> None:
     print(f"seed {seed}")
     indexes = ("global_bloom" if mode == "commit time" else "bloom", "simple", "bloom")
-    index = indexes[seed % 7 % 3]
+    index = index or indexes[seed % 7 % 3]
     print(f"index {index}")
     run = Alternation(jvm, tmp_path / "trips", Rules(event_time=mode == "event time", index=index), seed)
     run.create()
@@ -126,6 +131,8 @@ def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, seed: int) 
     for step in range(1, COMMITS):
         operation = run.rng.choices(operations, [5, 2, 1, 2, 1])[0]
         write = run.rng.choice([run.ours, run.theirs])
+        if index == "bucket" and operation == "bulk_insert":
+            write = run.ours  # a second bulk insert of the JVM gives a bucket a second file group
         try:
             run.step(operation, write)
             run.check()

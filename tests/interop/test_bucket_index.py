@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.filenames import bucket_of_file_id
+from hoodie.format.table.hashing_config import HASHING_CONFIG_FOLDER
+from hoodie.storage import LocalStore
 from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
@@ -18,7 +22,7 @@ HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 TEXTS = ("a", "k é", "漢字", "😀😀", "x,y", "1:2", "2014-10-22 13:50:42", "", "a,b c", "__null__x")
 # Where the last column of the key is no hash field, a colon in its value sends the JVM into an endless loop.
 PARTS = ("a", "k é", "漢字", "x,y", "", "a,b c", "😀")
-TYPES = ["copy_on_write", "merge_on_read"]
+BUCKETED = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
 
 
 def _rows(numbers: range, ts: int) -> pa.Table:
@@ -41,8 +45,9 @@ def _assert_one_file_group_each(path: Path, count: int) -> None:
     assert all(bucket is not None and bucket < count for _, bucket in found)
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize("fields", ["id", "part", "id,part"])
+@pytest.mark.parametrize(
+    ("table_type", "fields"), [("copy_on_write", "id"), ("merge_on_read", "part"), ("merge_on_read", "id,part")]
+)
 def test_writers_take_turns(jvm: Jvm, tmp_path: Path, table_type: str, fields: str) -> None:
     """The JVM goes on without options: the table stores them. Each goes on with file groups of the other."""
     path = tmp_path / "trips"
@@ -74,3 +79,87 @@ def test_writers_take_turns(jvm: Jvm, tmp_path: Path, table_type: str, fields: s
     _assert_one_file_group_each(path, 5)
     with pytest.raises(InvalidConfigError, match=r"hoodie.bucket.index.num.buckets=6 is fixed"):
         table.upsert(_rows(range(1), 9), properties={"hoodie.bucket.index.num.buckets": "6"})
+
+
+def _simple_rows(numbers: range, ts: int) -> pa.Table:
+    rows = [{"id": f"k{n}", "part": f"k{n}", "ts": ts, "city": ("sf", "ny")[n % 2]} for n in numbers]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_table_of_the_jvm_is_continued(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    """Its DataFrame writer stores no index: a write of ours asks for it, until `t.index.switch` stores it."""
+    path = tmp_path / "trips"
+
+    def jvm_write(rows: pa.Table, **options: str) -> None:
+        jvm.write(
+            rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type=table_type.upper(),
+            options={**HIVE, **options},
+        )  # fmt: skip
+
+    jvm_write(_simple_rows(range(0, 12), 1), **BUCKETED)
+    table = hoodie.open(path)
+    assert "hoodie.index.type" not in table.view().config.raw
+    with pytest.raises(UnsupportedError, match=r"which the table's properties do not name"):
+        table.upsert(_simple_rows(range(6), 2))
+    table.upsert(_simple_rows(range(6, 14), 2), properties=BUCKETED)
+    with pytest.raises(UnsupportedError, match=r"buckets"):
+        table.index.switch("bucket", buckets=4)
+    table.index.switch("bucket", buckets=3)
+    table.upsert(_simple_rows(range(10, 16), 3))
+    jvm_write(_simple_rows(range(14, 20), 4))
+    newest = {1: range(0, 6), 2: range(6, 10), 3: range(10, 14), 4: range(14, 20)}
+    expected = pa.concat_tables([_simple_rows(numbers, ts) for ts, numbers in newest.items()])
+    _assert_all_read(jvm, path, expected, ["id"])
+    _assert_one_file_group_each(path, 3)
+
+
+def test_the_jvm_goes_on_after_a_switch(jvm: Jvm, tmp_path: Path) -> None:
+    """It takes the new index from the properties: one of the whole table moves a record, one of partitions does not."""
+    path = tmp_path / "trips"
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple", spark=False
+    )
+    table.upsert(_simple_rows(range(8), 1))
+
+    def jvm_write(number: int, ts: int, city: str) -> pa.Table:
+        row = pa.Table.from_pylist([{"id": f"k{number}", "part": "moved", "ts": ts, "city": city}], schema=SCHEMA)
+        jvm.write(row, path, table_name="trips", key="id", partition="city", ordering="ts", options=HIVE)
+        return row
+
+    table.index.switch("global_simple")
+    rows = [jvm_write(0, 2, "ny")]
+    table.index.switch("record")
+    rows.append(jvm_write(1, 3, "sf"))
+    check_index(table.view())
+    _assert_all_read(jvm, path, pa.concat_tables([*rows, _simple_rows(range(2, 8), 1)]), ["id"])
+    table.index.switch("simple", key_keeps_partition=True)
+    rows.append(jvm_write(2, 4, "ny"))
+    expected = pa.concat_tables([*rows, _simple_rows(range(2, 8), 1)])
+    _assert_all_read(jvm, path, expected, ["id", "city"])
+    assert "record_index" not in table.view().config.metadata_partitions
+
+
+def test_numbers_of_buckets_by_partition(jvm: Jvm, tmp_path: Path) -> None:
+    """The JVM takes them from the table's file too, whatever the properties say; both put a key into one bucket."""
+    path = tmp_path / "trips"
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
+        properties={"hoodie.bucket.index.num.buckets": "3"},
+    )  # fmt: skip
+    content = {
+        "expressions": "=sf$,5", "defaultBucketNumber": 2, "rule": "regex", "version": 1, "instant": "00000000000000",
+    }  # fmt: skip
+    LocalStore(path).create(f"{HASHING_CONFIG_FOLDER}/00000000000000.hashing_config", json.dumps(content).encode())
+    jvm.write(
+        _simple_rows(range(0, 40), 1), path, table_name="trips", key="id", partition="city", ordering="ts",
+        options=HIVE,
+    )  # fmt: skip
+    table.upsert(_simple_rows(range(30, 60), 2))
+    jvm.write(
+        _simple_rows(range(50, 70), 3), path, table_name="trips", key="id", partition="city", ordering="ts",
+        options=HIVE,
+    )  # fmt: skip
+    expected = [_simple_rows(range(0, 30), 1), _simple_rows(range(30, 50), 2), _simple_rows(range(50, 70), 3)]
+    _assert_all_read(jvm, path, pa.concat_tables(expected), ["id"])
+    assert [len(table.view().slices([f"city={city}"])) for city in ("sf", "ny")] == [5, 2]

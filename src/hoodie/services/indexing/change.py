@@ -18,10 +18,12 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
+    HBASE,
     PARTITIONED_RECORD,
     RECORD,
     IndexKind,
     breaks_new_index,
+    check_index_options,
     index_kind,
     index_of_view,
     partition_follows_columns,
@@ -33,6 +35,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write, settled
 from hoodie.services.indexing.drop import end_builds
+from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
 from hoodie.services.indexing.switch import differing, index_properties, off_properties
 from hoodie.services.result import ServiceResult
@@ -142,6 +145,11 @@ def _check_switchable(view: TableView, target: IndexKind, wish: SwitchWish) -> N
     config, where = view.config, view.store.uri("")
     if not config.version.is_written:
         raise UnsupportedError(f"{where} has table version {config.version.value}: this release writes version 9 only")
+    if target.update is not None and index_of_view(view) is not target:
+        raise UnsupportedError(
+            f"index={target.name!r} is filled before the table is switched to it: call "
+            f"t.index.build({target.name!r}, properties={{…}}), which does both"
+        )
     if (wish.buckets is not None or wish.hash_field is not None) and not target.places_rows:
         raise InvalidConfigError(f"buckets and hash_field are arguments of index='bucket', not of {target.name!r}")
     if wish.buckets is not None and wish.buckets < 1:
@@ -157,6 +165,8 @@ def _check_switchable(view: TableView, target: IndexKind, wish: SwitchWish) -> N
         raise UnsupportedError(
             f"index={target.name!r} with a Python merger on a merge-on-read table: use 'simple' or 'global_simple'"
         )
+    if target.places_rows and index_of_view(view) is target:
+        check_index_options(config, _bucket_options(view, wish))
     if target.places_rows and any(found.action is Action.CLUSTERING for found in view.timeline.pending()):
         raise UnsupportedError(
             f"{where} has a pending clustering, which would move rows out of their buckets: roll it back or execute it"
@@ -215,7 +225,11 @@ def _bucket_options(view: TableView, wish: SwitchWish) -> dict[str, str]:
 def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, str | None]:
     """Return the properties to change: those of the new index, and None for those of the old index."""
     config, current = now.config, index_of_view(now)
+    if current is target:
+        return {}
     changes: dict[str, str | None] = {option.key: None for option in current.own_options}
+    if current is HBASE:
+        changes |= properties_to_remove(config.raw)
     if current.moves_option is not None:
         changes[current.moves_option.key] = None
     if target not in (RECORD, PARTITIONED_RECORD) and _has_record_index(config):
@@ -227,7 +241,7 @@ def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, s
     if target is RECORD:
         changes |= index_properties(config)
     changes |= target.stored_properties({**config.raw, **given}, record_key=config.record_key_fields)
-    if current.places_rows and current is not target:
+    if current.places_rows:
         changes[options.INDEX_TYPE_KEY] = target.types[0]  # its file groups still look like buckets
     option = target.moves_option
     if option is not None:

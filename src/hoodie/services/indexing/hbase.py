@@ -98,10 +98,14 @@ def drop_hbase_index(state: TableState) -> ServiceResult:
         raw = view.config.raw
         then = RECORD if RECORD.exists_in(view) else GLOBAL_SIMPLE
         moves = {} if then.moves_option is None else {then.moves_option.key: str(HBASE.moves_records(raw)).lower()}
-        gone = dict.fromkeys(key for key in raw if key in _STORED)
-        update_table_config(state.store, {**gone, **then.stored_properties(raw), **moves})
+        update_table_config(state.store, {**properties_to_remove(raw), **then.stored_properties(raw), **moves})
     note = f"the HBase table {options.HBASE_TABLE.get(raw)!r} is still there; drop it in the HBase shell"
     return ServiceResult(operation="drop hbase index", seconds=times.seconds(), notes=(note,))
+
+
+def properties_to_remove(raw: Mapping[str, str]) -> dict[str, None]:
+    """Return the stored properties of the HBase index, which a table without it does not have."""
+    return dict.fromkeys(key for key in raw if key in _STORED)
 
 
 _STORED = frozenset(

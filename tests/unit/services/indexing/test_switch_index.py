@@ -24,7 +24,7 @@ from tests.support.steps import once_at
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 TYPES = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 FEW = options.RECORD_INDEX_BUCKETS_MIN.key
-KINDS = ("simple", "global_simple", "record", "bucket")
+KINDS = ("simple", "global_simple", "record", "bucket", "bloom", "global_bloom")
 
 
 def new_table(
@@ -63,7 +63,7 @@ def index_properties(table: Table) -> dict[str, str]:
 
 @TYPES
 @pytest.mark.parametrize("old", KINDS)
-@pytest.mark.parametrize("new", ["simple", "global_simple", "record"])
+@pytest.mark.parametrize("new", ["simple", "global_simple", "record", "global_bloom"])
 def test_every_index_becomes_every_other(table_type: str, old: str, new: str) -> None:
     """The key has the partition column, so that each way is safe. The table is then as one that was created so."""
     table = new_table(old, table_type)
@@ -86,7 +86,9 @@ def test_every_index_becomes_every_other(table_type: str, old: str, new: str) ->
     else:
         assert not table.view().store.list(".hoodie/metadata/record_index")
     assert table.verify(full=True).ok
+    before = table.view().config.raw
     assert "already" in str(table.index.switch(new))
+    assert table.view().config.raw == before
 
 
 @TYPES
@@ -148,6 +150,9 @@ def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
     assert index_properties(table) == expected
     table.upsert(rows("a", ts=2))
     assert table.count() == 8
+    with pytest.raises(InvalidConfigError, match="is fixed when the table is created"):
+        table.index.switch("bucket", buckets=8)
+    assert "already" in str(table.index.switch("bucket", buckets=4))
 
 
 def test_other_file_groups_are_no_buckets() -> None:
@@ -166,6 +171,8 @@ def test_other_file_groups_are_no_buckets() -> None:
 def test_what_cannot_be_switched() -> None:
     table = new_table("simple")
     table.upsert(rows("a"))
+    with pytest.raises(UnsupportedError, match=r"t\.index\.build\('hbase', properties={…}\), which does both"):
+        table.index.switch("hbase")
     with pytest.raises(UnsupportedError, match="this release cannot build it for a table"):
         table.index.switch("partitioned_record")
     with pytest.raises(InvalidConfigError, match="are arguments of index='bucket'"):
