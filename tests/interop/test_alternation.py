@@ -132,7 +132,7 @@ def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, index: str 
         operation = run.rng.choices(operations, [5, 2, 1, 2, 1])[0]
         write = run.rng.choice([run.ours, run.theirs])
         if index == "bucket" and operation == "bulk_insert":
-            write = run.ours  # a second bulk insert of the JVM gives a bucket a second file group
+            write = run.ours  # by the JVM's sources, its second one gives a bucket a second file group
         try:
             run.step(operation, write)
             run.check()
@@ -140,5 +140,5 @@ def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, index: str 
             error.add_note(f"seed {seed}, {index}, step {step}: {operation} by {write.__name__}")
             raise
     store = LocalStore(str(run.path))
-    hoodie.open(run.path).upsert(to_arrow([Row("last", 1, "sf", None, None)]))
+    hoodie.open(run.path).upsert(to_arrow([Row("last", 1, "sf", None, None)]), properties=run.named)
     check_tidy(store, has_record_index=False)

@@ -147,19 +147,20 @@ def test_numbers_of_buckets_by_partition(jvm: Jvm, tmp_path: Path) -> None:
         path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
         properties={"hoodie.bucket.index.num.buckets": "3"},
     )  # fmt: skip
+    alone = {"hoodie.upsert.shuffle.parallelism": "1", **HIVE}
+
+    def jvm_write(rows: pa.Table) -> None:
+        # In one task: two tasks that parse the patterns first can fail with a ConcurrentModificationException.
+        frame = jvm.frame(rows).coalesce(1)
+        jvm.write(frame, path, table_name="trips", key="id", partition="city", ordering="ts", options=alone)
+
     content = {
         "expressions": "=sf$,5", "defaultBucketNumber": 2, "rule": "regex", "version": 1, "instant": "00000000000000",
     }  # fmt: skip
     LocalStore(path).create(f"{HASHING_CONFIG_FOLDER}/00000000000000.hashing_config", json.dumps(content).encode())
-    jvm.write(
-        _simple_rows(range(0, 40), 1), path, table_name="trips", key="id", partition="city", ordering="ts",
-        options=HIVE,
-    )  # fmt: skip
+    jvm_write(_simple_rows(range(0, 40), 1))
     table.upsert(_simple_rows(range(30, 60), 2))
-    jvm.write(
-        _simple_rows(range(50, 70), 3), path, table_name="trips", key="id", partition="city", ordering="ts",
-        options=HIVE,
-    )  # fmt: skip
+    jvm_write(_simple_rows(range(50, 70), 3))
     expected = [_simple_rows(range(0, 30), 1), _simple_rows(range(30, 50), 2), _simple_rows(range(50, 70), 3)]
     _assert_all_read(jvm, path, pa.concat_tables(expected), ["id"])
     assert [len(table.view().slices([f"city={city}"])) for city in ("sf", "ny")] == [5, 2]
