@@ -28,6 +28,8 @@ from bench.settings import Settings, machine
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.table_facts import TableFacts
+from hoodie.storage import FaultStore, LocalStore, Store
+from hoodie.table import Table
 from hoodie.write.known_keys import known_row_count
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import stage
@@ -45,12 +47,19 @@ HBASE_ROWS_MAX = 1_000_000
 _CITIES = 10
 _FILE_ROWS = 25_000
 _FIRST_MILLISECOND = 1_700_000_000_000
-_SMALL_FILES = {"hoodie.parquet.max.file.size": "1500000"}
+_PROPERTIES = {
+    "hoodie.parquet.max.file.size": "1500000",
+    "hoodie.parquet.small.file.limit": "0",
+    # As a table of the JVM has them: ranges of keys need no footers.
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.column.stats.column.list": "ts",
+}
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Build each table, tag its keys with each index, and draw the picture."""
     told = machine()
+    shutil.rmtree(settings.work / "hbase", ignore_errors=True)
     with running_hbase(settings.work / "hbase") as port:
         tables = [_measure(settings, rows, kind, port) for rows in settings.index_rows for kind in KINDS]
     shutil.rmtree(settings.work / "hbase", ignore_errors=True)
@@ -81,7 +90,7 @@ def _measure(settings: Settings, rows: int, kind: str, port: int) -> dict[str, A
             found["hoodie"][name] = switched | figures_of("bench.indexes", "tag", path, keys, rounds)
         theirs = [name for name in names if name in JVM]
         tell(f"indexes: {rows:,} {kind} keys, JVM {', '.join(theirs)} ...")
-        found["jvm"] |= figures_of("bench.tag_jvm", path, keys, rounds, buckets, *theirs, version="3.5")
+        found["jvm"] |= figures_of("bench.tag_jvm", path, keys, rounds + 1, buckets, *theirs, version="3.5")
     for side in ("hoodie", "jvm"):
         for name, figures in found[side].items():
             if figures["found"] != wanted:
@@ -145,7 +154,7 @@ def _keys(rows: int, kind: str, wanted: int) -> pa.Table:
 
 def _build(folder: Path, layout: str, rows: int, kind: str, buckets: int) -> dict[str, Any]:
     data = _rows(np.arange(rows), kind)
-    properties = _SMALL_FILES | ({"hoodie.bucket.index.num.buckets": str(buckets)} if layout == "bucket" else {})
+    properties = _PROPERTIES | ({"hoodie.bucket.index.num.buckets": str(buckets)} if layout == "bucket" else {})
     made = hoodie.create(
         folder, data.schema, record_key="key", partition_by="city", ordering="ts", index=layout, properties=properties
     )
@@ -165,28 +174,33 @@ def _switch(folder: Path, name: str, port: str) -> dict[str, Any]:
 
 
 def _tag(folder: Path, keys: Path, rounds: int) -> dict[str, Any]:
+    """Tag in a few rounds, then once more through a store that counts the data files that are read."""
     seconds = []
     for _ in range(rounds + 1):
         started = time.perf_counter()
-        found, files_read = _tagged(folder, pq.read_table(keys))
+        found = _tagged(LocalStore(str(folder)), pq.read_table(keys))
         seconds.append(round(time.perf_counter() - started, 4))
-    return {"seconds": seconds[1:], "found": found, "files_read": files_read}
+    store = FaultStore(LocalStore(str(folder)), count_reads=True)
+    store.register()
+    _tagged(store, pq.read_table(keys))
+    read = {call.path for call in store.calls if call.path.startswith("city=") and call.path.endswith(".parquet")}
+    return {"seconds": seconds[1:], "found": found, "files_read": len(read)}
 
 
-def _tagged(folder: Path, rows: pa.Table) -> tuple[int, int | None]:
-    """Tag rows with the table's index, as a write does; return how many were found, and how many files were read."""
-    view = hoodie.open(folder, spark=False).view()
+def _tagged(store: Store, rows: pa.Table) -> int:
+    """Tag rows with the table's index, as a write does; return how many were found."""
+    view = Table(store).view()
     call = WriteCall(state=view.state, engine=LocalEngine())
     setup, key_stage = WriteSetup.without_repair(call, None).staging_keys()
     meets = setup.index.needs_exchange
     preparation = setup.preparation(keys_only=True, buckets=call.engine.parallelism if meets else 0)
-    with stage_folder(setup.view.store) as stage_to:
+    with stage_folder(store) as folder:
         staged = stage(
-            call.engine, ArrowDataset(rows.drop_columns("path")), preparation, setup.view.store.spec, stage_to,
+            call.engine, ArrowDataset(rows.drop_columns("path")), preparation, store.spec, folder,
             merger=setup.merger if meets else None, key_stage=key_stage,
         )  # fmt: skip
-        tagged = setup.index.begin(TableFacts(setup.view)).tag(setup.tag_request(staged, stage_to))
-        return known_row_count(setup.view.store, tagged.hits), None
+        tagged = setup.index.begin(TableFacts(setup.view)).tag(setup.tag_request(staged, folder))
+        return known_row_count(store, tagged.hits)
 
 
 def main() -> None:
