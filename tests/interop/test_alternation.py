@@ -132,7 +132,7 @@ def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, index: str 
         operation = run.rng.choices(operations, [5, 2, 1, 2, 1])[0]
         write = run.rng.choice([run.ours, run.theirs])
         if index == "bucket" and operation == "bulk_insert":
-            write = run.ours  # by the JVM's sources, its second one gives a bucket a second file group
+            write = run.ours  # the JVM's second one gives each bucket a second file group
         try:
             run.step(operation, write)
             run.check()
