@@ -6,6 +6,7 @@ Requests are safe to repeat: a put has its time stamp. So a request whose connec
 from __future__ import annotations
 
 import importlib.resources
+import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -37,8 +38,8 @@ def _interface() -> ModuleType:
         import thriftpy2
     except ImportError as error:
         raise InvalidConfigError("the HBase index requires a client library: pip install 'hoodie[hbase]'") from error
-    with (importlib.resources.files(__package__) / "hbase.thrift").open(encoding="utf-8") as source:
-        found: ModuleType = thriftpy2.load_fp(source, "hoodie_hbase_thrift")
+    text = (importlib.resources.files(__package__) / "hbase.thrift").read_text("utf-8")
+    found: ModuleType = thriftpy2.load_fp(io.StringIO(text), "hoodie_hbase_thrift")
     return found
 
 
