@@ -25,6 +25,7 @@ from bench.keys import Numbers, narrow_rows
 from bench.markdown import machine_line, seconds_text, table
 from bench.picture import draw_tagging
 from bench.settings import Settings, machine
+from hoodie import config as options
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.table_facts import TableFacts
@@ -47,7 +48,7 @@ HBASE_ROWS_MAX = 1_000_000
 _CITIES = 10
 _FILE_ROWS = 25_000
 _FIRST_MILLISECOND = 1_700_000_000_000
-_PROPERTIES = {
+PROPERTIES = {
     "hoodie.parquet.max.file.size": "1500000",
     "hoodie.parquet.small.file.limit": "0",
     # As a table of the JVM has them: ranges of keys need no footers.
@@ -154,7 +155,7 @@ def _keys(rows: int, kind: str, wanted: int) -> pa.Table:
 
 def _build(folder: Path, layout: str, rows: int, kind: str, buckets: int) -> dict[str, Any]:
     data = _rows(np.arange(rows), kind)
-    properties = _PROPERTIES | ({"hoodie.bucket.index.num.buckets": str(buckets)} if layout == "bucket" else {})
+    properties = PROPERTIES | ({"hoodie.bucket.index.num.buckets": str(buckets)} if layout == "bucket" else {})
     made = hoodie.create(
         folder, data.schema, record_key="key", partition_by="city", ordering="ts", index=layout, properties=properties
     )
@@ -178,19 +179,25 @@ def _tag(folder: Path, keys: Path, rounds: int) -> dict[str, Any]:
     seconds = []
     for _ in range(rounds + 1):
         started = time.perf_counter()
-        found = _tagged(LocalStore(str(folder)), pq.read_table(keys))
+        found = tag_keys(LocalStore(str(folder)), pq.read_table(keys))
         seconds.append(round(time.perf_counter() - started, 4))
     store = FaultStore(LocalStore(str(folder)), count_reads=True)
     store.register()
-    _tagged(store, pq.read_table(keys))
+    tag_keys(store, pq.read_table(keys))
     read = {call.path for call in store.calls if call.path.startswith("city=") and call.path.endswith(".parquet")}
     return {"seconds": seconds[1:], "found": found, "files_read": len(read)}
 
 
-def _tagged(store: Store, rows: pa.Table) -> int:
-    """Tag rows with the table's index, as a write does; return how many were found."""
+def tag_keys(store: Store, rows: pa.Table, call_engine: LocalEngine | None = None) -> int:
+    """Tag rows with the table's index, as a write does; return how many were found.
+
+    With `call_engine` all work is done by it, however small.
+    """
     view = Table(store).view()
-    call = WriteCall(state=view.state, engine=LocalEngine())
+    if call_engine is None:
+        call = WriteCall(state=view.state, engine=LocalEngine())
+    else:
+        call = WriteCall(state=view.state, engine=call_engine, properties={options.LOCAL_BYTES_MAX.key: "0"})
     setup, key_stage = WriteSetup.without_repair(call, None).staging_keys()
     meets = setup.index.needs_exchange
     preparation = setup.preparation(keys_only=True, buckets=call.engine.parallelism if meets else 0)

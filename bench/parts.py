@@ -17,6 +17,7 @@ from bench import (
     indexes,
     life,
     merge_memory,
+    skew,
     statistics_cost,
     stories,
     table,
@@ -24,6 +25,7 @@ from bench import (
 )
 from bench.settings import (
     AUTOMATIC_KEYS,
+    BLOOM,
     INDEXES,
     MEASURED,
     MERGE_ON_READ,
@@ -75,6 +77,7 @@ PARTS = (
     Part("statistics", 3, _one(statistics_cost.run), statistics_cost.render, STATISTICS),
     Part("automatic-keys", 3, _one(automatic_keys.run), automatic_keys.render, AUTOMATIC_KEYS),
     Part("indexes", 25, _one(indexes.run), indexes.render, INDEXES),
+    Part("skew", 3, _one(skew.run), skew.render, BLOOM),
     Part("bloom", 1, _one(bloom.run), bloom.render, INDEXES),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
 )

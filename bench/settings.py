@@ -22,6 +22,7 @@ PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
 AUTOMATIC_KEYS = ROOT / "docs" / "automatic-keys.md"
 KEYS_PICTURE = ROOT / "docs" / "automatic-keys.svg"
 INDEXES = ROOT / "docs" / "indexes" / "README.md"
+BLOOM = ROOT / "docs" / "indexes" / "bloom.md"
 INDEXES_PICTURE = ROOT / "docs" / "indexes" / "tagging.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
@@ -72,6 +73,7 @@ class Settings:
     bloom_repeats: int = 5
     index_rows: tuple[int, ...] = (1_000_000, 10_000_000)
     index_rounds: int = 3
+    skew_rows: int = 1_000_000
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lanes that `self.lanes` contains, or all if it is empty."""
@@ -108,6 +110,7 @@ TINY: dict[str, Any] = {
     "bloom_repeats": 1,
     "index_rows": (20_000,),
     "index_rounds": 1,
+    "skew_rows": 100_000,
 }
 
 

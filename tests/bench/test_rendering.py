@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import automatic_keys, bloom, commits, indexes, tagging
+from bench import automatic_keys, bloom, commits, indexes, skew, tagging
 from bench.markdown import put_section, seconds_text
 from bench.table import render, render_record
 
@@ -134,3 +134,15 @@ def test_indexes_show_both_sides_and_the_files_that_were_read() -> None:
     assert "| `bloom` | 0.50 | 1.00 | 2.0x | 2 | 0.50 | 1.00 | 2.0x | 2 |" in text
     assert "| `hbase` | 2.00 | - | - | - | 2.00 | - | - | - |" in text
     assert "1,000,000 random keys: 40 files, with buckets 50" in text
+
+
+def test_skew_shows_the_longest_task_of_each_number_of_threads() -> None:
+    def found(seconds: float) -> dict[str, Any]:
+        return {"seconds": seconds, "tasks": [[1_000, 0.25], [3_000, 0.5], [2_000, 0.25]]}
+
+    sides = {"threads 1": found(1.5), "threads 2": found(0.75), "jvm": {"seconds": [9.0, 8.0]}}
+    text = skew.render({"machine": MACHINE, "rows": 6_000, "files": 20, "hot": 8} | sides)
+    assert "| hoodie, 2 threads | 0.75 | 1.00 | 0.25 | 0.50 | 3 |" in text
+    assert "| JVM Hudi 1.2.0 on Spark, 2 cores | 8.00 |" in text
+    assert "8 of 20 files" in text
+    assert "6,000 comparisons, the largest task has 3,000" in text
