@@ -56,7 +56,7 @@ def run(settings: Settings) -> dict[str, Any]:
 def render(result: Mapping[str, Any]) -> str:
     """Render a row for each form: bytes of a key for each codec, seconds, and the figures of the document."""
     forms, count = result["forms"], result["rows"]
-    head = ["bytes of a key", *CODECS, "seconds", "document: none", "gzip", "times"]
+    head = ["bytes of a key", *CODECS, "seconds", "document: none", "compressed", "time"]
     rows = []
     for name, found in forms.items():
         sizes = [f"{found['bytes'][codec] / count:.2f}" for codec in CODECS]

@@ -44,12 +44,13 @@ LAYOUTS = {
 JVM = ("record", "bloom", "global_bloom", "simple", "global_simple", "bucket")
 KINDS = ("random", "time-ordered")
 HBASE_ROWS_MAX = 1_000_000
-"""Rows of the largest table whose keys are put into HBase: the server of the tests has 256 MiB."""
+"""Rows of the largest table whose keys are put into HBase: the server has 2 GiB."""
 _CITIES = 10
+_COMMIT_ROWS = 500_000
+"""Rows of a bulk insert, which writes two files for each partition."""
 _FILE_ROWS = 25_000
 _FIRST_MILLISECOND = 1_700_000_000_000
 PROPERTIES = {
-    "hoodie.parquet.max.file.size": "1500000",
     "hoodie.parquet.small.file.limit": "0",
     # As a table of the JVM has them: ranges of keys need no footers.
     "hoodie.metadata.index.column.stats.enable": "true",
@@ -61,7 +62,7 @@ def run(settings: Settings) -> dict[str, Any]:
     """Build each table, tag its keys with each index, and draw the picture."""
     told = machine()
     shutil.rmtree(settings.work / "hbase", ignore_errors=True)
-    with running_hbase(settings.work / "hbase") as port:
+    with running_hbase(settings.work / "hbase", heap="2g") as port:
         tables = [_measure(settings, rows, kind, port) for rows in settings.index_rows for kind in KINDS]
     shutil.rmtree(settings.work / "hbase", ignore_errors=True)
     result = {"machine": told, "keys": settings.tagging_keys, "rounds": settings.index_rounds, "tables": tables}
@@ -154,12 +155,20 @@ def _keys(rows: int, kind: str, wanted: int) -> pa.Table:
 
 
 def _build(folder: Path, layout: str, rows: int, kind: str, buckets: int) -> dict[str, Any]:
-    data = _rows(np.arange(rows), kind)
+    step = rows if layout == "bucket" else min(_COMMIT_ROWS, rows)
+    parts = [_rows(np.arange(start, start + step), kind) for start in range(0, rows, step)]
     properties = PROPERTIES | ({"hoodie.bucket.index.num.buckets": str(buckets)} if layout == "bucket" else {})
     made = hoodie.create(
-        folder, data.schema, record_key="key", partition_by="city", ordering="ts", index=layout, properties=properties
+        folder,
+        parts[0].schema,
+        record_key="key",
+        partition_by="city",
+        ordering="ts",
+        index=layout,
+        properties=properties,
     )
-    made.bulk_insert(data)
+    for part in parts:
+        made.bulk_insert(part)
     return {"files": hoodie.open(folder, spark=False).inspect.files().num_rows}
 
 

@@ -29,6 +29,8 @@ from hoodie.index.bloom.check import CheckTask
 from hoodie.storage import LocalStore
 
 _CITIES = 10
+_COMMITS = 20
+"""Bulk inserts, each of which writes two files for each partition."""
 _COLD_EVERY = 10
 """One row of so many is in one of the other cities."""
 
@@ -98,7 +100,8 @@ def _build(folder: Path, rows: int) -> dict[str, Any]:
         folder / "table", data.schema, record_key="key", partition_by="city", ordering="ts", index="bloom",
         properties=PROPERTIES,
     )  # fmt: skip
-    made.bulk_insert(data)
+    for start in range(0, rows, rows // _COMMITS):
+        made.bulk_insert(data.slice(start, rows // _COMMITS))
     keys = data.append_column("path", pc.binary_join_element_wise("city", data["city"], "="))
     pq.write_table(keys, folder / "keys.parquet")
     files = made.inspect.files()["partition_path"].to_pylist()

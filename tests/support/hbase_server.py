@@ -14,11 +14,11 @@ from tests.support.zookeeper_server import free_port
 _SECONDS_TO_START = 120.0
 _LAUNCHER = Path(__file__).parents[1] / "hbase" / "StandaloneHBase.java"
 _OPENED = ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref", "java.lang.reflect", "java.util")
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
 
 
 @contextlib.contextmanager
-def running_hbase(folder: Path) -> Iterator[int]:
+def running_hbase(folder: Path, *, heap: str = "256m") -> Iterator[int]:
     """Run a server with its data in `folder`; return the port of Thrift. The server ends with this process at last.
 
     Raises: AssertionError if the jars are missing, or the server does not start.
@@ -31,7 +31,8 @@ def running_hbase(folder: Path) -> Iterator[int]:
     options = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in (*_OPENED, "java.util.concurrent")]
     options += ["--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED", f"-Dhadoop.home.dir={folder}"]
     classpath = f"{folder}:{jars.resolve()}/*"
-    command = ["java", *_JVM, *options, "-cp", classpath, str(_LAUNCHER), str(port), str(folder / "zookeeper")]
+    launched = [str(_LAUNCHER), str(port), str(folder / "zookeeper")]
+    command = ["java", f"-Xmx{heap}", *_JVM, *options, "-cp", classpath, *launched]
     with (folder / "log").open("w") as log:
         # It ends at the end of its input, whatever happens to this process.
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=folder)
