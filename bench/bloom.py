@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.child import figures_in, figures_of, print_figures, tell
+from bench.child import figures_of, figures_of_java, print_figures, tell
 from bench.keys import uuid_keys
 from bench.markdown import machine_line, seconds_text, table
-from bench.settings import BENCH, Settings, machine
+from bench.settings import Settings, machine
 from hoodie.format.hashes.bloom import BloomFilter, BloomFilterType
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 
@@ -38,7 +36,8 @@ def run(settings: Settings) -> dict[str, Any]:
     tell(f"bloom: {count:,} keys, hoodie ...")
     hoodie = figures_of("bench.bloom", folder, count, repeats)
     tell(f"bloom: {count:,} keys, JVM ...")
-    jvm = _figures_of_java(folder, count, repeats)
+    rate = FilterOptions().false_positive_rate
+    jvm = figures_of_java("BloomBench", folder, folder, repeats, count // _FILES, rate)
     if hoodie["found"] != jvm["found"]:
         raise SystemExit(f"bloom: hoodie may find {hoodie['found']} of the keys, the JVM {jvm['found']}")
     return {"machine": told, "keys": count, "repeats": repeats, "hoodie": hoodie, "jvm": jvm}
@@ -67,15 +66,6 @@ def render(result: Mapping[str, Any]) -> str:
     return "\n".join(
         [title, "", table(head, rows), "", f"- Probes that may be stored: {found}, the same on both sides.", ""]
     )
-
-
-def _figures_of_java(folder: Path, count: int, repeats: int) -> Any:
-    bundle = os.environ["HOODIE_JVM_BUNDLE"]
-    classes = folder / "classes"
-    subprocess.run(["javac", "-cp", bundle, "-d", str(classes), str(BENCH / "java" / "BloomBench.java")], check=True)
-    path = f"{bundle}{os.pathsep}{classes}"
-    arguments = (folder, repeats, count // _FILES, FilterOptions().false_positive_rate)
-    return figures_in(["java", "-Xmx4g", "-cp", path, "BloomBench", *arguments])
 
 
 def _measure(kind: BloomFilterType, keys: pa.StringArray, probes: pa.StringArray) -> tuple[float, float, int]:

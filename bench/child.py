@@ -38,6 +38,15 @@ def figures_in(command: Sequence[object]) -> Any:
     return json.loads(lines[-1].removeprefix(_MARK))
 
 
+def figures_of_java(name: str, folder: Path, *arguments: object) -> Any:
+    """Compile bench/java/NAME.java against the JVM bundle into `folder`, run it, and return the figures it printed."""
+    bundle = os.environ["HOODIE_JVM_BUNDLE"]
+    classes = folder / "classes"
+    source = _ROOT / "bench" / "java" / f"{name}.java"
+    subprocess.run(["javac", "-cp", bundle, "-d", str(classes), str(source)], check=True)
+    return figures_in(["java", "-Xmx4g", "-cp", f"{bundle}{os.pathsep}{classes}", name, *arguments])
+
+
 def print_figures(figures: Any) -> None:
     """Print figures for the parent process."""
     print(_MARK + json.dumps(figures), flush=True)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.child import figures_in, figures_of, print_figures, tell
+from bench.child import figures_of, figures_of_java, print_figures, tell
 from bench.keys import uuid_keys
 from bench.markdown import machine_line, seconds_text, table
-from bench.settings import BENCH, Settings, machine
+from bench.settings import Settings, machine
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 
@@ -38,7 +36,7 @@ def run(settings: Settings) -> dict[str, Any]:
     tell(f"hfile: {entries:,} entries, hoodie ...")
     hoodie = figures_of("bench.hfile", folder, entries, repeats)
     tell(f"hfile: {entries:,} entries, JVM ...")
-    jvm = _figures_of_java(folder, entries, repeats)
+    jvm = figures_of_java("HFileBench", folder, folder, repeats, *_counts(entries))
     return {"machine": told, "entries": entries, "repeats": repeats, "hoodie": hoodie, "jvm": jvm}
 
 
@@ -58,14 +56,6 @@ def render(result: Mapping[str, Any]) -> str:
     title = f"{result['entries']:,} entries, {where}; sorted look-ups, each time with a reader opened anew"
     sizes = ", ".join(f"{codec} {size / 2**20:.1f} MiB" for codec, size in hoodie["bytes"].items())
     return "\n".join([title, "", table(head, rows), "", f"- File: {sizes}, read by both sides.", ""])
-
-
-def _figures_of_java(folder: Path, entries: int, repeats: int) -> Any:
-    bundle = os.environ["HOODIE_JVM_BUNDLE"]
-    classes = folder / "classes"
-    subprocess.run(["javac", "-cp", bundle, "-d", str(classes), str(BENCH / "java" / "HFileBench.java")], check=True)
-    path = f"{bundle}{os.pathsep}{classes}"
-    return figures_in(["java", "-Xmx4g", "-cp", path, "HFileBench", folder, repeats, *_counts(entries)])
 
 
 def _counts(entries: int) -> list[int]:

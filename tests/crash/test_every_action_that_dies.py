@@ -6,11 +6,13 @@ and a recovery that dies in every cell. The head of a run says how to repeat its
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import hoodie
 from hoodie.index.record.state import partitioned_index, record_index
-from hoodie.storage import MemoryStore
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.actions import CELLS, START, Cell, is_restoring, moved, one_kind_each, whole_run
@@ -94,19 +96,25 @@ def check_table(cell: Cell, store: MemoryStore) -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
-def test_an_action_that_dies(cell: Cell) -> None:
+def check_deaths(cell: Cell, deaths: int, also: Callable[[Store], None] = lambda store: None) -> None:
+    """Let the action die at a sample of its storage calls, and check each recovery; `also` is checked after it."""
     start = prepared(cell)
-    for number in sample_of(numbers_of_calls(cell, start), _DEATHS, f"calls of {cell}"):
+    for number in sample_of(numbers_of_calls(cell, start), deaths, f"calls of {cell}"):
         store = moved(start)
         died = run_until(store, cell.action.act, number)
         forget_all()
         try:
             assert died.crashed
             check_recovery(cell, store, number)
+            also(store)
         except BaseException as error:
             error.add_note(f"{cell}: death before call {number}, {died.calls[number - 1]}")
             raise
+
+
+@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
+def test_an_action_that_dies(cell: Cell) -> None:
+    check_deaths(cell, _DEATHS)
 
 
 @pytest.mark.parametrize("cell", sample_of(CELLS, _TWICE, "recoveries"), ids=str)

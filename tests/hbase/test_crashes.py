@@ -9,12 +9,12 @@ import uuid
 
 import pytest
 
-from hoodie.storage import MemoryStore
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from tests.crash.actions import ACTIONS, Cell, Kind, moved
-from tests.crash.tables import Rows, check_tidy, deaths, new_table, rows_of, run_until, trips
-from tests.crash.test_every_action_that_dies import check_recovery, numbers_of_calls, prepared
+from tests.crash.actions import ACTIONS, Cell, Kind
+from tests.crash.tables import Rows, check_tidy, deaths, new_table, rows_of, trips
+from tests.crash.test_every_action_that_dies import check_deaths
 from tests.property.life import new_life
 from tests.property.test_whole_life import live
 from tests.support.samples import draw, sample_of
@@ -38,26 +38,19 @@ def test_actions_that_die(options: dict[str, str]) -> None:
     names = sorted({cell.action.name for cell in found})
     for name in sample_of(names, _ACTIONS, "actions with an HBase index"):
         (cell,) = draw([cell for cell in found if cell.action.name == name], 1, f"kind for {name}, hbase")
-        check_deaths(cell, options)
+        check_deaths_with_hbase(cell, options)
 
 
-def check_deaths(cell: Cell, options: dict[str, str]) -> None:
+def check_deaths_with_hbase(cell: Cell, options: dict[str, str]) -> None:
     """Rows of before or after, a recovery, a tidy table, and an index that agrees with the data."""
     own = Kind(cell.kind.table_type, "hbase", {**options, "hoodie.index.hbase.table": f"t{uuid.uuid4().hex}"})
-    cell = Cell(cell.action, own)
-    start = prepared(cell)
-    for number in sample_of(numbers_of_calls(cell, start), _DEATHS, f"calls of {cell}"):
-        store = moved(start)
-        died = run_until(store, cell.action.act, number)
-        forget_all()
-        try:
-            assert died.crashed
-            check_recovery(cell, store, number)
-            report = Table(store).index.verify()
-            assert report.ok, str(report)
-        except BaseException as error:
-            error.add_note(f"{cell}: death before call {number}, {died.calls[number - 1]}")
-            raise
+    check_deaths(Cell(cell.action, own), _DEATHS, check_index)
+
+
+def check_index(store: Store) -> None:
+    """The index agrees with the data."""
+    report = Table(store).index.verify()
+    assert report.ok, str(report)
 
 
 @pytest.mark.timeout(300)

@@ -6,7 +6,7 @@ log files that of `read_file_slice`; of a task that compares keys: the keys of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,7 +35,7 @@ from hoodie.services.indexing.bloom_filters import verify_filters
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
-from hoodie.services.report import EXAMPLES_MAX
+from hoodie.services.report import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.statistics import has_statistics
 
@@ -192,28 +192,26 @@ def _check_statistics(call: ServiceCall, survey: Survey) -> DataCheck:
     """Compare the column statistics with the files, if the table has statistics of version 9."""
     if not has_statistics(survey.view):
         return DataCheck(())
-    try:
-        report = verify_statistics(IndexCall(state=call.state, engine_for=call.engine_for))
-    except HoodieError as error:
-        return DataCheck((Problem(kinds.STATISTICS_DIFFER, COLUMN_STATS, found=str(error)),))
-    problems = (
-        Problem(kinds.STATISTICS_DIFFER, found.key, found.expected, f"{found.kind}: {found.found or 'none'}")
-        for found in report.findings
-    )
-    return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
+    return _check_partition(call, verify_statistics, kinds.STATISTICS_DIFFER, COLUMN_STATS)
 
 
 def _check_filters(call: ServiceCall, survey: Survey) -> DataCheck:
     """Compare the partition `bloom_filters` with the files, if the table has it."""
     if BLOOM_FILTERS not in survey.view.config.metadata_partitions:
         return DataCheck(())
+    return _check_partition(call, verify_filters, kinds.INDEX_DIFFERS, BLOOM_FILTERS)
+
+
+def _check_partition(
+    call: ServiceCall, verify: Callable[[IndexCall], Report], kind: kinds.FindingKind, name: str
+) -> DataCheck:
+    """Return what the check of a metadata partition found, as problems of this kind."""
     try:
-        report = verify_filters(IndexCall(state=call.state, engine_for=call.engine_for))
+        report = verify(IndexCall(state=call.state, engine_for=call.engine_for))
     except HoodieError as error:
-        return DataCheck((Problem(kinds.INDEX_DIFFERS, BLOOM_FILTERS, found=str(error)),))
+        return DataCheck((Problem(kind, name, found=str(error)),))
     problems = (
-        Problem(kinds.INDEX_DIFFERS, found.key, found.expected, f"{found.kind}: {found.found or 'none'}")
-        for found in report.findings
+        Problem(kind, found.key, found.expected, f"{found.kind}: {found.found or 'none'}") for found in report.findings
     )
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
 
