@@ -115,6 +115,13 @@ class IndexIncompleteError(HoodieError):
     """An external index lacks keys of the table, so that a write would store them twice; build it again."""
 
 
+class JobFailedError(HoodieError):
+    """Spark did not complete a job: executors were lost, tasks failed, or Spark cannot be reached; has Spark's reason.
+
+    Errors that Spark has classes for, such as an analysis error of the caller's plan, are raised as they are.
+    """
+
+
 class InstantNotFoundError(HoodieError):
     """The timeline does not contain the instant."""
 

@@ -1,4 +1,4 @@
-"""The HBase index of tables with automatic record keys: their keys are made in the tasks that stage or write the rows."""
+"""The HBase index of tables with automatic record keys, which the tasks that stage or write the rows make."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,14 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from hoodie import errors
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError
+from hoodie.spark.jobs import errors_of_jobs
 from hoodie.spark.partitioning import salts
 from hoodie.spark.progress import watched
 from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
-from hoodie.spark.workers import missing_package
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -64,7 +62,8 @@ class SparkEngine:
         other way to read the number.
         """
         if self.session not in _parallelism:
-            parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
+            with errors_of_jobs():
+                parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
             shuffled = int(self.session.conf.get("spark.sql.shuffle.partitions"))
             _parallelism[self.session] = max(min(parts, shuffled), 1)
         return _parallelism[self.session]
@@ -132,15 +131,12 @@ class SparkEngine:
         return frame.sortWithinPartitions(*exchange.sort_by) if exchange.sort_by else frame
 
     def _collect(self, frame: Any) -> Iterable[Any]:
-        """Run the job and unpickle the results; raise the first HoodieError of a worker with its own type."""
-        try:
-            with watched(self.session):
-                rows = frame.collect()
-        except PySparkException as error:
-            own = _own_error(error) or missing_package(error)
-            if own is None:
-                raise
-            raise own from error
+        """Run the job and unpickle the results; raise the first HoodieError of a worker with its own type.
+
+        Raises: as `errors_of_jobs`.
+        """
+        with errors_of_jobs(), watched(self.session):
+            rows = frame.collect()
         for row in rows:
             answer = pickle.loads(row[0])
             if isinstance(answer, _Failure):
@@ -166,17 +162,6 @@ def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:
 
 def _row(result: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], schema=_RESULT_ARROW)
-
-
-def _own_error(error: Exception) -> HoodieError | None:
-    """Find the HoodieError that a worker raised in the message of Spark's error; None if there is none."""
-    match = re.search(r"hoodie\.errors\.(\w+): (.*)", str(error))
-    kind = getattr(errors, match[1], None) if match else None
-    if match is None or not isinstance(kind, type) or not issubclass(kind, HoodieError):
-        return None
-    found = kind.__new__(kind)
-    Exception.__init__(found, match[2])
-    return found
 
 
 def session_of(frame: Any) -> Any:

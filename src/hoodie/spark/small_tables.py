@@ -7,11 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.spark.jobs import errors_of_jobs
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 
 
 def to_arrow(frame: Any) -> pa.Table:
-    """Return a small DataFrame as an Arrow table in the driver. Memory: all its rows."""
+    """Return a small DataFrame as an Arrow table in the driver. Memory: all its rows. Raises: as `errors_of_jobs`."""
+    with errors_of_jobs():
+        return _to_arrow(frame)
+
+
+def _to_arrow(frame: Any) -> pa.Table:
     if hasattr(type(frame), "toArrow"):
         return frame.toArrow()
     schema = arrow_schema_of(frame.schema)
