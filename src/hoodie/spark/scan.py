@@ -12,18 +12,21 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import BaseFile
+from hoodie.format.table.table_config import TimelineZone
 from hoodie.read.key_holders import FILTERED_KEYS_MAX
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.file_list import FileOfScan, read_files
 from hoodie.spark.merged import read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.types import spark_schema_of
 from hoodie.spark.widening import widened
+from hoodie.timeline import ms_of_instant_time
 
-_GLOB_CHARACTERS = set("\\{}[]*?")
 _BROADCAST_KEYS_MAX = 100_000
 
 
@@ -83,17 +86,21 @@ def _cast(frame: Any, schema: Any) -> Any:
 
 
 def _scan(session: Any, plan: ScanPlan, files: Sequence[BaseFile], schema: Any) -> Any:
-    plan.view.store.check_links(file.path for file in files)
-    paths = [_literal_path(plan.view.store.uri(file.path)) for file in files]
-    reader = session.read.schema(schema).option("recursiveFileLookup", "true")
+    store, zone = plan.view.store, plan.view.layout.zone
+    store.check_links(file.path for file in files)
+    listed = [FileOfScan(store.uri(file.path), file.size_bytes, _written_ms(file, zone)) for file in files]
     # Hudi writes dates and times of the proleptic Gregorian calendar. Without this option Spark raises an error for
     # dates before 1582 and times before 1900.
-    return reader.option("datetimeRebaseMode", "CORRECTED").parquet(*paths)
+    reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
+    return read_files(session, reader, listed)
 
 
-def _literal_path(path: str) -> str:
-    """Escape the glob characters of a path, so that Spark reads exactly this path."""
-    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in path)
+def _written_ms(file: BaseFile, zone: TimelineZone) -> int:
+    """Return the time at which the file's write began, in milliseconds since the epoch; 0 for the reserved times."""
+    try:
+        return ms_of_instant_time(file.instant_time, zone)
+    except InvalidConfigError:
+        return 0
 
 
 def _quoted(name: str) -> str:

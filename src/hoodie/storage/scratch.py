@@ -19,6 +19,16 @@ class ScratchFolder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    @property
+    def uri(self) -> str:
+        """Return `file://` and the path without percent-encoding, as Hadoop and Spark expect."""
+        return f"file://{self._root}"
+
+    def folder(self, name: str) -> ScratchFolder:
+        """Create a folder in this one and return it."""
+        (self._root / name).mkdir()
+        return ScratchFolder(self._root / name)
+
     def open_output(self, name: str) -> pa.NativeFile:
         """Open a streaming writer of a new file."""
         return pa.OSFile(str(self._root / name), mode="wb")

@@ -1,0 +1,105 @@
+"""Reads of many files: Spark gets them as a list, and the plan of a read takes no job and no request a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie import HoodieWarning
+from hoodie.spark import to_arrow
+from hoodie.spark.file_list import FileOfScan, read_files
+from tests.contract.table_lanes import Lane, trips
+from tests.support.rows import assert_same_rows
+
+_COUNT = 260
+_ROWS = pa.concat_tables(trips((f"k{number}", 1, 1.0, f"{number} %41{{a}}[b]* é")) for number in range(_COUNT))
+_IGNORE_LOG = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+
+
+def _is_connect(session: Any) -> bool:
+    return ".connect." in type(session).__module__
+
+
+@pytest.fixture(scope="module")
+def many(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> hoodie.Table:
+    """A table of 260 files in as many partitions, whose names need escapes; written in process."""
+    path = Lane(None, tmp_path_factory.mktemp("many")).path
+    hoodie.create(path, _ROWS.schema, record_key="id", partition_by="city", spark=False).bulk_insert(_ROWS)
+    return hoodie.open(path, spark=spark)
+
+
+def _sizes(table: hoodie.Table) -> dict[str, int]:
+    files = Path(table.path.removeprefix("file://")).glob("*/*.parquet")
+    return {path.name: path.stat().st_size for path in files}
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+@pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
+def test_spark_reads_the_rows_of_many_files(many: hoodie.Table, spark: Any) -> None:
+    read = many.read(columns=[*_ROWS.schema.names])
+    assert_same_rows(to_arrow(read), _ROWS, key="id")
+    places = to_arrow(many.read().selectExpr("_metadata.file_name AS name", "_metadata.file_size AS size"))
+    assert len(places) == _COUNT
+    assert dict(zip(places["name"].to_pylist(), places["size"].to_pylist(), strict=True)) == _sizes(many)
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+@pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
+def test_a_spark_that_ignores_lists_of_files_reads_the_same_rows(many: hoodie.Table, spark: Any) -> None:
+    spark.conf.set(_IGNORE_LOG, "true")
+    try:
+        assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
+    finally:
+        spark.conf.unset(_IGNORE_LOG)
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_a_plan_runs_no_job_to_list_files(many: hoodie.Table, spark: Any) -> None:
+    if _is_connect(spark):
+        with pytest.warns(HoodieWarning, match=r"260 files of this read in 260 tasks.*parallelism"):
+            many.read()
+        return
+    context = spark.sparkContext
+    context.setJobGroup("plans", "plans of reads")
+    try:
+        many.read()
+        assert list(context.statusTracker().getJobIdsForGroup("plans")) == []
+        spark.conf.set(_IGNORE_LOG, "true")
+        many.read()
+        assert len(context.statusTracker().getJobIdsForGroup("plans")) == 1
+    finally:
+        spark.conf.unset(_IGNORE_LOG)
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+class _Ignorant:
+    """A reader of a Spark that knows no logs of file sinks."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark, self._reader = spark, spark.read.schema("id string")
+
+    def option(self, name: str, value: str) -> _Ignorant:
+        self._reader = self._reader.option(name, value)
+        return self
+
+    def parquet(self, *paths: str) -> Any:
+        self._spark.conf.set(_IGNORE_LOG, "true")
+        try:
+            return self._reader.parquet(*paths)
+        finally:
+            self._spark.conf.unset(_IGNORE_LOG)
+
+
+@pytest.mark.spark
+def test_a_spark_that_knows_no_lists_of_files_raises_an_error(spark: Any, tmp_path: Path) -> None:
+    files = [FileOfScan(f"file://{tmp_path}/{number}.parquet", 4, 0) for number in range(40)]
+    frame = read_files(spark, _Ignorant(spark), files)
+    with pytest.raises(Exception, match="spark-did-not-read-the-list-of-files"):
+        frame.count()
