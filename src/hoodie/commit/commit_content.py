@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hoodie.commit.filters import commit_filters
+from hoodie.commit.filters import add_filters
 from hoodie.commit.statistics import commit_ranges, replaced_partitions
 from hoodie.errors import CommitConflictError
+from hoodie.files.filter_stash import FilterStash
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.metadata.changes import MetadataChanges
@@ -42,10 +43,12 @@ def commit_to_metadata_table(
     metadata: CommitMetadata,
     written_logs: Sequence[WriteStat],
     engine_for: EngineFor,
+    filters: FilterStash,
 ) -> None:
     """Write the delta commit of the metadata table, before the write itself completes. Call it under the table's lock.
 
     `now` was loaded under that lock. `written_logs` are the log files of metadata partitions that tasks have written.
+    `filters` has the bloom filters that were read before.
 
     Raises: as `MetadataTable.commit`.
     """
@@ -53,7 +56,7 @@ def commit_to_metadata_table(
         files_added=_sizes(metadata),
         written_logs=tuple(written_logs),
         ranges=commit_ranges(now, metadata),
-        filters=commit_filters(now, metadata),
+        filters=add_filters(filters, now, metadata),
         replaced_partitions=replaced_partitions(now, metadata),
     )
     with now.state.lock:

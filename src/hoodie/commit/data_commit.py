@@ -12,6 +12,7 @@ from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
+from hoodie.files.filter_stash import FilterStash
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.services.context import EngineFor, local_engine
@@ -28,14 +29,15 @@ def _no_check(now: TableView) -> None:
 class DataCommit:
     """The steps of a commit of data files under the table's lock; see `Completion`.
 
-    `metadata` names the files that the commit adds. `check_conflicts` raises an error if another writer completed a
-    conflicting change; it runs after the index update was refreshed. `index` is the commit's update of the record
-    index; None if no record changes its file group. `engine_for` chooses the engine of the metadata table's services
-    that are due.
+    `metadata` names the files that the commit adds, and `filters` has their bloom filters (`commit.filters`).
+    `check_conflicts` raises an error if another writer completed a conflicting change; it runs after the index update
+    was refreshed. `index` is the commit's update of the record index; None if no record changes its file group.
+    `engine_for` chooses the engine of the metadata table's services that are due.
     """
 
     instant_time: str
     metadata: CommitMetadata
+    filters: FilterStash
     index: IndexUpdate | None = None
     check_conflicts: Callable[[TableView], None] = _no_check
     engine_for: EngineFor = local_engine
@@ -63,14 +65,14 @@ class DataCommit:
         store_column_history(now, self.instant_time, self.metadata)
         stats = () if self.index is None else self.index.stats
         try:
-            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.filters)
         except MetadataPartitionMissingError:
             now, dropped = drop_lost_partitions(now)
-            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.filters)
             self.notes.extend(dropped)
         except MetadataTableMissingError:
             now = build_metadata_table_anew(now)
-            commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for, self.filters)
             self.notes.append(REBUILT_NOTE)
 
     def content(self, now: TableView) -> bytes:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator
 
-from hoodie.engine import LocalEngine
+from hoodie.files.filter_stash import FilterStash
 from hoodie.files.slices import BaseFile
-from hoodie.files.stored_filters import ReadFilter
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.instants.commit_metadata import CommitMetadata
-from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.view.table_view import TableView
 
 
-def commit_filters(now: TableView, metadata: CommitMetadata) -> Mapping[str, Mapping[str, FilterRow]]:
-    """Return the filters of the commit's base files; empty if the table has no partition for them.
+@contextlib.contextmanager
+def commit_filters(view: TableView, metadata: CommitMetadata) -> Iterator[FilterStash]:
+    """Read the filters of a commit's base files before the lock is taken, if the table has a partition for them.
 
-    Call it under the table's lock. Each footer is read once, on threads of this process: the filters of a task's files
-    may be more than Spark carries. Memory: the filters, 431 KB for each file by default.
+    Each footer is read once. Memory: as `FilterStash`.
+
+    Raises: MissingFileError, CorruptFileError.
+    """
+    with FilterStash(view.store) as filters:
+        add_filters(filters, view, metadata)
+        yield filters
+
+
+def add_filters(filters: FilterStash, now: TableView, metadata: CommitMetadata) -> FilterStash:
+    """Read the filters that are not read yet: under the lock only those of a table that has just got the partition.
 
     Raises: MissingFileError, CorruptFileError.
     """
     if BLOOM_FILTERS not in {*now.config.metadata_partitions, *now.config.metadata_partitions_inflight}:
-        return {}
+        filters.keep(())
+        return filters
     files = []
     for stat in metadata.write_stats():
         name = (stat.path or "").rpartition("/")[2]
@@ -31,7 +41,5 @@ def commit_filters(now: TableView, metadata: CommitMetadata) -> Mapping[str, Map
         if base is not None:
             path = stat.partition_path or ""
             files.append(BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes))
-    found: dict[str, dict[str, FilterRow]] = {}
-    for file, row in zip(files, LocalEngine().run(ReadFilter(now.store.spec), files), strict=True):
-        found.setdefault(file.partition_path, {})[file.name] = row
-    return found
+    filters.add(files)
+    return filters

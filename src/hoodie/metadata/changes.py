@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError
+from hoodie.files.filter_stash import FilterStash
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.metadata.delta_commit import FileGroupDelta
 
 
@@ -32,8 +32,8 @@ class MetadataChanges:
     """Rows of metadata partitions that the caller has made itself."""
     ranges: Mapping[str, Mapping[str, tuple[ColumnRange, ...]]] = field(default_factory=dict, hash=False)
     """Partition path -> file name -> ranges of its columns; for the added files, if the table has column statistics."""
-    filters: Mapping[str, Mapping[str, FilterRow]] = field(default_factory=dict, hash=False)
-    """Partition path -> name of an added base file -> its bloom filter; if the table has the partition for them."""
+    filters: FilterStash | None = field(default=None, hash=False)
+    """The bloom filters of the added base files, if the table has the partition for them."""
     replaced_partitions: frozenset[str] = frozenset()
     """Partition paths whose file groups of earlier instants are all replaced."""
 

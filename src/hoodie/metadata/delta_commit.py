@@ -5,6 +5,7 @@ docs/format/metadata.md §3.5, §3.6.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -45,9 +46,10 @@ def write_delta_commit(
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
-    """Write a delta commit: requested, inflight, one log file for each file group with rows or deletes, completed.
+    """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
-    `written` are the write statistics of log files that `write_log` wrote for this instant before.
+    `deltas` may be an iterator: one delta is in memory at a time. `written` are the write statistics of log files that
+    `write_log` wrote for this instant before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -55,7 +57,13 @@ def write_delta_commit(
     folder.request(requested_time, Action.DELTA_COMMIT)
     planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
     folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(folder.config.version))
-    stats = [write_log(folder.store, requested_time, delta) for delta in deltas if not delta.is_empty]
+    versions: Counter[tuple[str, str]] = Counter()
+    stats = []
+    for delta in deltas:
+        if not delta.is_empty:
+            versions[delta.partition, delta.file_id] += 1
+            version = versions[delta.partition, delta.file_id]
+            stats.append(write_log(folder.store, requested_time, delta, version=version))
     done = commit_metadata(WriteOperation.UPSERT_PREPPED, [*stats, *written])
     folder.complete(
         requested_time,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -138,10 +139,11 @@ class MetadataTable:
             )
         )
         facts = CommitFacts(store=self._folder.store, timeline=visible_instants(timeline, table.timeline))
+        rows = [kind.rows_of(changes, facts) for kind in kinds.values()]
         write_delta_commit(
             self._folder,
             instant_time,
-            [delta for kind in kinds.values() for delta in kind.rows_of(changes, facts)],
+            chain.from_iterable(rows),
             written=changes.written_logs,
             clock=table.clock,
             create_last=table.create_last,

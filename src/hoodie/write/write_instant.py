@@ -13,6 +13,7 @@ from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import OwnWrite, check_conflicts, policy_metadata, raise_if_deleted_since, refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.early_conflicts import refuse_marked
+from hoodie.commit.filters import commit_filters
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
@@ -96,14 +97,16 @@ class WriteInstant:
         def check(now: TableView) -> None:
             check_conflicts(self.baseline, now, own)
 
-        steps = DataCommit(
-            instant_time=self.instant_time,
-            metadata=metadata,
-            index=self.index.update,
-            check_conflicts=check,
-            engine_for=self.engine_for,
-        )
-        completed = self.pending.finish(steps)
+        with commit_filters(self.view, metadata) as filters:
+            steps = DataCommit(
+                instant_time=self.instant_time,
+                metadata=metadata,
+                filters=filters,
+                index=self.index.update,
+                check_conflicts=check,
+                engine_for=self.engine_for,
+            )
+            completed = self.pending.finish(steps)
         self.notes += steps.notes
         self.view.state.commits[self.instant_time] = metadata
         return completed

@@ -5,7 +5,7 @@ Each kind is a separate module; `kinds/registry.py` lists the kinds that this re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -89,10 +89,11 @@ class PartitionKind(Protocol):
         """Make the first rows of a new partition with these file groups. File groups without rows are omitted."""
         ...
 
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Iterable[FileGroupDelta]:
         """Make the rows that one instant adds to the partition, except rows in `changes.written_logs`.
 
-        Rows of all kinds are made from `changes`; `facts` are read only where a kind needs them.
+        Rows of all kinds are made from `changes`; `facts` are read only where a kind needs them. A kind with large rows
+        returns an iterator, and several deltas for a file group: each of them becomes a log file.
         """
         ...
 

@@ -15,6 +15,7 @@ from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
+from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.slices import FileSlice
@@ -220,14 +221,16 @@ class _Execution:
         def check(now: TableView) -> None:
             refuse_changed(self.view, now, dict.fromkeys(self.work.inputs, False))
 
-        completion = DataCommit(
-            instant_time=claimed.instant_time,
-            metadata=metadata,
-            index=self.index,
-            check_conflicts=check,
-            engine_for=self.call.engine_for,
-        )
-        claimed.pending.finish(completion)
+        with commit_filters(self.view, metadata) as filters:
+            completion = DataCommit(
+                instant_time=claimed.instant_time,
+                metadata=metadata,
+                filters=filters,
+                index=self.index,
+                check_conflicts=check,
+                engine_for=self.call.engine_for,
+            )
+            claimed.pending.finish(completion)
         self.notes += completion.notes
         self.view.state.commits[claimed.instant_time] = metadata
         return metadata

@@ -14,6 +14,7 @@ from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
@@ -315,10 +316,15 @@ def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[
     def check(now: TableView) -> None:
         claimed.claim.ensure_held()
 
-    completion = DataCommit(
-        instant_time=claimed.instant_time, metadata=metadata, check_conflicts=check, engine_for=call.engine_for
-    )
-    claimed.pending.finish(completion)
+    with commit_filters(claimed.view, metadata) as filters:
+        completion = DataCommit(
+            instant_time=claimed.instant_time,
+            metadata=metadata,
+            filters=filters,
+            check_conflicts=check,
+            engine_for=call.engine_for,
+        )
+        claimed.pending.finish(completion)
     call.state.commits[claimed.instant_time] = metadata
     return completion.notes
 

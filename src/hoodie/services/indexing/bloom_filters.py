@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.files.filter_stash import FilterStash, Place
 from hoodie.files.slices import BaseFile
 from hoodie.files.stored_filters import ReadFilter
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -20,8 +23,9 @@ from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.format.metadata_table.stats_keys import bloom_filter_key
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, grouped_filters
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, places_by_group
 from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.places import partition_folder
 from hoodie.metadata.stats_files import write_group_file
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.progress import PhaseTimes
@@ -36,46 +40,57 @@ from hoodie.view.table_view import TableView
 _TRIES = 3
 _MISSING = "missing filter"
 _WRONG = "filter that differs from the file's"
-_CHECKED_TOGETHER = 256
-"""Filters that a check holds in memory: about 100 MB."""
+_CHECKED_TOGETHER = 64
+"""Filters that a check holds in memory twice: about 55 MB."""
+_GROUP_BYTES = 64 * 1024 * 1024
+"""Bytes of rows in a file group that a build writes; the build and later compactions hold them up to four times."""
 
 
 @dataclass(slots=True)
 class FilterFiles:
-    """The filters of the base files of the newest slices. Memory: the filters, 431 KB for each file by default."""
+    """The filters of the base files of the newest slices. Memory: as `FilterStash`, and four times 64 MiB."""
 
+    filters: FilterStash
     kinds: tuple[PartitionKind, ...] = (BloomFiltersKind(),)
     replaced: tuple[str, ...] = (BLOOM_FILTERS,)
-    rows: dict[tuple[str, str], FilterRow] = field(default_factory=dict)
     files_read: int = 0
+    _groups: int = 0
+    _written: dict[int, tuple[list[Place], WriteStat]] = field(default_factory=dict)
+    """What the file of each file group has, by number."""
 
     def catch_up(self, view: TableView) -> int:
-        """Read the files that are new since the last call, and forget those that left; return how many were read.
-
-        They are read on threads of this process: the filters of a task's files may be more than Spark carries.
-        """
+        """Read the files that are new since the last call, and forget those that left; return how many were read."""
         files = {(file.partition_path, file.name): file for file in _base_files(view)}
-        new = [file for place, file in files.items() if place not in self.rows]
-        found = LocalEngine().run(ReadFilter(view.store.spec), new)
-        self.rows = {place: row for place, row in self.rows.items() if place in files}
-        self.rows |= {(file.partition_path, file.name): row for file, row in zip(new, found, strict=True)}
-        self.files_read += len(new)
-        return len(new)
+        self.filters.keep(files)
+        count = self.filters.add(files.values())
+        self.files_read += count
+        return count
+
+    def prepare(self, view: TableView, built_at: str) -> None:
+        """Write the files before the lock is taken; `write` then writes only those whose content has changed since."""
+        for kind in self.kinds:
+            self.write(view.store, kind, groups=kind.file_groups(view.config.raw), built_at=built_at)
 
     def write(self, store: Store, kind: PartitionKind, *, groups: int, built_at: str) -> list[WriteStat]:
-        """Write one base file for each file group."""
-        rows = {bloom_filter_key(*place): row for place, row in self.rows.items()}
-        return [
-            write_group_file(store, kind, number, keys, values, built_at=built_at)
-            for number, (keys, values) in enumerate(grouped_filters(rows, groups))
-        ]
+        """Write one base file for each file group. A build has more of them than `groups` if there are many files."""
+        self._groups = self._groups or max(groups, -(-self.filters.total_bytes // _GROUP_BYTES))
+        folder = partition_folder(kind.name)
+        for number, places in enumerate(places_by_group(self.filters.places, self._groups)):
+            before, stat = self._written.get(number, (None, None))
+            if before == places and stat is not None and store.head(f"{folder}/{(stat.path or '').split('/')[1]}"):
+                continue
+            keys = pa.array([bloom_filter_key(*place) for place in places], pa.string())
+            values = self.filters.read(places)
+            self._written[number] = places, write_group_file(store, kind, number, keys, values, built_at=built_at)
+        return [stat for _, stat in self._written.values()]
 
 
 def build_filters(call: IndexCall) -> ServiceResult:
     """Build the partition `bloom_filters` from the footers of the base files, or build it anew; writers can run.
 
     The option that makes JVM writers maintain it is stored in the table's properties. Files that were written under
-    another index keep the filter that they have. Memory of the driver: the filters, 431 KB for each file by default.
+    another index keep the filter that they have. Memory of the driver: about 300 MiB, also for many files:
+    filters are staged in files of the table's temporary folder.
 
     Raises:
         UnsupportedError: table version 6, tables without meta fields, bootstrapped tables.
@@ -90,13 +105,16 @@ def build_filters(call: IndexCall) -> ServiceResult:
                 "bloom filters with JVM Hudi"
             )
         check_buildable(view, "bloom filters")
-        files = FilterFiles()
-        pending, notes = begin(call, files)
-    stats = run(call, pending, files, times)
+    with FilterStash(view.store) as filters:
+        files = FilterFiles(filters)
+        with times.phase("plan"):
+            pending, notes = begin(call, files)
+        stats = run(call, pending, files, times)
+        count = len(filters.places)
     return ServiceResult(
         operation="build bloom filters",
         instant=pending.instant_time,
-        counts={"files": len(files.rows), "files_read": files.files_read},
+        counts={"files": count, "files_read": files.files_read},
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         seconds=times.seconds(),
         notes=notes,

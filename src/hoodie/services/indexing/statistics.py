@@ -101,6 +101,9 @@ class StatisticsFiles:
             for one in folded(files)
         }
 
+    def prepare(self, view: TableView, built_at: str) -> None:
+        """Do nothing: the rows are small."""
+
     def write(self, store: Store, kind: PartitionKind, *, groups: int, built_at: str) -> list[WriteStat]:
         """Write the base files of one of the two partitions."""
         return write_stats_files(store, kind, self.rows(kind), groups=groups, built_at=built_at)

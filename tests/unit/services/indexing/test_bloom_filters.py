@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,15 +12,15 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.files.filter_stash import FilterStash
+from hoodie.files.stored_filters import ReadFilter
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
-from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -116,6 +116,86 @@ def test_writers_run_during_a_build() -> None:
         table.index.verify("bloom_filters")
 
 
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_many_files_are_written_in_pieces(table_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tiny limits filters are staged, a commit has a log file for each filter, and a build many file groups."""
+    monkeypatch.setattr("hoodie.files.filter_stash.HELD_BYTES_MAX", 300)
+    monkeypatch.setattr("hoodie.metadata.kinds.bloom_filters._LOG_BYTES", 1)
+    monkeypatch.setattr("hoodie.services.indexing.bloom_filters._GROUP_BYTES", 300)
+    table = new_table(table_type, **ENABLED)
+    for start in range(3):
+        table.upsert(pa.concat_tables([rows(range(n, n + 3), f"part{n}") for n in range(start, 20)]))
+        assert table.index.verify("bloom_filters").ok
+    kept = stored(table)
+    files = [name for name in table.view().store.names(".hoodie/metadata/bloom_filters") if ".log." in name]
+    assert any(".log.2_" in name for name in files), files
+    built = table.index.build("bloom_filters")
+    store = table.view().store
+    groups = [name for name in store.names(".hoodie/metadata/bloom_filters") if name.endswith(".hfile")]
+    assert len(groups) > 2 * 4, (groups, built)
+    current = stored(table)
+    assert current == {place: kept[place] for place in current}
+    table.upsert(rows(range(300, 310)))
+    assert table.index.verify("bloom_filters").ok
+    assert not [path for path in store.names(".hoodie/.temp") if path.startswith("stage-")]
+
+
+def test_no_footer_is_read_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(**ENABLED)
+
+    def forbid() -> None:
+        monkeypatch.setattr(ReadFilter, "__call__", lambda *_: pytest.fail("a footer is read under the lock"))
+
+    for step, action in (
+        (Step.CHECKED, lambda: table.upsert(rows(range(40, 45)))),
+        (Step.WRITTEN, lambda: table.index.build("bloom_filters")),
+    ):
+        with monkeypatch.context(), once_at(step, forbid):
+            action()
+        monkeypatch.undo()
+    assert table.index.verify("bloom_filters").ok
+
+
+_PROBE = """
+import resource, sys
+import hoodie
+from hoodie.services.indexing import bloom_filters
+from hoodie.commit.filters import commit_filters
+from hoodie.metadata.delta_log import log_to_bytes
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+
+bloom_filters._GROUP_BYTES = 16 << 20
+table = hoodie.open(sys.argv[1])
+table.to_arrow(columns=["id"], where="id = 'k1'")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+view = table.view()
+metadata = view.commit_metadata(view.timeline.writes().completed().latest())
+with commit_filters(view, metadata) as filters:
+    assert len(filters.places) == 40 and filters.total_bytes > 280_000_000
+    for delta in BloomFiltersKind()._deltas(filters, [], ["one", "two"]):
+        log_to_bytes("1", delta.keys, delta.values, delta.deleted_keys, "bloom_filters")
+written = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert table.index.build("bloom_filters").counts["files"] == 40
+print(written - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
+    """Filters of 288 MB in 40 files: measured in a process of its own."""
+    table = hoodie.create(
+        str(tmp_path),
+        rows(range(1)).schema,
+        record_key="id",
+        partition_by="p",
+        index="simple",
+        properties=ENABLED | {"hoodie.index.bloom.num_entries": "1000000"},
+    )
+    table.bulk_insert(pa.concat_tables([rows(range(n, n + 1), f"part{n}") for n in range(40)]))
+    done = subprocess.run([sys.executable, "-c", _PROBE, str(tmp_path)], capture_output=True, text=True, check=True)
+    scale = 1024 if sys.platform != "darwin" else 1
+    assert [int(found) * scale for found in done.stdout.split() if int(found) * scale > 224 << 20] == []
+
+
 def test_a_write_that_began_before_the_build_brings_its_filters() -> None:
     table = new_table()
 
@@ -144,18 +224,10 @@ def test_a_wrong_filter_is_found_and_built_anew_and_look_ups_use_it_on_request(
 ) -> None:
     """With a filter that holds no key, a known key counts as new if the footer is not read."""
     table = new_table(**ENABLED)
-    original = BloomFiltersKind.rows_of
     empty = FilterBuilder(FilterOptions(entries=20)).build().to_base64().encode()
-
-    def changed(self: BloomFiltersKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
-        wrong = {
-            path: {name: replace(row, text=empty) for name, row in files.items()}
-            for path, files in changes.filters.items()
-        }
-        return original(self, replace(changes, filters=wrong), facts)
-
+    wrong = FilterRow("DYNAMIC_V0", "1", empty).to_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(BloomFiltersKind, "rows_of", changed)
+        patch.setattr(FilterStash, "read", lambda _self, places: pa.array([wrong] * len(places), pa.binary()))
         table.upsert(rows(range(40, 45)))
     report = table.index.verify("bloom_filters")
     assert report.problems == {"missing filter": 0, "filter that differs from the file's": 1}

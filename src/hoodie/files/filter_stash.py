@@ -1,0 +1,129 @@
+"""The bloom filters of many base files in bounded memory, as rows of the metadata partition `bloom_filters`.
+
+docs/format/metadata.md §4.6. A filter has 431 KB by default: those of some thousand files do not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine
+from hoodie.files.slices import BaseFile
+from hoodie.files.staging.staged import StageReader, stage_folder
+from hoodie.files.stored_filters import ReadFilter
+from hoodie.storage import Store
+
+Place = tuple[str, str]
+"""Partition path and name of a base file."""
+
+HELD_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Bytes of filters that are kept in memory; the others are staged in files of the table's temporary folder."""
+_READ_TOGETHER: Final = 8
+"""Footers that are read at the same time, on threads of this process."""
+_SCHEMA: Final = pa.schema([("value", pa.binary())])
+
+
+class FilterStash:
+    """Reads filters from footers and keeps them, encoded, until they are written. Use as a context manager.
+
+    Memory: `HELD_BYTES_MAX`, eight filters more while footers are read, and what `read` returns.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held_bytes = 0
+        self._held: dict[Place, bytes] = {}
+        self._staged: dict[Place, tuple[str, int]] = {}
+        self._sizes: dict[Place, int] = {}
+        self._stack = ExitStack()
+        self._folder: str | None = None
+        self._paths = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def places(self) -> Collection[Place]:
+        """The files whose filters are kept."""
+        return self._sizes.keys()
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all encoded rows."""
+        return sum(self._sizes.values())
+
+    def size_bytes(self, place: Place) -> int:
+        """Return the size of an encoded row."""
+        return self._sizes[place]
+
+    def add(self, files: Iterable[BaseFile]) -> int:
+        """Read the footers of files whose filter is not kept; return their number.
+
+        They are read on threads of this process: the filters of a task's files may be more than Spark carries.
+
+        Raises: MissingFileError, CorruptFileError.
+        """
+        new = [file for file in files if (file.partition_path, file.name) not in self._sizes]
+        read = ReadFilter(self._store.spec)
+        with ExitStack() as open_files:
+            writer: _Writer | None = None
+            for start in range(0, len(new), _READ_TOGETHER):
+                part = new[start : start + _READ_TOGETHER]
+                for file, row in zip(part, LocalEngine().run(read, part), strict=True):
+                    place, value = (file.partition_path, file.name), row.to_bytes()
+                    if self._held_bytes + len(value) <= HELD_BYTES_MAX:
+                        self._held[place] = value
+                        self._held_bytes += len(value)
+                    else:
+                        writer = writer or self._new_writer(open_files)
+                        self._staged[place] = writer.write(value)
+                    self._sizes[place] = len(value)
+        return len(new)
+
+    def keep(self, places: Collection[Place]) -> None:
+        """Forget all other files."""
+        for place in [place for place in self._sizes if place not in places]:
+            self._held_bytes -= len(self._held.pop(place, b""))
+            self._staged.pop(place, None)
+            del self._sizes[place]
+
+    def read(self, places: Sequence[Place]) -> pa.BinaryArray:
+        """Return the encoded rows of files that are kept, in this order. Memory: these rows."""
+        with StageReader(self._store) as reader:
+            return pa.array([self._held.get(place) or self._of_stage(reader, place) for place in places], pa.binary())
+
+    def _of_stage(self, reader: StageReader, place: Place) -> bytes:
+        found: bytes = reader.read_batch(*self._staged[place]).column(0)[0].as_py()
+        return found
+
+    def _new_writer(self, open_files: ExitStack) -> _Writer:
+        if self._folder is None:
+            self._folder = self._stack.enter_context(stage_folder(self._store))
+        self._paths += 1
+        path = f"{self._folder}/filters-{self._paths}.arrow"
+        sink = open_files.enter_context(self._store.open_output(path))
+        return _Writer(path, open_files.enter_context(pa.ipc.new_file(sink, _SCHEMA)))
+
+
+class _Writer:
+    """Writes one staged file, with one row in each record batch."""
+
+    def __init__(self, path: str, writer: pa.ipc.RecordBatchFileWriter) -> None:
+        self._path = path
+        self._writer = writer
+        self._batches = 0
+
+    def write(self, value: bytes) -> tuple[str, int]:
+        self._writer.write_batch(pa.record_batch([pa.array([value], pa.binary())], schema=_SCHEMA))
+        self._batches += 1
+        return self._path, self._batches - 1
