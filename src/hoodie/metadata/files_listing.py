@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import HFileReader
@@ -22,6 +22,8 @@ from hoodie.metadata.slice_reader import SliceReader
 from hoodie.storage import Store
 from hoodie.timeline import Timeline
 
+WantedPartitions = Collection[str] | Callable[[Collection[str]], Collection[str]]
+"""Partition paths, or a function that chooses them among the paths of all partitions."""
 _KIND = FilesKind()
 
 
@@ -34,8 +36,10 @@ class FilesListing:
         self._base_rows: dict[str, FileList] = {}
         self._base: HFileReader | None = None
 
-    def read(self, visible: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+    def read(self, visible: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
         """Read the listing of all partitions of the data table, or of exactly `partitions`; unknown ones are empty.
+
+        The list of all partitions is not read if `partitions` are paths.
 
         `visible` holds the visible instants of the metadata table.
 
@@ -43,9 +47,10 @@ class FilesListing:
             CorruptFileError: a file does not parse, or the partition `files` does not exist.
         """
         content = self._content(visible)
-        if partitions is None:
+        if partitions is None or callable(partitions):
             listed = self._rows(content, {ALL_PARTITIONS_KEY}).get(ALL_PARTITIONS_KEY, {})
-            partitions = [partition_path_of(key) for key, size_bytes in listed.items() if size_bytes is not None]
+            known = [partition_path_of(key) for key, size_bytes in listed.items() if size_bytes is not None]
+            partitions = known if partitions is None else partitions(known)
         rows = self._rows(content, {key_of(path) for path in partitions})
         return {
             path: {name: size for name, size in rows.get(key_of(path), {}).items() if size is not None}

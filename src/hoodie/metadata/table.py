@@ -16,7 +16,7 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.builds import check_no_service_pending, commit_build, has_build, undo_build
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import write_delta_commit
-from hoodie.metadata.files_listing import FilesListing
+from hoodie.metadata.files_listing import FilesListing, WantedPartitions
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.partition_kind import CommitFacts, ListFiles, PartitionKind, TableContent
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
@@ -78,11 +78,11 @@ class MetadataTable:
             created._fill(kind, table, lambda: files)
         return created
 
-    def listing(self, data_timeline: Timeline, partitions: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+    def listing(self, data_timeline: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
         """Return the committed files: partition path (`""` if the table has none) -> file name -> size in bytes.
 
         `data_timeline` is the whole active timeline of the data table, with pending instants. With `partitions`,
-        exactly these partitions are returned; unknown partitions are empty.
+        exactly these partitions are returned; unknown partitions are empty. A function chooses them among all.
 
         Raises:
             MetadataTableMissingError: the metadata table does not exist.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hoodie.display import html_facts, size_text
-from hoodie.view.still_there import check_still_there
 
 if TYPE_CHECKING:
     from hoodie.read.plan import ScanPlan
@@ -65,19 +64,20 @@ class ReadExplained:
 def explain(plan: ScanPlan) -> ReadExplained:
     """Return what a planned read opens. No data file is opened.
 
-    The table is listed again only if the plan listed the partitions of a look-up in the record index alone.
+    The table is listed again only if the plan did not list all its partitions.
 
     Raises: ViewOvertakenError if others took files of the view between the two listings.
     """
-    total = plan.listed
-    if total is None:
-        total = len(plan.view.slices(as_of=plan.as_of))
-        check_still_there(plan.view, plan.as_of)
-    told = plan.skipped
+    total, told = plan.count_table_slices(), plan.skipped
     others = told.by_partition_path + told.by_partition_stats + told.by_column_stats
+    unlisted = total - len(plan.slices) - others
+    if plan.listed_by_partition:
+        skipped = replace(told, by_partition_path=told.by_partition_path + unlisted)
+    else:
+        skipped = replace(told, by_record_index=unlisted)
     return ReadExplained(
         all_file_slices=total,
         file_slices=len(plan.slices),
         size_bytes=sum(found.size_bytes for found in plan.slices),
-        skipped=replace(told, by_record_index=total - len(plan.slices) - others),
+        skipped=skipped,
     )

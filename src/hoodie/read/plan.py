@@ -15,14 +15,15 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_follows_columns
+from hoodie.metadata.files_listing import WantedPartitions
 from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
+from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
-from hoodie.view.rules import slice_read, table_key_generator
+from hoodie.view.rules import slice_read
 from hoodie.view.still_there import check_still_there
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
@@ -56,8 +57,12 @@ class ScanPlan:
     stored: StoredColumns = SAME_COLUMNS
     skipped: Skipped = field(default_factory=Skipped)
     """How many slices the condition left out, after a look-up in the record index."""
+    kind: str = SNAPSHOT
+    """The query type."""
     listed: int | None = None
-    """The number of the table's file slices; None if a look-up in the record index chose the slices to list."""
+    """The number of the table's file slices; None if not all of them were listed."""
+    listed_by_partition: bool = False
+    """Whether the condition chose the partitions to list. Otherwise a look-up in the record index may have done it."""
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
@@ -134,6 +139,15 @@ class ScanPlan:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)
 
+    def count_table_slices(self) -> int:
+        """Return the number of the table's file slices of which the read could need any.
+
+        The table is listed again if the plan did not list all of them.
+
+        Raises: ViewOvertakenError if others took files of the view between the two listings.
+        """
+        return len(_slices(self.view, None, self.kind, self.as_of)) if self.listed is None else self.listed
+
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the rows that the read returns."""
@@ -172,10 +186,21 @@ def plan_scan(
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted = _checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
-    slices = _slices(view, holders, kind, instant_time)
-    listed, skipped = len(slices) if holders is None else None, Skipped()
+    pruning = None if where is None else PartitionPruning.of(view, where, schema)
+    wanted_partitions = None
+    if pruning is not None and holders is None and view.lists_by_partition:
+        wanted_partitions = pruning.to_list()
+    slices = _slices(view, holders, kind, instant_time, wanted_partitions)
+    listed, skipped = len(slices) if holders is None and wanted_partitions is None else None, Skipped()
     if where is not None:
-        slices, skipped = _where(view, slices, where, schema, stored, instant_time)
+        in_paths = slices if pruning is None or callable(wanted_partitions) else pruning.slices_in(slices)
+        kept, by_partition_stats = _by_statistics(view, in_paths, where, schema, stored, instant_time)
+        skipped = Skipped(
+            by_partition_path=len(slices) - len(in_paths),
+            by_partition_stats=by_partition_stats,
+            by_column_stats=len(in_paths) - by_partition_stats - len(kept),
+        )
+        slices = kept
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
     return ScanPlan(
         view=view,
@@ -187,7 +212,9 @@ def plan_scan(
         keys=keys,
         stored=stored,
         skipped=skipped,
+        kind=kind,
         listed=listed,
+        listed_by_partition=wanted_partitions is not None,
     )
 
 
@@ -215,32 +242,34 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
     )
 
 
-def _where(
+def _by_statistics(
     view: TableView,
     slices: list[FileSlice],
     where: Condition,
     schema: pa.Schema,
     stored: StoredColumns,
     as_of: str | None,
-) -> tuple[list[FileSlice], Skipped]:
-    """Return the slices that can match by their partition path and by statistics, and how many were left out."""
+) -> tuple[list[FileSlice], int]:
+    """Return the slices that can match by statistics, and how many statistics of partitions left out."""
     # Only a read with a condition loads the parser of conditions (decision 0015).
     from hoodie.read.skipping import SkipRequest, skip_slices
 
-    in_paths = _in_partitions_where(view, slices, where, schema)
-    request = SkipRequest(view=view, where=where, schema=schema, stored=stored, as_of=as_of)
-    kept, by_partition_stats = skip_slices(request, in_paths)
-    return kept, Skipped(
-        by_partition_path=len(slices) - len(in_paths),
-        by_partition_stats=by_partition_stats,
-        by_column_stats=len(in_paths) - by_partition_stats - len(kept),
-    )
+    return skip_slices(SkipRequest(view=view, where=where, schema=schema, stored=stored, as_of=as_of), slices)
 
 
-def _slices(view: TableView, holders: KeyHolders | None, kind: str, as_of: str | None) -> list[FileSlice]:
-    """Return the latest slices of all file groups, or of `holders`; for a read-optimised read without log files."""
+def _slices(
+    view: TableView,
+    holders: KeyHolders | None,
+    kind: str,
+    as_of: str | None,
+    partitions: WantedPartitions | None = None,
+) -> list[FileSlice]:
+    """Return the latest slices of all file groups, of `holders` or of partitions.
+
+    For a read-optimised read they are without log files.
+    """
     if holders is None:
-        slices = view.slices(as_of=as_of)
+        slices = view.slices(partitions, as_of=as_of)
     else:
         slices = holders.among(view.slices(holders.partitions, as_of=as_of))
     check_still_there(view, as_of)
@@ -260,65 +289,3 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
     return wanted
-
-
-def _in_partitions_where(
-    view: TableView, slices: list[FileSlice], where: Condition, schema: pa.Schema
-) -> list[FileSlice]:
-    """Return the slices of partitions in which the condition can be true.
-
-    All slices are returned if the partition paths do not determine that. A condition without an Arrow form prunes
-    nothing: the engine evaluates the condition for each row, and can compare more types. Nothing is pruned either if
-    rows stay in their first partition when their partition columns change: the partition path and the partition columns
-    of a row can then differ.
-
-    Raises: SchemaMismatchError for unknown columns in the condition.
-    """
-    fields = [name for name in view.config.partition_fields if name in schema.names]
-    try:
-        named = where.columns(schema) & set(fields)
-    except UnsupportedError:
-        return slices
-    if not named or not slices or not partition_follows_columns(view.config):
-        return slices
-    try:
-        where.row_filter(schema)
-    except (UnsupportedError, SchemaMismatchError):
-        return slices
-    paths = sorted({found.partition_path for found in slices})
-    values, unknown = _partition_values(table_key_generator(view.config), paths, fields, schema)
-    can_match = where.partitions_to_read(schema, values, unknown=unknown)
-    kept = {path for path, keep in zip(paths, can_match.to_pylist(), strict=True) if keep}
-    return [found for found in slices if found.partition_path in kept]
-
-
-def _partition_values(
-    keys: KeyGenerator, paths: list[str], fields: list[str], schema: pa.Schema
-) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
-    """Return typed partition values, one row for each path, and masks of values that the path does not determine."""
-    texts = [keys.partition_values(path) for path in paths]
-    columns: dict[str, pa.Array] = {}
-    unknown: dict[str, pa.BooleanArray] = {}
-    for name in fields:
-        parts = [None if found is None else found.get(name) for found in texts]
-        columns[name], unknown[name] = _typed(pa.array(parts, pa.string()), schema.field(name).type)
-    return pa.table(columns), unknown
-
-
-def _typed(texts: pa.StringArray, data_type: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
-    """Cast strings to strings, integers, booleans or dates; return the values and a mask of the unknown values.
-
-    Null strings are unknown. For other types all values are unknown.
-    """
-    certain = (
-        pa.types.is_string(data_type)
-        or pa.types.is_integer(data_type)
-        or pa.types.is_boolean(data_type)
-        or pa.types.is_date(data_type)
-    )
-    if certain:
-        try:
-            return texts.cast(data_type), pc.is_null(texts)
-        except pa.ArrowInvalid:
-            pass
-    return pa.nulls(len(texts), data_type), pa.repeat(True, len(texts))

@@ -18,6 +18,7 @@ from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
+from hoodie.metadata.files_listing import WantedPartitions
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -219,14 +220,21 @@ class TableView:
         missing = [name for name in path_fields(self.config) if name not in schema.names]
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
-    def listing(self, partitions: Collection[str] | None = None) -> Mapping[str, Mapping[str, int]]:
+    @property
+    def lists_by_partition(self) -> bool:
+        """Whether the files of some partitions are listed without the files of the others."""
+        return self.config.version.has_known_metadata_table and self.config.has_metadata_table
+
+    def listing(self, partitions: WantedPartitions | None = None) -> Mapping[str, Mapping[str, int]]:
         """Return the files by partition path: from the metadata table if the table has one, else from storage.
+
+        `partitions` are paths, or a function that chooses them among the paths of all partitions.
 
         A metadata table that is missing is no error, as it holds derived data: a warning says so.
 
         Raises: CorruptFileError if the metadata table is damaged.
         """
-        if self.config.version.has_known_metadata_table and self.config.has_metadata_table:
+        if self.lists_by_partition:
             with self.state.lock:
                 if self.state.metadata_table is None:
                     self.state.metadata_table = MetadataTable.open(self.store, self.config)
@@ -236,7 +244,9 @@ class TableView:
                     except MetadataTableMissingError as error:
                         self.state.warn(f"files are listed from storage, which is slower: {error}")
         listing = list_from_storage(self.store, self.config, self.whole_timeline(), self.archive())
-        return listing if partitions is None else {path: listing.get(path, {}) for path in partitions}
+        if partitions is None:
+            return listing
+        return {path: listing.get(path, {}) for path in (partitions(listing) if callable(partitions) else partitions)}
 
     def may_be_overtaken(self) -> bool:
         """Return whether the last listing may have seen commits that this view has not. Takes no request.
@@ -254,24 +264,25 @@ class TableView:
         instants = Timeline.of((*self.timeline, *later)).instants
         return replace(self.timeline, instants=instants, never_completed=frozenset())
 
-    def slices(self, partitions: Collection[str] | None = None, *, as_of: str | None = None) -> list[FileSlice]:
+    def slices(self, partitions: WantedPartitions | None = None, *, as_of: str | None = None) -> list[FileSlice]:
         """Return the latest committed file slices of all or some partitions, now or as of a requested time (inclusive).
 
-        Behind a clean, the snapshots of commits with a savepoint are readable.
+        `partitions` as in `listing`. Behind a clean, the snapshots of commits with a savepoint are readable.
 
         Raises: HistoryLostError if the cleaner removed files that `as_of` needs; CorruptFileError.
         """
         saved = SavedSnapshot.needed_by(self, as_of)
-        slices = self.existing_slices(partitions, as_of=as_of)
+        listing = self.listing(partitions)
+        slices = self._slices_of(listing, as_of)
         if saved is not None:
-            saved.check(slices, partitions)
+            saved.check(slices, None if partitions is None else listing.keys())
         return slices
 
-    def existing_slices(
-        self, partitions: Collection[str] | None = None, *, as_of: str | None = None
-    ) -> list[FileSlice]:
+    def existing_slices(self, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
         """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
-        listing = self.listing(partitions)
+        return self._slices_of(self.listing(partitions), as_of)
+
+    def _slices_of(self, listing: Mapping[str, Mapping[str, int]], as_of: str | None) -> list[FileSlice]:
         version, timeline = self.config.version, with_archived_logs(self, listing)
         replaced, ignored = self.replaced_file_ids(as_of), set[str]()
         slices = latest_slices(listing, timeline, replaced, as_of=as_of, version=version, ignored=ignored)
