@@ -91,7 +91,7 @@ $(VENV_35)/.stamp: pyproject.toml
 	@touch $@
 
 $(HBASE): | $(VENV_35)/.stamp
-	@$(VENV_35)/bin/python scripts/fetch_hbase.py $@
+	@$(VENV_35)/bin/python scripts/fetch_jars.py $@
 
 $(BUNDLE): | $(VENV_35)/.stamp
-	@$(VENV_35)/bin/python scripts/fetch_bundle.py $@
+	@$(VENV_35)/bin/python scripts/fetch_jars.py $@

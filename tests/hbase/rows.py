@@ -9,9 +9,10 @@ from hoodie.index.hbase.settings import HBaseSettings
 from hoodie.index.hbase.versions import IDENTITY_ROW, Version, versions_of
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from tests.crash.tables import new_table
+from tests.crash.tables import Rows, new_table, rows_of, trips
 
 KINDS = ("copy_on_write", "merge_on_read")
+START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "la")}
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
 
@@ -20,6 +21,26 @@ def table_of(options: Mapping[str, str], table_type: str = "copy_on_write", **mo
     store = MemoryStore()
     new_table(store, table_type=table_type, index="hbase", properties={**QUIET, **options, **more})
     return Table(store)
+
+
+def started(options: dict[str, str], table_type: str, **more: str) -> Table:
+    """A table with the rows of `START`."""
+    table = table_of(options, table_type, **more)
+    table.upsert(trips(START))
+    return table
+
+
+def check(table: Table, rows: Rows) -> None:
+    """The rows are these, the index agrees with the data, and a further write of all keys inserts none."""
+    store = table.view().store
+    assert rows_of(store) == rows
+    report = table.index.verify()
+    assert report.ok, str(report)
+    assert report.checked["keys"] == len(rows)
+    newer = {key: (ts + 100, city) for key, (ts, city) in rows.items()}
+    done = again(table).upsert(trips(newer))
+    assert (done.inserted, done.updated) == (0, len(rows))
+    assert rows_of(store) == newer
 
 
 def again(table: Table) -> Table:

@@ -9,12 +9,10 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step, watching
-from hoodie.errors import CommitConflictError, IndexIncompleteError, InvalidConfigError
-from hoodie.table import Table
+from hoodie.errors import CommitConflictError, IndexIncompleteError, InvalidConfigError, RecordKeyError
 from tests.crash.tables import Rows, rows_of, trips
-from tests.hbase.rows import KINDS, QUIET, again, all_cells, hbase_versions, table_of
+from tests.hbase.rows import KINDS, QUIET, START, again, all_cells, check, hbase_versions, started, table_of
 
-START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "la")}
 CLUSTERS = {"hoodie.clustering.plan.strategy.small.file.limit": "100000000"}
 
 each_kind = pytest.mark.parametrize("table_type", KINDS)
@@ -22,25 +20,6 @@ each_kind = pytest.mark.parametrize("table_type", KINDS)
 
 class DiedError(Exception):
     """The process of a write ends."""
-
-
-def started(options: dict[str, str], table_type: str, **more: str) -> Table:
-    table = table_of(options, table_type, **more)
-    table.upsert(trips(START))
-    return table
-
-
-def check(table: Table, rows: Rows) -> None:
-    """The rows are these, the index agrees with the data, and a further write of all keys inserts none."""
-    store = table.view().store
-    assert rows_of(store) == rows
-    report = table.index.verify()
-    assert report.ok, str(report)
-    assert report.checked["keys"] == len(rows)
-    newer = {key: (ts + 100, city) for key, (ts, city) in rows.items()}
-    done = again(table).upsert(trips(newer))
-    assert (done.inserted, done.updated) == (0, len(rows))
-    assert rows_of(store) == newer
 
 
 def die_at(step: Step, write: Any) -> None:
@@ -346,6 +325,16 @@ def test_batches_of_one_key_and_keys_of_any_text(options: dict[str, str]) -> Non
     rows: Rows = {"ключ": (1, "sf"), "a b/c": (1, "sf"), "😀": (1, "la"), "x" * 500: (1, "la")}
     table.upsert(trips(rows), properties=one)
     check(table, rows)
+
+
+@pytest.mark.parametrize("key", ["k" * 32_768, "\0hoodie.index.hbase"])
+def test_a_key_that_hbase_cannot_have_is_refused(options: dict[str, str], key: str) -> None:
+    table = started(options, "copy_on_write")
+    for write in (table.upsert, table.bulk_insert):
+        with pytest.raises(RecordKeyError, match=r"row keys of at most 32,767|row of the HBase index's identity"):
+            write(trips({key: (1, "sf"), "new": (1, "sf")}))
+    table.upsert(trips({"k" * 32_767: (1, "sf")}))
+    check(table, {**START, "k" * 32_767: (1, "sf")})
 
 
 def test_without_the_client_library_the_error_says_what_to_install(

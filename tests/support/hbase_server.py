@@ -1,4 +1,4 @@
-"""A real HBase with its Thrift 2 server, in one JVM: the jars that `make hbase` fetches (scripts/fetch_hbase.py)."""
+"""A real HBase with its Thrift 2 server, in one JVM: the jars that `make hbase` fetches (scripts/fetch_jars.py)."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Requests are safe to repeat: a put has its time stamp. So a request whose connec
 from __future__ import annotations
 
 import importlib.resources
+import importlib.util
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,6 +42,11 @@ def _interface() -> ModuleType:
     text = (importlib.resources.files(__package__) / "hbase.thrift").read_text("utf-8")
     found: ModuleType = thriftpy2.load_fp(io.StringIO(text), "hoodie_hbase_thrift")
     return found
+
+
+def has_client_library() -> bool:
+    """Return whether the client library is installed."""
+    return importlib.util.find_spec("thriftpy2") is not None
 
 
 class HBaseClient:
@@ -100,13 +106,16 @@ class HBaseClient:
             self._call("putMultiple", self._table, puts)
 
     def scan(self) -> Iterator[Row]:
-        """Yield all rows with all versions. A scan whose connection drops fails. Raises: IndexUnavailableError."""
-        scan = self._types.TScan(
-            columns=[self._types.TColumn(family=FAMILY)], maxVersions=ALL_VERSIONS, caching=_SCAN_ROWS
-        )
+        """Yield all rows with all versions, at most as fast as the limit. A scan whose connection drops fails.
+
+        Raises: IndexUnavailableError.
+        """
+        size = self._pace.rows_of_a_second(_SCAN_ROWS)
+        scan = self._types.TScan(columns=[self._types.TColumn(family=FAMILY)], maxVersions=ALL_VERSIONS, caching=size)
         number = self._call("openScanner", self._table, scan, tries=1)
-        while rows := self._call("getScannerRows", number, _SCAN_ROWS, tries=1):
+        while rows := self._call("getScannerRows", number, size, tries=1):
             yield from rows
+            self._pace.wait(len(rows))
         self._call("closeScanner", number, tries=1)
 
     def has_table(self) -> bool:
@@ -119,6 +128,14 @@ class HBaseClient:
         family = types.TColumnFamilyDescriptor(name=FAMILY, maxVersions=ALL_VERSIONS)
         description = types.TTableDescriptor(tableName=self._table_name(), columns=[family])
         self._call("createTable", description, None, tries=1)
+
+    def is_disabled(self) -> bool:
+        """Return whether the HBase table is disabled: its rows cannot be read. Raises: IndexUnavailableError."""
+        return bool(self._call("isTableDisabled", self._table_name()))
+
+    def enable_table(self) -> None:
+        """Enable a table that is disabled. Raises: IndexUnavailableError."""
+        self._call("enableTable", self._table_name(), tries=1)
 
     def truncate_table(self) -> None:
         """Delete all rows. Raises: IndexUnavailableError."""
@@ -205,6 +222,10 @@ class _Pace:
         self._clock = clock
         self._sleep = sleep
         self._free_at = clock()
+
+    def rows_of_a_second(self, rows_max: int) -> int:
+        """Return how many rows may pass in a second, at least 1 and at most `rows_max`."""
+        return rows_max if self._rate <= 0 else max(1, min(rows_max, int(self._rate)))
 
     def wait(self, rows: int) -> None:
         """Wait until these rows may pass."""

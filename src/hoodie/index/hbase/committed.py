@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hoodie.index.hbase.versions import BUILT
 from hoodie.view.table_view import TableView
 
 
@@ -13,14 +14,16 @@ def committed_instants(view: TableView, times: Collection[str]) -> set[str]:
     An instant is committed if it is completed on the active timeline, or archived. One that is in neither was rolled
     back, taken back by a restore, or never completed, also if it is before the start of the active timeline. Only of
     instants before all that are known nothing tells, as in a copy of the table without its archive: they count, and
-    their file groups exist only if they are committed.
+    their file groups exist only if they are committed. `BUILT` counts: whether a build is valid is asked for the whole
+    index (`readiness.check_recorded`).
 
     Raises: CorruptFileError if the archive is damaged.
     """
     timeline = view.timeline
     active = {found.requested_time: found for found in timeline.writes()}
     found = {time for time in times if time in active and active[time].is_completed}
-    unknown = {time for time in times if time not in active}
+    found |= {BUILT} & set(times)
+    unknown = {time for time in times if time not in active} - {BUILT}
     if not unknown:
         return found
     archive = view.archive()

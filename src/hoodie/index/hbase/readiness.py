@@ -22,8 +22,10 @@ _BUILDING = "building "
 _REMEDY = 'build it again with t.index.build("hbase")'
 
 
-def check_ready(view: TableView, settings: HBaseSettings) -> None:
+def check_ready(view: TableView, settings: HBaseSettings, *, creates: bool = True) -> None:
     """Check that the HBase index is this table's and complete. The first write of a table creates the HBase table.
+
+    `creates`: whether it may be created here; without it, a table that no write has touched is complete.
 
     Raises: IndexIncompleteError; InvalidConfigError for an HBase table of another table, or with other settings;
         IndexUnavailableError.
@@ -31,8 +33,9 @@ def check_ready(view: TableView, settings: HBaseSettings) -> None:
     with HBaseClient(settings) as client:
         stored = read_identity(client) if client.has_table() else {}
         if not stored and not view.timeline.writes().completed().instants and not view.has_archived_instants():
-            prepare_table(client)
-            write_identity(client, view, settings.identity)
+            if creates:
+                prepare_table(client)
+                write_identity(client, view, settings.identity)
             return
         if stored.get(IDENTITY, b"").decode() != settings.identity:
             raise IndexIncompleteError(
@@ -67,14 +70,31 @@ def check_recorded(view: TableView, settings: HBaseSettings) -> None:
         return
 
 
+def newest_write(view: TableView) -> str:
+    """Return the instant of the write that completed last; empty if there is none.
+
+    A rollback or a restore that takes back any write takes back this one too. A compaction is none: it changes no keys,
+    and it stays if it was planned before the writes that are taken back.
+    """
+    for instant in reversed(view.completed_writes()):
+        if view.commit_metadata(instant).operation_type not in _COMPACTIONS:
+            return instant.requested_time
+    return ""
+
+
 def prepare_table(client: HBaseClient) -> None:
-    """Create the HBase table if it does not exist. Raises: as `HBaseClient.create_table` and `check_table`."""
+    """Create the HBase table if it does not exist; enable one that a build disabled before it died.
+
+    Raises: as `HBaseClient.create_table` and `check_table`.
+    """
     if not client.has_table():
         try:
             client.create_table()
         except IndexUnavailableError:
             if not client.has_table():  # else another writer created it
                 raise
+    elif client.is_disabled():
+        client.enable_table()
     client.check_table()
 
 

@@ -18,6 +18,7 @@ from hoodie.files.staging.staged import write_hits
 from hoodie.files.staging.staged_keys import ROW, StagedKeys, read_keys
 from hoodie.index.api import LookUpCost
 from hoodie.index.hbase.client import HBaseClient
+from hoodie.index.hbase.row_keys import row_keys
 from hoodie.index.hbase.settings import HBaseSettings
 from hoodie.index.hbase.versions import versions_of
 from hoodie.index.record.tag import FileGroup, TaggedGroup, by_file_group, routes_of
@@ -72,7 +73,7 @@ class ResolveTask:
 def fetch(task: KeyTask, context: TaskContext) -> Fetched:
     """Read the versions of the keys from HBase. Memory: the keys, and one batch of answers.
 
-    Raises: IndexUnavailableError.
+    Raises: IndexUnavailableError; RecordKeyError for a key that HBase cannot have.
     """
     store = open_store(task.store)
     distinct, _ = _distinct(store, task)
@@ -84,7 +85,7 @@ def fetch(task: KeyTask, context: TaskContext) -> Fetched:
         HBaseClient(task.settings, task.rows_per_second) as client,
     ):
         parts: list[tuple[int, str, str | None, str | None]] = []
-        for number, row in enumerate(client.get([key.encode() for key in distinct.to_pylist()])):
+        for number, row in enumerate(client.get(row_keys(distinct))):
             for version in versions_of(row):
                 parts.append((number, version.instant_time, *(version.location or (None, None))))
                 times.add(version.instant_time)

@@ -20,6 +20,7 @@ from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.index.hbase.client import Cells, HBaseClient
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
+from hoodie.index.hbase.row_keys import row_keys
 from hoodie.index.hbase.settings import HBaseSettings
 from hoodie.index.hbase.versions import deleted_cells, location_cells, versions_of, void_cells
 from hoodie.index.record.differences import FileGroupChange, stage_changes
@@ -84,7 +85,8 @@ class HBaseUpdate:
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
         """Put the staged locations. Memory of a task: the entries of its group, and the objects of one request.
 
-        Raises: IndexUnavailableError; locations that are put already do not count, as the write is not committed.
+        Raises: IndexUnavailableError; RecordKeyError for a key that HBase cannot have. Locations that are put already
+        do not count, as the write is not committed.
         """
         if not entries:
             return WrittenEntries()
@@ -196,7 +198,7 @@ class PutEntries:
         return duplicates
 
     def _rows(self, keys: pa.StringArray, codes: list[int], gone: Cells) -> Iterator[tuple[bytes, Cells]]:
-        for key, code in zip(keys.cast(pa.binary()).to_pylist(), codes, strict=True):
+        for key, code in zip(row_keys(keys), codes, strict=True):
             yield key, gone if code == DELETED else self.cells[code]
 
 
@@ -224,5 +226,5 @@ def _read_times(
 ) -> frozenset[str]:
     keys, _ = read_entries(open_store(store), batches)
     with HBaseClient(settings) as client:
-        rows = client.get(keys.cast(pa.binary()).unique().to_pylist())
+        rows = client.get(row_keys(keys.unique()))
         return frozenset(version.instant_time for row in rows for version in versions_of(row))

@@ -18,6 +18,11 @@ DELETED_TS: Final = b"deleted_ts"
 """Instant of the write that deleted the key; the other three columns are those of the JVM's HBase index."""
 NEVER: Final = b"99991231235959999"
 """Instant of versions that are no location: it is never on a timeline, so that a JVM takes their keys as unknown."""
+BUILT: Final = "00000000000000000"
+"""Instant of the versions that a build stores: it counts always, and every later write replaces such a version.
+
+A clustering that was planned before the build and is executed after it is such a write.
+"""
 IDENTITY_ROW: Final = b"\x00hoodie.index.hbase"
 """Key of the row that has the identity of the index and the table to which it belongs."""
 IDENTITY: Final = b"id"

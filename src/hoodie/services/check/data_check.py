@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.errors import HoodieError, UnsupportedError
+from hoodie.errors import HoodieError, IndexUnavailableError, UnsupportedError
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -23,7 +23,8 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
-from hoodie.index import RECORD, index_of_view
+from hoodie.index import HBASE, RECORD, index_of_view
+from hoodie.index.hbase.client import has_client_library
 from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
@@ -34,6 +35,7 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.indexing.bloom_filters import verify_filters
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
+from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.report import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
@@ -156,14 +158,24 @@ def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], 
     has_index = config.version.has_known_metadata_table and RECORD.needs_one_of(config.metadata_partitions)
     if kind is RECORD and has_index:
         return _check_index(call)
+    found, is_compared = _check_hbase(call) if kind is HBASE else (DataCheck(()), False)
+    if is_compared:
+        return found
+    doubled = _check_doubled(call, survey, slices, read, is_global=kind.is_global)
+    return DataCheck((*found.problems, *doubled.problems), notes=(*found.notes, *doubled.notes))
+
+
+def _check_doubled(
+    call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead, *, is_global: bool
+) -> DataCheck:
+    """Find keys of several rows: in the whole table, or in each partition."""
     parts = max(1, sum(found.size_bytes for found in slices) // (_KEYS_OF_A_PART * _BYTES_OF_A_KEY))
     with stage_folder(survey.view.store) as folder:
         stage = EntryStage(folder, KeyGroups(parts))
         staged = stage_changes(call.engine_for, survey.view.store.spec, changes_between([], slices), stage, read)
         by_part = StagedFileGroups.of(staged, parts)
         engine = call.engine_for(sum(entries.rows for entries in staged) * ENTRY_BYTES)
-        # Keys are unique in the whole table, or in each partition.
-        groups = _numbers_of([path for path, _ in by_part.locations], is_global=kind.is_global)
+        groups = _numbers_of([path for path, _ in by_part.locations], is_global=is_global)
         task = partial(_doubled_keys, store=survey.view.store.spec, groups=groups)
         found = engine.run(task, by_part.file_groups)
     count = sum(number for number, _ in found)
@@ -176,9 +188,27 @@ def _check_index(call: ServiceCall) -> DataCheck:
         report = verify_record_index(call.state, call.engine_for)
     except HoodieError as error:
         return DataCheck((Problem(kinds.INDEX_DIFFERS, "record_index", found=str(error)),))
+    return _of_index(report, kinds.INDEX_DIFFERS)
+
+
+def _check_hbase(call: ServiceCall) -> tuple[DataCheck, bool]:
+    """Compare the HBase index with the data; return also whether the keys of the data were compared."""
+    if not has_client_library():
+        return DataCheck((), notes=("the HBase index was not compared: pip install 'hoodie[hbase]'",)), False
+    try:
+        report = verify_hbase_index(call.state, call.engine_for)
+    except IndexUnavailableError as error:
+        return DataCheck((), notes=(f"the HBase index was not compared: {error}",)), False
+    except HoodieError as error:
+        return DataCheck((Problem(kinds.HBASE_DIFFERS, HBASE.name, found=str(error)),)), False
+    return _of_index(report, kinds.HBASE_DIFFERS), "keys" in report.checked
+
+
+def _of_index(report: Report, kind: kinds.FindingKind) -> DataCheck:
+    """Return the findings about an index as problems; keys of several rows have a kind of their own."""
     problems = [
         Problem(
-            kinds.KEY_DOUBLED if found.kind == IndexProblem.DOUBLED else kinds.INDEX_DIFFERS,
+            kinds.KEY_DOUBLED if found.kind == IndexProblem.DOUBLED else kind,
             found.key,
             found.expected,
             f"{found.kind}: {found.found}" if found.found else found.kind,

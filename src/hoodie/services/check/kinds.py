@@ -116,6 +116,11 @@ INDEX_MISSING: Final = _warning(
 INDEX_DIFFERS: Final = _error(
     "index-differs", "the record index, or the bloom filters in the metadata table, differ from the data", REPAIR
 )
+HBASE_DIFFERS: Final = _error(
+    "hbase-differs",
+    "the HBase index lacks keys, has other locations than the data, or is not that of this table",
+    "hoodie index build TABLE hbase",
+)
 STATISTICS_MISSING: Final = _warning(
     "statistics-missing", "the properties ask for column statistics and there are none; queries read more files", REPAIR
 )

@@ -1,8 +1,8 @@
 """Build the HBase index of a table that has rows, and give it up.
 
-A build empties the HBase table and fills it from the data, with the newest commit as the instant of all locations. So
-an index whose commit is taken back is known to be incomplete. While an existing index is built again, writes are
-refused; during the first build, they use the index that the table has until then.
+A build empties the HBase table and fills it from the data. The table stores the newest write of that data: an index is
+incomplete if that write is taken back, as it is with every earlier one. While an existing index is built again, writes
+are refused; during the first build, they use the index that the table has until then.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableType
-from hoodie.index import GLOBAL_SIMPLE, HBASE, RECORD, partition_follows_columns, stored_index
+from hoodie.index import GLOBAL_SIMPLE, HBASE, RECORD, index_of_view, partition_follows_columns, stored_index
 from hoodie.index.hbase.client import HBaseClient
-from hoodie.index.hbase.readiness import check_owner, finish_build, mark_unfinished, prepare_table
+from hoodie.index.hbase.readiness import check_owner, finish_build, mark_unfinished, newest_write, prepare_table
 from hoodie.index.hbase.settings import HBaseSettings, new_identity
 from hoodie.index.hbase.update import ENTRY_GROUPS, put_entries
+from hoodie.index.hbase.versions import BUILT
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import EntryStage
 from hoodie.index.record.state import has_partitioned_index
@@ -52,14 +53,13 @@ def build_hbase_index(call: IndexCall, properties: Mapping[str, str]) -> Service
     """
     times = PhaseTimes()
     wanted = _wanted(call.state, properties)
-    with times.phase("plan"):
+    settings = HBaseSettings.of(wanted, {})
+    with times.phase("plan"), HBaseClient(settings) as client:
+        prepare_table(client)
+        check_owner(client, TableView.load(call.state), settings)
         view = _begun(call.state, wanted)
-        settings = HBaseSettings.of(wanted, {})
-        with HBaseClient(settings) as client:
-            prepare_table(client)
-            check_owner(client, view, settings)
-            client.truncate_table()
-            mark_unfinished(client, view, settings.identity)
+        client.truncate_table()
+        mark_unfinished(client, view, settings.identity)
     reached(Step.BEGUN)
     filling = _Filling(call, settings)
     with stage_folder(call.state.store) as folder:
@@ -80,9 +80,17 @@ def build_hbase_index(call: IndexCall, properties: Mapping[str, str]) -> Service
             with HBaseClient(settings) as client:
                 finish_build(client, now, settings.identity)
             lock.ensure_held()
-            update_table_config(call.state.store, {**wanted, options.HBASE_BUILT.key: filling.newest})
+            given_up = _given_up(now)
+            update_table_config(call.state.store, {**given_up, **wanted, options.HBASE_BUILT.key: filling.newest})
     counts = {"entries": filling.entries, "files_read": filling.files}
     return ServiceResult(operation="build hbase index", counts=counts, seconds=times.seconds())
+
+
+def _given_up(view: TableView) -> dict[str, str | None]:
+    """Return the properties to remove of the index that the table had; a record index stays, and is kept up to date."""
+    current = index_of_view(view)
+    moves = None if current in (RECORD, HBASE) else current.moves_option
+    return {option.key: None for option in (*current.own_options, *([] if moves is None else [moves]))}
 
 
 def drop_hbase_index(state: TableState) -> ServiceResult:
@@ -134,7 +142,7 @@ class _Filling:
     settings: HBaseSettings
     slices: tuple[FileSlice, ...] = ()
     newest: str = ""
-    """The newest commit of the last round; empty for a table without commits."""
+    """The write that completed last before the last round; empty for a table without one."""
     entries: int = 0
     files: int = 0
 
@@ -145,8 +153,7 @@ class _Filling:
         """
         slices = tuple(view.slices())
         changes = changes_between(self.slices, slices)
-        writes = view.completed_writes()
-        self.newest = writes[-1].requested_time if writes else ""
+        self.newest = newest_write(view)
         if not changes:
             return False
         stage = EntryStage(folder, ENTRY_GROUPS)
@@ -157,7 +164,7 @@ class _Filling:
             view.store.spec,
             self.settings,
             staged,
-            instant_time=self.newest,
+            instant_time=BUILT,
             moment_ms=moment_ms,
         )
         if doubled:

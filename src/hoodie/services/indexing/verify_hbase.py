@@ -20,7 +20,7 @@ from hoodie.index.hbase.client import HBaseClient, Row
 from hoodie.index.hbase.committed import committed_instants
 from hoodie.index.hbase.readiness import check_ready
 from hoodie.index.hbase.settings import HBaseSettings
-from hoodie.index.hbase.update import ENTRY_GROUPS
+from hoodie.index.hbase.update import ENTRY_GROUPS, rows_per_second
 from hoodie.index.hbase.versions import IDENTITY_ROW, versions_of
 from hoodie.index.record.building.check import FileGroupDiffers, compared
 from hoodie.index.record.differences import changes_between, stage_changes
@@ -61,7 +61,7 @@ def verify_hbase_index(state: TableState, engine_for: EngineFor = local_engine) 
     settings = HBaseSettings.of(view.config.raw, {})
     subject = f"HBase index {settings.table} of {state.store.uri('')}"
     try:
-        check_ready(view, settings)
+        check_ready(view, settings, creates=False)
     except IndexIncompleteError as error:
         finding = Finding(kind=INCOMPLETE, key=settings.table, found=str(error), remedy='t.index.build("hbase")')
         seconds = time.perf_counter() - started
@@ -111,8 +111,8 @@ class _Check:
         """Stage the newest committed location of each row of HBase whose file group exists."""
         current = {(found.partition_path, found.file_id) for found in slices}
         writer = EntryWriter(self.view.store, stage, TaskContext(partition=0, stage=0, attempt=0))
-        with HBaseClient(self.settings) as client:
-            for rows in _chunks(client.scan()):
+        with HBaseClient(self.settings, rows_per_second(self.settings, 1)) as client:
+            for rows in _chunks(client.scan() if client.has_table() else iter(())):
                 by_group: dict[tuple[str, str], list[str]] = {}
                 for key, location in self._located(rows):
                     if location in current:
