@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _COMMITS_KEPT = 64
 """Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
+
+_FILES_SUMMED = 256
 
 _NO_SCHEMA_CHANGE = frozenset(
     {
@@ -41,6 +43,7 @@ class CommitFacts:
     `column_version` is the version of the columns' ids; None if the commit has no ids.
     """
 
+    operation_type: str | None
     schema: str | None
     changes_schema: bool
     replaced: Mapping[str, tuple[str, ...]]
@@ -52,11 +55,31 @@ class CommitFacts:
         text = metadata.schema
         ids = metadata.extra_metadata.get(LATEST_SCHEMA)
         return cls(
+            metadata.operation_type,
             None if text is None else sys.intern(text),
             metadata.operation_type not in _NO_SCHEMA_CHANGE,
             metadata.partition_to_replace_file_ids or {},
             parse_latest(ids, path=f"{LATEST_SCHEMA} of a commit").version if ids else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBytes:
+    """The rows and bytes of base files that a commit wrote: of its first files if it wrote very many."""
+
+    rows: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, stats: Iterable[WriteStat], *, rows_enough: int) -> WrittenBytes:
+        """Add up the first stats, at least `_FILES_SUMMED` files and `rows_enough` rows if there are so many."""
+        rows = size_bytes = 0
+        for count, stat in enumerate(stats):
+            if count >= _FILES_SUMMED and rows >= rows_enough:
+                break
+            if not stat.is_log_append:
+                rows, size_bytes = rows + stat.num_writes, size_bytes + stat.file_size_bytes
+        return cls(rows, size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +131,7 @@ class CommitCache:
     of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
     execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
     nothing. `savepoints` are parsed savepoints by their instants (see `view.savepoints`). `file_schemas` maps an
-    instant whose commit is archived to the schema stored in its files.
+    instant whose commit is archived to the schema stored in its files. `written` are the sums that writes asked for.
     """
 
     def __init__(self) -> None:
@@ -120,6 +143,7 @@ class CommitCache:
         self.archiving_hold: ArchivingHold | None = None
         self.savepoints: Mapping[Instant, Savepoint] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
+        self.written: dict[str, WrittenBytes] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
         """Store the metadata and the facts of a completed commit."""
@@ -129,6 +153,11 @@ class CommitCache:
             if len(self._recent) > _COMMITS_KEPT:
                 self._recent.popitem(last=False)
             self._facts[instant_time] = CommitFacts.of(metadata)
+
+    def note_facts(self, instant_time: str, facts: CommitFacts) -> None:
+        """Store the facts of a completed commit without its whole metadata."""
+        with self._lock:
+            self._facts[instant_time] = facts
 
     def __len__(self) -> int:
         """Number of commits whose whole metadata is kept."""

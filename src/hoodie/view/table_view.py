@@ -39,11 +39,14 @@ from hoodie.view.archived import (
     with_archived_between,
     with_archived_logs,
 )
-from hoodie.view.commit_cache import CommitFacts
+from hoodie.view.commit_cache import CommitFacts, WrittenBytes
 from hoodie.view.listing import list_from_storage
 from hoodie.view.rules import path_fields, slice_read
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
+
+_WHOLE_BYTES_MAX = 64 * 1024
+"""Of larger commit metadata, of about 300 files, only the facts are decoded if only they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +157,51 @@ class TableView:
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a completed write instant; the cache keeps the metadata that was used last."""
         known = self.state.commits.get(instant.requested_time)
-        if known is None:
-            try:
-                content = read_instant(self.store, self.layout, instant)
-            except InstantNotFoundError:
-                content = archived_content(self, instant)
-            known = CommitMetadata.parse(content, path=self.path_of(instant))
-            self.state.commits[instant.requested_time] = known
-        return known
+        return self._parsed(instant, self._content_of(instant)) if known is None else known
 
     def commit_facts(self, instant: Instant) -> CommitFacts:
-        """Return the schema and the replaced file ids of a completed write instant; they are read once."""
-        return self.state.commits.facts(instant.requested_time) or CommitFacts.of(self.commit_metadata(instant))
+        """Return the small facts of a completed write instant; they are read once.
+
+        Of a commit that wrote very many files, the write stats are not decoded.
+        """
+        facts = self.state.commits.facts(instant.requested_time)
+        if facts is None:
+            content = self._content_of(instant)
+            if len(content) <= _WHOLE_BYTES_MAX:
+                return CommitFacts.of(self._parsed(instant, content))
+            facts = CommitFacts.of(CommitMetadata.parse_head(content, path=self.path_of(instant)))
+            self.state.commits.note_facts(instant.requested_time, facts)
+        return facts
+
+    def written_bytes(self, instant: Instant, *, rows_enough: int) -> WrittenBytes:
+        """Return the rows and bytes of base files that a completed write instant wrote, of its first files at least.
+
+        Of a commit that wrote very many files, only so many write stats are decoded as have `rows_enough` rows.
+        """
+        found = self.state.commits.written.get(instant.requested_time)
+        if found is None:
+            metadata = self.state.commits.get(instant.requested_time)
+            if metadata is None:
+                content = self._content_of(instant)
+                if len(content) <= _WHOLE_BYTES_MAX:
+                    stats = self._parsed(instant, content).write_stats()
+                else:
+                    stats = CommitMetadata.iter_stats(content, path=self.path_of(instant))
+            else:
+                stats = metadata.write_stats()
+            found = self.state.commits.written[instant.requested_time] = WrittenBytes.of(stats, rows_enough=rows_enough)
+        return found
+
+    def _content_of(self, instant: Instant) -> bytes:
+        try:
+            return read_instant(self.store, self.layout, instant)
+        except InstantNotFoundError:
+            return archived_content(self, instant)
+
+    def _parsed(self, instant: Instant, content: bytes) -> CommitMetadata:
+        metadata = CommitMetadata.parse(content, path=self.path_of(instant))
+        self.state.commits[instant.requested_time] = metadata
+        return metadata
 
     def path_of(self, instant: Instant) -> str:
         """Return the path of the instant's file, for error messages."""

@@ -24,10 +24,9 @@ def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str
     if fixed:
         return float(fixed)
     for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):
-        stats = [stat for stat in view.commit_metadata(instant).write_stats() if not stat.is_log_append]
-        rows = sum(stat.num_writes for stat in stats)
-        if rows >= _ROWS_ENOUGH:
-            return max(sum(stat.file_size_bytes for stat in stats) / rows, 1.0)
+        written = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
+        if written.rows >= _ROWS_ENOUGH:
+            return max(written.size_bytes / written.rows, 1.0)
     rows = sum(run.rows for run in runs)
     if not rows:
         return _DEFAULT_BYTES

@@ -6,11 +6,12 @@ On-disk format: docs/format/table.md §2.3.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import secrets
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -90,9 +91,17 @@ def is_avro_file(data: bytes) -> bool:
 def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, dict[str, Any]]:
     """Return the writer's schema and the only record of a container; the fields have the names of that schema.
 
+    Raises: as `only_record`; CorruptFileError also if the record does not fit the schema.
+    """
+    schema, block, offset = only_record(data, path=path)
+    return schema, decode_record(schema, block, path=path, offset=offset)
+
+
+def only_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, bytes, int]:
+    """Return the writer's schema, the bytes of the only record of a container, and where they begin in the file.
+
     Raises:
-        CorruptFileError: the bytes are truncated, are not a container, hold more or fewer records than one, or do not
-            fit the schema.
+        CorruptFileError: the bytes are truncated, are not a container, or hold more or fewer records than one.
         UnsupportedError: the container is compressed, and Hudi never writes such containers to its timeline; or its
             schema exceeds the limits of `safe_schema`.
     """
@@ -117,7 +126,11 @@ def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, 
     if cursor.offset != len(data):
         found = f"end of file expected, found {len(data) - cursor.offset} more bytes"
         raise CorruptFileError(found, path=path, offset=cursor.offset)
-    return _decode(header, block, path, block_offset)
+    try:
+        text = header.get("avro.schema", b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"a schema in UTF-8 expected: {error}", path=path) from error
+    return RecordSchema.of(text, path=path), block, block_offset
 
 
 def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_marker: bytes | None = None) -> bytes:
@@ -141,15 +154,20 @@ def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_mar
     return b"".join([MAGIC, *header, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
 
 
-def decode_record(schema: RecordSchema, data: bytes, *, path: str, offset: int = 0) -> dict[str, Any]:
+def decode_record(
+    schema: RecordSchema, data: bytes, *, path: str, offset: int = 0, without: str | None = None
+) -> dict[str, Any]:
     """Decode one record, which must have all the bytes; `offset` is where they begin in the file.
+
+    `without` is a field that the result may lack: no value is made of its bytes.
 
     Raises:
         CorruptFileError: the bytes do not fit the schema.
     """
     stream = io.BytesIO(data)
     try:
-        record = fastavro.schemaless_reader(stream, schema.parsed, None)
+        wanted = None if without is None else _without(schema.text, without)
+        record = fastavro.schemaless_reader(stream, schema.parsed, wanted)
     except _DECODE_ERRORS as error:
         message = f"the record does not fit the file's schema: {error!r}"
         raise CorruptFileError(message, path=path, offset=offset) from error
@@ -159,13 +177,59 @@ def decode_record(schema: RecordSchema, data: bytes, *, path: str, offset: int =
     return record
 
 
-def _decode(header: Mapping[str, bytes], block: bytes, path: str, offset: int) -> tuple[RecordSchema, dict[str, Any]]:
-    try:
-        text = header.get("avro.schema", b"").decode()
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(f"a schema in UTF-8 expected: {error}", path=path) from error
-    schema = RecordSchema.of(text, path=path)
-    return schema, decode_record(schema, block, path=path, offset=offset)
+def first_items(
+    schema: RecordSchema, data: bytes, name: str, *, path: str, offset: int = 0
+) -> Iterator[dict[str, Any]] | None:
+    """Yield the items of a record's first field, a map of arrays of records, one by one; later bytes are not read.
+
+    None if the first field has another name or another type.
+
+    Raises:
+        CorruptFileError: the bytes do not fit the schema.
+    """
+    kind, is_optional = None, False
+    for field_of in schema.parsed["fields"][:1]:
+        kind = field_of["type"] if field_of["name"] == name else None
+    if isinstance(kind, list):
+        is_optional = len(kind) == 2 and kind[0] == "null"
+        kind = kind[1] if is_optional else None
+    for outer, inner in (("map", "values"), ("array", "items")):
+        if not isinstance(kind, dict) or kind.get("type") != outer:
+            return None
+        kind = kind[inner]
+        if isinstance(kind, list) and len(kind) == 1:
+            kind = kind[0]
+    if not isinstance(kind, dict) or kind.get("type") != "record":
+        return None
+    cursor = _Cursor(data, 0, path)
+    if is_optional and cursor.read_long() == 0:
+        return iter(())
+    return _items(cursor, kind, offset)
+
+
+def _items(cursor: _Cursor, item: Any, offset: int) -> Iterator[dict[str, Any]]:
+    stream = io.BytesIO(cursor.data)
+    for _ in cursor.read_blocks():
+        cursor.read_bytes(cursor.read_long())
+        for _ in cursor.read_blocks():
+            stream.seek(cursor.offset)
+            try:
+                found = fastavro.schemaless_reader(stream, item, None)
+            except _DECODE_ERRORS as error:
+                message = f"the record does not fit the file's schema: {error!r}"
+                raise CorruptFileError(message, path=cursor.path, offset=offset + cursor.offset) from error
+            cursor.offset = stream.tell()
+            assert isinstance(found, dict)
+            yield found
+
+
+@lru_cache(maxsize=32)
+def _without(text: str, name: str) -> Any:
+    """Return the parsed schema without a field of the record; None if that field defines types of other fields."""
+    schema = bare_schema(text, path="<memory>")
+    with contextlib.suppress(SchemaParseException):
+        return fastavro.parse_schema({**schema, "fields": [one for one in schema["fields"] if one["name"] != name]})
+    return None
 
 
 @dataclass(slots=True)
@@ -194,13 +258,18 @@ class _Cursor:
             raise CorruptFileError(message, path=self.path, offset=self.offset) from error
         return value
 
-    def read_map(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+    def read_blocks(self) -> Iterator[None]:
+        """Yield once for each entry of a map or array that begins here; the caller reads the entry."""
         while (count := self.read_long()) != 0:
-            if count < 0:  # this form also stores the size in bytes, which only a reader that skips the map needs
+            if count < 0:  # this form also stores the size in bytes, which only a reader that skips the block needs
                 count = -count
                 self.read_long()
             for _ in range(count):
-                key = self.read_bytes(self.read_long())
-                found[key.decode("utf-8", "replace")] = self.read_bytes(self.read_long())
+                yield
+
+    def read_map(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for _ in self.read_blocks():
+            key = self.read_bytes(self.read_long())
+            found[key.decode("utf-8", "replace")] = self.read_bytes(self.read_long())
         return found

@@ -13,7 +13,14 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.avro.file import RecordSchema, is_avro_file, parse_record, record_to_bytes
+from hoodie.format.avro.file import (
+    RecordSchema,
+    decode_record,
+    first_items,
+    is_avro_file,
+    only_record,
+    record_to_bytes,
+)
 from hoodie.format.instants.write_stat import NULL_COMMIT, RuntimeStats, WriteStat, parse_texts
 from hoodie.format.json_text import parse_json_object
 from hoodie.format.table.versions import TableVersion
@@ -86,13 +93,36 @@ class CommitMetadata:
         if not data:
             return cls()
         if is_avro_file(data):
-            schema, record = parse_record(data, path=path)
-            is_replace = schema.name == "HoodieReplaceCommitMetadata"
-            if not is_replace and schema.name != "HoodieCommitMetadata":
-                raise CorruptFileError(f"the record HoodieCommitMetadata expected, found {schema.name}", path=path)
-            return _from_record(record, path, is_replace=is_replace, keep_unknown=False)
-        record = parse_json_object(data, path=path, expected="an Avro container or a JSON object")
-        return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
+            schema, block, offset = _avro_record(data, path)
+            return _of_avro(schema, decode_record(schema, block, path=path, offset=offset), path)
+        return _of_json(parse_json_object(data, path=path, expected=_EXPECTED), path)
+
+    @classmethod
+    def parse_head(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
+        """Parse an instant file's content without its write stats, which a commit has for each file it wrote.
+
+        Raises: as `parse`.
+        """
+        if not data:
+            return cls()
+        if is_avro_file(data):
+            schema, block, offset = _avro_record(data, path)
+            record = decode_record(schema, block, path=path, offset=offset, without=_STATS)
+            return _of_avro(schema, {**record, _STATS: None}, path)
+        return _of_json({**parse_json_object(data, path=path, expected=_EXPECTED), _STATS: None}, path)
+
+    @classmethod
+    def iter_stats(cls, data: bytes, *, path: str = "<memory>") -> Iterator[WriteStat]:
+        """Iterate over the write stats of an instant file's content; each is decoded when it is asked for.
+
+        Raises: as `parse`, for the stats that are asked for.
+        """
+        if data and is_avro_file(data):
+            schema, block, offset = _avro_record(data, path)
+            found = first_items(schema, block, _STATS, path=path, offset=offset)
+            if found is not None:
+                return (WriteStat.from_record(stat, path=path) for stat in found)
+        return cls.parse(data, path=path).write_stats()
 
     def to_bytes(self, table_version: TableVersion | int, *, sync_marker: bytes | None = None) -> bytes:
         """Return the content of an instant file of this table version.
@@ -137,6 +167,8 @@ class CommitMetadata:
 
 
 _T = TypeVar("_T")
+_STATS: Final = "partitionToWriteStats"
+_EXPECTED: Final = "an Avro container or a JSON object"
 _KNOWN_NAMES: Final = frozenset(
     {
         "partitionToWriteStats",
@@ -149,8 +181,24 @@ _KNOWN_NAMES: Final = frozenset(
 )
 
 
+def _avro_record(data: bytes, path: str) -> tuple[RecordSchema, bytes, int]:
+    """Return the schema and the bytes of the record, as `only_record`. Raises: CorruptFileError for other records."""
+    schema, block, offset = only_record(data, path=path)
+    if schema.name not in ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata"):
+        raise CorruptFileError(f"the record HoodieCommitMetadata expected, found {schema.name}", path=path)
+    return schema, block, offset
+
+
+def _of_avro(schema: RecordSchema, record: Mapping[str, Any], path: str) -> CommitMetadata:
+    return _from_record(record, path, is_replace=schema.name == "HoodieReplaceCommitMetadata", keep_unknown=False)
+
+
+def _of_json(record: Mapping[str, Any], path: str) -> CommitMetadata:
+    return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
+
+
 def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep_unknown: bool) -> CommitMetadata:
-    entries_of = _expect(record.get("partitionToWriteStats"), dict, "partitionToWriteStats", path)
+    entries_of = _expect(record.get(_STATS), dict, _STATS, path)
     stats = {
         partition: tuple(
             WriteStat.from_record(_expect(stat, dict, "write stat", path), path=path, keep_unknown=keep_unknown)

@@ -19,7 +19,7 @@ def last_clustering(view: TableView) -> Instant | None:
         if (
             instant.action is Action.REPLACE_COMMIT
             and instant.is_completed
-            and view.commit_metadata(instant).operation_type == WriteOperation.CLUSTER
+            and view.commit_facts(instant).operation_type == WriteOperation.CLUSTER
         ):
             return instant
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.avro.file import RecordSchema, record_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.table.versions import TableVersion
@@ -211,3 +212,35 @@ def test_an_older_writers_schema_with_fewer_fields() -> None:
     schema = RecordSchema.of(json.dumps({"type": "record", "name": "HoodieCommitMetadata", "fields": fields}))
     parsed = CommitMetadata.parse(record_to_bytes(schema, {"operationType": "UPSERT"}))
     assert parsed == CommitMetadata(operation_type="UPSERT")
+
+
+@given(_METADATA, st.sampled_from(TableVersion))
+def test_the_head_and_the_stats_of_a_commit_are_parsed_apart(metadata: CommitMetadata, version: TableVersion) -> None:
+    content = metadata.to_bytes(version)
+    whole = CommitMetadata.parse(content)
+    assert CommitMetadata.parse_head(content) == replace(whole, partition_to_write_stats={})
+    assert list(CommitMetadata.iter_stats(content)) == list(whole.write_stats())
+
+
+def test_only_the_stats_that_are_asked_for_are_decoded() -> None:
+    stats = tuple(WriteStat(file_id=f"f{number}", path=f"p/f{number}", num_writes=number) for number in range(50))
+    content = CommitMetadata(partition_to_write_stats={"p": stats}).to_bytes(TableVersion.NINE)
+    damaged = content.replace(b"f30", b"\xff\xff\xff")
+    asked = CommitMetadata.iter_stats(damaged, path="a.commit")
+    assert [next(asked) for _ in range(30)] == list(stats[:30])
+    with pytest.raises(CorruptFileError, match=r"a\.commit"):
+        next(asked)
+    assert list(CommitMetadata.iter_stats(b"")) == []
+    assert CommitMetadata.parse_head(b"") == CommitMetadata()
+
+
+@given(st.data())
+def test_damaged_stats_raise_no_other_error(data: st.DataObject) -> None:
+    stats = tuple(WriteStat(file_id=f"f{number}", log_files=("a", "b")) for number in range(3))
+    content = bytearray(CommitMetadata(partition_to_write_stats={"p": stats}).to_bytes(TableVersion.NINE))
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=3)):
+        content[place] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(CorruptFileError, UnsupportedError):
+        list(CommitMetadata.iter_stats(bytes(content)))
+    with contextlib.suppress(CorruptFileError, UnsupportedError):
+        CommitMetadata.parse_head(bytes(content))

@@ -1,0 +1,37 @@
+"""Commits that wrote very many files: their write stats are decoded only as far as they are needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+import hoodie
+from hoodie.view.table_view import TableView
+from hoodie.write.record_size import record_bytes
+
+_FILES = 700
+
+
+def test_reads_and_writes_do_not_decode_a_large_commit(tmp_path: Path) -> None:
+    numbers = range(4 * _FILES)
+    rows = pa.table({"id": [str(n) for n in numbers], "p": [n % _FILES for n in numbers]})
+    path = tmp_path / "t"
+    instant = hoodie.create(path, rows.schema, record_key="id", partition_by="p").bulk_insert(rows).instant
+
+    table = hoodie.open(path)
+    view = table.view()
+    [commit] = view.completed_writes()
+    assert view.schema().arrow.names == ["id", "p"]
+    estimate = record_bytes(view, [], {})
+    assert table.to_arrow(where="p = 3").num_rows == 4
+    table.upsert(rows.slice(3, 1))
+    assert view.state.commits.get(instant) is None
+
+    assert _exact_bytes(view) * 0.9 < estimate < _exact_bytes(view) * 1.1
+    assert len([*view.commit_metadata(commit).write_stats()]) >= _FILES
+
+
+def _exact_bytes(view: TableView) -> float:
+    stats = [*view.commit_metadata(view.completed_writes()[0]).write_stats()]
+    return sum(stat.file_size_bytes for stat in stats) / sum(stat.num_writes for stat in stats)
