@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -30,10 +30,11 @@ _DYNAMIC_HEADER: Final = struct.Struct(">iii")  # keys per row, keys in the last
 _VERSION: Final = -1
 _JENKINS: Final = 0
 _MURMUR: Final = 1
-# This number of hashes already excludes nearly every absent key. All hashes are computed only for the other keys.
-_FIRST_HASHES: Final = 4
+FIRST_HASHES: Final = 4
+"""This number of hashes already excludes nearly every absent key. All hashes are computed only for the other keys."""
 
 Bits = npt.NDArray[np.uint8]
+Hashes = npt.NDArray[np.uint32]
 
 
 class BloomFilterType(StrEnum):
@@ -114,10 +115,29 @@ class BloomFilter:
         if self.hash_type != _MURMUR:
             return np.ones(len(keys), dtype=np.bool_)
         flat = single_array(keys)
-        found = self._pass(flat, min(_FIRST_HASHES, self.hash_count))
-        if self.hash_count > _FIRST_HASHES and found.any():
+        found = self._pass(flat, min(FIRST_HASHES, self.hash_count))
+        if self.hash_count > FIRST_HASHES and found.any():
             survivors = np.flatnonzero(found)
             found[survivors] = self._pass(flat.take(pa.array(survivors)), self.hash_count)
+        return found
+
+    def may_contain_hashed(self, first: Sequence[Hashes]) -> npt.NDArray[np.bool_]:
+        """Return for keys with these `first_hashes` whether the filter may contain them; False is certain.
+
+        It lets more keys pass than `may_contain`, which tests all hashes. It is for keys that are looked up in several
+        filters: they are hashed once.
+        """
+        count = len(first[0])
+        if self.hash_type != _MURMUR:
+            return np.ones(count, dtype=np.bool_)
+        found = np.zeros(count, dtype=np.bool_)
+        for bits in self.rows:
+            left = np.arange(count)
+            for values in first[: self.hash_count]:
+                positions = bit_numbers(values[left], self.bit_count)
+                masks = np.left_shift(1, positions & 7, dtype=np.uint8, casting="unsafe")
+                left = left[(bits[positions >> 3] & masks) != 0]
+            found[left] = True
         return found
 
     def _pass(self, keys: pa.Array, hash_count: int) -> npt.NDArray[np.bool_]:
@@ -145,6 +165,20 @@ def footer_entries(bloom: BloomFilter | None, *, min_key: str, max_key: str) -> 
     if bloom.filter_type is not BloomFilterType.SIMPLE:
         entries[TYPE_FOOTER_KEY] = bloom.filter_type.value
     return entries
+
+
+def first_hashes(keys: pa.Array | pa.ChunkedArray) -> list[Hashes]:
+    """Return `FIRST_HASHES` arrays of hashes of keys (non-null strings), which are the same for every filter.
+
+    Memory: 16 bytes for each key.
+    """
+    flat = single_array(keys)
+    found = [np.empty(len(flat), np.uint32) for _ in range(FIRST_HASHES)]
+    for start, order, hashes in chained_hashes(flat, FIRST_HASHES):
+        places = start + order.astype(np.int64)
+        for values, target in zip(hashes, found, strict=True):
+            target[places] = values
+    return found
 
 
 def single_array(keys: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import logged_keys
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StageReader, write_hits
-from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
+from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.index.bloom.plan import Comparisons
-from hoodie.index.bloom.sorted_keys import BLOCK_ROWS, ORDINAL
+from hoodie.index.bloom.ranges import StoredKeys, read_stored_keys
+from hoodie.index.bloom.sorted_keys import BLOCK_ROWS, HASHES, ORDINAL
 from hoodie.index.key_ranges import KeyRange
 from hoodie.index.key_search import Incoming, KeySearch, Routes, Rows
 from hoodie.metadata.filter_reader import FilterReader
@@ -41,6 +41,8 @@ class CheckTask:
     comparisons: Comparisons
     filters: FilterReader | None
     """Reads the filters from the metadata table; None if they are read from the footers."""
+    footers: Mapping[int, StoredKeys]
+    """Footers of slices that are read already."""
     output: str
 
 
@@ -54,8 +56,8 @@ def check_keys(task: CheckTask, context: TaskContext) -> list[StagedHits]:
     with StageReader(store) as reader:
         starts = np.flatnonzero(np.diff(task.comparisons.file, prepend=-1))
         for start, stop in zip(starts, [*starts[1:], len(task.comparisons.file)], strict=True):
-            file_slice = task.slices[int(task.comparisons.file[start])]
-            gate = _Gate.open(store, file_slice, task)
+            number = int(task.comparisons.file[start])
+            file_slice, gate = task.slices[number], _Gate.open(store, number, task)
             batches = _batches(reader, task, int(start), int(stop))
             for rows, routes in _hits(store, batches, file_slice, gate, task.search):
                 found.append((file_slice.partition_path, file_slice.file_id, rows, routes))
@@ -67,7 +69,8 @@ def _hits(
 ) -> Iterator[tuple[Rows, Routes]]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
-        rows = batch.filter(pa.array(gate.may_have(batch[RECORD_KEY])))
+        found = gate.may_have(batch)
+        rows = batch.drop_columns(list(HASHES)).filter(pa.array(found))
         held += [rows] if rows.num_rows else []
         if sum(part.num_rows for part in held) >= _HELD_ROWS:
             yield from _search(store, file_slice, held, gate, search)
@@ -93,6 +96,7 @@ def _search(
 ) -> Iterator[tuple[Rows, Routes]]:
     """Yield the rows whose keys the slice has. Logs are read once, by the gate, unless records must be merged."""
     rows = pa.Table.from_batches(batches)
+    rows = rows.filter(pa.array(gate.still_may_have(rows[RECORD_KEY])))
     if not search.is_global and gate.logged is not None:
         in_logs = pc.is_in(rows[RECORD_KEY], value_set=gate.logged)
         logged = np.sort(np.asarray(rows.filter(in_logs)[ORDINAL]))
@@ -116,33 +120,45 @@ class _Gate:
     logged: pa.StringArray | None
 
     @classmethod
-    def open(cls, store: Store, file_slice: FileSlice, task: CheckTask) -> _Gate:
+    def open(cls, store: Store, number: int, task: CheckTask) -> _Gate:
         """Read range and filter of the base file, and the keys in the logs.
 
         The plan has already left out keys beyond the range, so only a footer that is read anyway gives it.
 
         Raises: CorruptFileError, MissingFileError.
         """
+        file_slice = task.slices[number]
         base = file_slice.base_file
         bloom = None if base is None or task.filters is None else _kept_filter(store, base, task.filters)
         stored = KeyRange()
         if base is not None and bloom is None:
-            stored, bloom = _footer(store, base)
+            footer = task.footers.get(number) or read_stored_keys(store, base)
+            stored, bloom = footer.range, footer.filter(path=store.uri(base.path))
         logged = logged_keys(store, file_slice, task.search.read) if file_slice.log_files else None
         return cls(stored, bloom, base is not None, logged)
 
-    def may_have(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
-        """Return for each key whether the slice may have it."""
+    def may_have(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Return for each sorted key whether the slice may have it, by the range and the first hashes."""
+        keys = rows[RECORD_KEY]
         found = np.full(len(keys), self.has_base)
         if self.stored.low is not None and self.stored.high is not None:
             inside = pc.and_(pc.greater_equal(keys, self.stored.low), pc.less_equal(keys, self.stored.high))
             found &= np.asarray(inside)
         if self.bloom is not None and found.any():
-            places = np.flatnonzero(found)
-            found[places] = self.bloom.may_contain(keys.take(pa.array(places)))
-        if self.logged is not None:
-            found |= np.asarray(pc.is_in(keys, value_set=self.logged))
-        return found
+            # The keys that a range lets pass are neighbours.
+            first, stop = int(found.argmax()), len(found) - int(found[::-1].argmax())
+            hashes = [np.asarray(rows[name])[first:stop] for name in HASHES]
+            found[first:stop] = self.bloom.may_contain_hashed(hashes)
+        return self._or_logged(found, keys)
+
+    def still_may_have(self, keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """Return for each key that `may_have` let pass whether it passes all hashes of the filter too."""
+        if self.bloom is None:
+            return np.ones(len(keys), np.bool_)
+        return self._or_logged(self.bloom.may_contain(keys), keys)
+
+    def _or_logged(self, found: npt.NDArray[np.bool_], keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        return found if self.logged is None else found | np.asarray(pc.is_in(keys, value_set=self.logged))
 
 
 def _kept_filter(store: Store, base: BaseFile, filters: FilterReader) -> BloomFilter | None:
@@ -150,12 +166,3 @@ def _kept_filter(store: Store, base: BaseFile, filters: FilterReader) -> BloomFi
     place = (base.partition_path, base.name)
     row = filters.rows_at(store, [place]).get(place)
     return None if row is None else row.filter(path=store.uri(base.path))
-
-
-def _footer(store: Store, base: BaseFile) -> tuple[KeyRange, BloomFilter | None]:
-    """Return key range and filter of a base file; without a filter every key may be in it."""
-    with open_base_file(store, base) as (parquet, _):
-        footer = parquet.metadata.metadata or {}
-    text, kind = footer.get(FOOTER_KEY.encode()), footer.get(TYPE_FOOTER_KEY.encode())
-    bloom = None if text is None else BloomFilter.parse(text, kind and kind.decode(), path=store.uri(base.path))
-    return KeyRange.of_footer(footer), bloom

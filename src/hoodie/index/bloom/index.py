@@ -16,7 +16,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
 from hoodie.index.bloom.plan import Comparisons, tasks_of
-from hoodie.index.bloom.ranges import slice_ranges
+from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
 from hoodie.index.bloom.sorted_keys import KeySequence, sort_keys, sort_tasks, stage_ranges
 from hoodie.index.key_ranges import KeyRange
 from hoodie.index.key_search import KeySearch
@@ -95,7 +95,10 @@ class BloomTagger:
             update_partition_path=self.index.update_partition_path,
             prunes=False,
         )
-        sequences = self._sorted(request, search, slices)
+        known = SliceRanges([KeyRange()] * len(slices))
+        if self.index.prunes:
+            known = slice_ranges(self.view, slices, request.engine_for)
+        sequences = self._sorted(request, search, self._by_partition(slices, known.ranges))
         found = Comparisons.of(sequences)
         engine = request.engine_for(int(found.costs.sum()) + len(np.unique(found.file)) * _FILTER_BYTES)
         parts = tasks_of(found, bound=self.index.comparisons_max, parallelism=engine.parallelism)
@@ -110,6 +113,9 @@ class BloomTagger:
                 },
                 comparisons=part,
                 filters=filters,
+                footers={
+                    int(file): known.footers[int(file)] for file in np.unique(part.file) if int(file) in known.footers
+                },
                 output=f"{request.stage_folder}/hits-{number}",
             )
             for number, part in enumerate(parts)
@@ -132,12 +138,14 @@ class BloomTagger:
             self.view.state.warn(f"bloom filters are read from the data files: {error}")
             return None
 
-    def _sorted(self, request: TagRequest, search: KeySearch, slices: Sequence[FileSlice]) -> list[KeySequence]:
+    def _sorted(
+        self, request: TagRequest, search: KeySearch, ranges: Mapping[str | None, Mapping[int, KeyRange]]
+    ) -> list[KeySequence]:
         ranges_path = f"{request.stage_folder}/ranges.arrow"
         tasks = sort_tasks(
             search.store,
             request.runs,
-            stage_ranges(self.view.store, ranges_path, self._ranges(request, slices)),
+            stage_ranges(self.view.store, ranges_path, ranges),
             search.columns,
             request.stage_folder,
             is_global=self.index.is_global,
@@ -145,12 +153,10 @@ class BloomTagger:
         engine = request.engine_for(sum(run.size_bytes for run in request.runs))
         return [sequence for found in engine.run(sort_keys, tasks) for sequence in found]
 
-    def _ranges(self, request: TagRequest, slices: Sequence[FileSlice]) -> dict[str | None, dict[int, KeyRange]]:
-        """Return the ranges of all slices by partition path and number; unknown if the options turn ranges off."""
-        if self.index.prunes:
-            ranges = slice_ranges(self.view, slices, request.engine_for)
-        else:
-            ranges = [KeyRange()] * len(slices)
+    def _by_partition(
+        self, slices: Sequence[FileSlice], ranges: Sequence[KeyRange]
+    ) -> dict[str | None, dict[int, KeyRange]]:
+        """Return the ranges of all slices by partition path and number."""
         found: dict[str | None, dict[int, KeyRange]] = {}
         for number, (file_slice, range_) in enumerate(zip(slices, ranges, strict=True)):
             path = None if self.index.is_global else file_slice.partition_path

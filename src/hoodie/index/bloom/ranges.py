@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.metadata_table.stats_keys import column_prefix, column_stats_key
@@ -18,30 +19,70 @@ from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.change import RECORD_KEY
-from hoodie.storage import StoreSpec, open_store
+from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.table_view import TableView
 
 FOOTER_BYTES = 64 * 1024
 """Approximate bytes that are read of a file for its range, to choose an engine."""
+_KEPT_FOOTERS = 40
+"""Footers that are kept with their filters: 17 MB by default."""
+_KEPT_BYTES = 1024 * 1024
+"""Greatest size of the text of a filter that is kept."""
 _LOOKED_UP_MAX = 4096
 """Rows of statistics that are looked up one by one; for more files, all rows of the key column are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadRange:
-    """Callable for `Engine.run`: the key range of one base file."""
+class _ReadFooter:
+    """Callable for `Engine.run`: the key range of one base file, and its filter if that is kept."""
 
     store: StoreSpec
+    keeps_filter: bool
 
-    def __call__(self, file: BaseFile, _context: TaskContext) -> KeyRange:
-        with open_base_file(open_store(self.store), file) as (parquet, _):
-            return KeyRange.of_footer(parquet.metadata.metadata)
+    def __call__(self, file: BaseFile, _context: TaskContext) -> StoredKeys:
+        found = read_stored_keys(open_store(self.store), file)
+        return found if self.keeps_filter else replace(found, text=None)
 
 
-def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Callable[[int], Engine]) -> list[KeyRange]:
+def read_stored_keys(store: Store, file: BaseFile) -> StoredKeys:
+    """Read what the footer of a base file tells about its keys. Raises: CorruptFileError, MissingFileError."""
+    with open_base_file(store, file) as (parquet, _):
+        return StoredKeys.of_footer(parquet.metadata.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKeys:
+    """What the footer of a base file tells about its keys: the range, and the text and the type of its filter."""
+
+    range: KeyRange
+    text: bytes | None = None
+    type_code: str | None = None
+
+    @classmethod
+    def of_footer(cls, footer: Mapping[bytes, bytes] | None) -> StoredKeys:
+        """Return what a footer stores; without a filter every key may be in the file."""
+        found = footer or {}
+        kind = found.get(TYPE_FOOTER_KEY.encode())
+        return cls(KeyRange.of_footer(found), found.get(FOOTER_KEY.encode()), None if kind is None else kind.decode())
+
+    def filter(self, *, path: str) -> BloomFilter | None:
+        """Return the filter. Raises: CorruptFileError."""
+        return None if self.text is None else BloomFilter.parse(self.text, self.type_code, path=path)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRanges:
+    """The key range of each slice, and the footers that were read for them and are kept, by number of the slice."""
+
+    ranges: list[KeyRange]
+    footers: Mapping[int, StoredKeys] = field(default_factory=dict)
+
+
+def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Callable[[int], Engine]) -> SliceRanges:
     """Return the key range of each slice; unknown if the keys of one of its files are not known.
 
     One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range.
+    The footers of a few files are kept, so that they are not read again for their filters: at most 40 of up to 1 MiB.
 
     Raises: CorruptFileError, MissingFileError.
     """
@@ -53,17 +94,23 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Calla
         if file is not None
     }
     unread = [
-        found.base_file
-        for found in slices
+        (number, found.base_file)
+        for number, found in enumerate(slices)
         if found.base_file is not None
         and not found.log_files
         and by_place[found.partition_path, found.base_file.path].low is None
     ]
+    footers: dict[int, StoredKeys] = {}
     if unread:
-        engine = engine_for(sum(min(file.size_bytes, FOOTER_BYTES) for file in unread))
-        read = engine.run(_ReadRange(view.store.spec), unread)
-        by_place |= {(file.partition_path, file.path): found for file, found in zip(unread, read, strict=True)}
-    return [_joined([by_place[found.partition_path, path] for path in found.paths]) for found in slices]
+        engine = engine_for(sum(min(file.size_bytes, FOOTER_BYTES) for _, file in unread))
+        keeps = len(unread) <= _KEPT_FOOTERS
+        read = engine.run(_ReadFooter(view.store.spec, keeps), [file for _, file in unread])
+        for (number, file), found in zip(unread, read, strict=True):
+            by_place[file.partition_path, file.path] = found.range
+            if keeps and len(found.text or b"") <= _KEPT_BYTES:
+                footers[number] = found
+    ranges = [_joined([by_place[found.partition_path, path] for path in found.paths]) for found in slices]
+    return SliceRanges(ranges, footers)
 
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.staging.staged import StagedRun, StageReader
+from hoodie.format.hashes.bloom import FIRST_HASHES, first_hashes
 from hoodie.index.key_ranges import KeyRange
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
@@ -25,6 +26,8 @@ Ints = npt.NDArray[np.int64]
 
 ORDINAL: Final = "_hoodie_ordinal"
 """The column of sorted keys with the number of the row in the write."""
+HASHES: Final = tuple(f"_hoodie_hash_{number}" for number in range(FIRST_HASHES))
+"""The columns of sorted keys with their first hashes: a key is tested against many filters, and hashed once."""
 BLOCK_ROWS: Final = 16 * 1024
 _SORT_ROWS: Final = 1024 * 1024
 _SORT_BYTES: Final = 256 * 1024 * 1024
@@ -122,7 +125,7 @@ def _groups(runs: Sequence[StagedRun]) -> Iterator[tuple[StagedRun, ...]]:
 def sort_keys(task: SortTask, context: TaskContext) -> list[KeySequence]:
     """Sort the keys of a few runs, store them, and find the keys in the range of each file. Runs on a worker.
 
-    Memory: twice the columns of the runs, and the key ranges of the files of one partition.
+    Memory: twice the columns of the runs, 16 bytes for each row, and the key ranges of the files of one partition.
     """
     store = open_store(task.store)
     path = f"{task.output}-{context.attempt}.arrow"
@@ -171,4 +174,7 @@ def _sorted(batches: Sequence[pa.RecordBatch], runs: Sequence[StagedRun]) -> pa.
     rows = pa.Table.from_batches(batches)
     ordinals = [np.arange(run.start, run.start + run.rows) for run in runs]
     placed = rows.append_column(ORDINAL, pa.array(np.concatenate(ordinals)))
-    return placed.sort_by(RECORD_KEY).combine_chunks()
+    found = placed.sort_by(RECORD_KEY).combine_chunks()
+    for name, hashes in zip(HASHES, first_hashes(found[RECORD_KEY]), strict=True):
+        found = found.append_column(name, pa.array(hashes))
+    return found

@@ -22,6 +22,7 @@ from hoodie.format.hashes.bloom import (
     TYPE_FOOTER_KEY,
     BloomFilter,
     BloomFilterType,
+    first_hashes,
     footer_entries,
 )
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
@@ -146,6 +147,37 @@ def test_what_was_added_is_found(keys: list[str], entries: int, entries_max: int
         parsed = BloomFilter.parse(built.to_base64(), kind)
         assert parsed.to_bytes() == built.to_bytes()
         assert parsed.may_contain(pa.array(keys, pa.string())).tolist() == [True] * len(keys)
+
+
+@given(
+    st.lists(st.text(max_size=12), max_size=60),
+    st.lists(st.text(max_size=12), max_size=60),
+    st.sampled_from(["SIMPLE", "DYNAMIC_V0"]),
+    st.sampled_from([1e-9, 0.3]),
+)
+def test_keys_that_are_hashed_once_pass_the_first_hashes(
+    keys: list[str], others: list[str], kind: str, rate: float
+) -> None:
+    """A key that is in the filter passes; what passes all hashes passes the first ones; few others pass them."""
+    filters = [
+        _built(
+            pa.array(part, pa.string()),
+            filter_type=BloomFilterType(kind),
+            entries=20,
+            entries_max=80,
+            false_positive_rate=rate,
+        )
+        for part in (keys, others)
+    ]
+    asked = pa.array([*keys, *others, *(f"absent-{n}" for n in range(500))], pa.string())
+    hashes = first_hashes(asked)
+    for bloom, part in zip(filters, (keys, others), strict=True):
+        found = bloom.may_contain_hashed(hashes)
+        assert found[np.isin(asked.to_pylist(), part) if part else []].all()
+        assert found[bloom.may_contain(asked)].all()
+        if kind == "DYNAMIC_V0" and rate < 0.1:
+            assert found[-500:].sum() < 250
+    assert BloomFilter.saturated().may_contain_hashed(hashes).all()
 
 
 def test_the_saturated_filter_says_maybe_to_everything() -> None:

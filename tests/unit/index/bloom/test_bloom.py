@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.files.base_file import open_base_file
+from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import FaultStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.rows import assert_same_rows
@@ -95,6 +97,26 @@ def test_comparisons_that_are_divided_find_the_same(index: str) -> None:
     newer = [(key, 3, 1.0, city) for key, _, _, city in rows[5:]]
     assert table.upsert(trips(*newer)).updated == 25
     assert_same_rows(table.to_arrow(SCHEMA.names), trips(*rows[:5], *newer), key="id")
+
+
+@pytest.mark.parametrize("index", BLOOMS)
+def test_footers_of_a_few_files_are_read_once(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without statistics the footer gives the range; it is not read again for the filter."""
+    table = new_table(tmp_path, index, properties={"hoodie.metadata.index.column.stats.enable": "false"})
+    for start in range(3):
+        table.bulk_insert(trips(*((f"k{n}", 1, 1.0, "sf") for n in range(start, 30, 3))))
+    absent = trips(*((f"k{n}x", 1, 1.0, "sf") for n in range(10, 25)))
+    for kept, expected in ((40, 3), (2, 6)):
+        monkeypatch.setattr("hoodie.index.bloom.ranges._KEPT_FOOTERS", kept)
+        opened: list[str] = []
+
+        def noted(store: Store, file: BaseFile, opened: list[str] = opened) -> Any:
+            opened.append(file.path)
+            return open_base_file(store, file)
+
+        monkeypatch.setattr("hoodie.index.bloom.ranges.open_base_file", noted)
+        assert table.delete(absent).deleted == 0
+        assert len(opened) == expected, opened
 
 
 def test_a_filter_is_trusted_and_a_file_without_one_may_have_every_key(tmp_path: Path) -> None:
