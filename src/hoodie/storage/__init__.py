@@ -7,7 +7,7 @@ from hoodie.storage.local import LocalStore
 from hoodie.storage.memory import MemoryStore
 from hoodie.storage.objects import ObjectStore
 from hoodie.storage.opening import open_store
-from hoodie.storage.scratch import ScratchFolder, scratch_folder
+from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
 
 __all__ = [
     "CrashError",
@@ -25,4 +25,7 @@ __all__ = [
     "explained",
     "open_store",
     "scratch_folder",
+    "scratch_input",
+    "scratch_output",
+    "scratch_root",
 ]

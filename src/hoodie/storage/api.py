@@ -55,6 +55,11 @@ class StoreSpec:
         return self.uri.startswith(("memory://", "fault+"))
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the folder is in an object store, where each call is a request over a network."""
+        return not self.is_private and "://" in self.uri and not self.uri.startswith("file:")
+
+    @property
     def folder_limits(self) -> tuple[int, int]:
         """The greatest bytes of a folder's name, and of its path below the table; file names fit beside the path.
 

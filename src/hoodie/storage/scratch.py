@@ -38,11 +38,29 @@ class ScratchFolder:
         return pa.OSFile(str(self._root / name), mode="rb")
 
 
+def scratch_output(path: str) -> pa.NativeFile:
+    """Open a streaming writer of a new scratch file by its absolute path; its folder is made."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return pa.OSFile(path, mode="wb")
+
+
+def scratch_input(path: str) -> pa.NativeFile:
+    """Open a random-access reader of a scratch file by its absolute path."""
+    return pa.OSFile(path, mode="rb")
+
+
+@contextlib.contextmanager
+def scratch_root(parent: str | None = None) -> Iterator[str]:
+    """Create a folder as `scratch_folder`, and yield its absolute path."""
+    with tempfile.TemporaryDirectory(prefix="hoodie-", dir=parent, ignore_cleanup_errors=True) as root:
+        yield root
+
+
 @contextlib.contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[ScratchFolder]:
     """Create a scratch folder. It is deleted with all its files when the context ends, also after an error.
 
     `parent` is an existing local folder; None means the system's temporary folder (`TMPDIR`).
     """
-    with tempfile.TemporaryDirectory(prefix="hoodie-", dir=parent, ignore_cleanup_errors=True) as root:
+    with scratch_root(parent) as root:
         yield ScratchFolder(Path(root))

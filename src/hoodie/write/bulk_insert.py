@@ -9,7 +9,7 @@ from hoodie import config as options
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset, Exchange
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.place import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import Purpose
@@ -59,7 +59,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     source = key_source(setup, operation)
     with (
         not_repeated("bulk_insert"),
-        stage_folder(setup.view.store) as folder,
+        stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
         setup.begin(setup.write_action, operation) as write,
     ):
         written = _write(setup, write, folder, exchange, source, watch)
@@ -84,7 +84,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     plan = RequestedReplaceMetadata().to_bytes()
     with (
         not_repeated(operation.value.lower()),
-        stage_folder(setup.view.store) as folder,
+        stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
         setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
     ):
         if setup.places_rows:

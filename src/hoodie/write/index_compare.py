@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
-from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
+from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import StagedHits, StageReader
 from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex

@@ -8,7 +8,7 @@ from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Purpose, Tagged
@@ -97,7 +97,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = setup.retries()
-    with stage_folder(setup.view.store) as folder:
+    with stage_folder(setup.view.store, in_process=setup.is_in_process) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
         batch = _Batch(setup, operation, source, looks_up, staged, watch)

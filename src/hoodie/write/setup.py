@@ -376,6 +376,11 @@ class WriteSetup:
         """Return how often this write is tried again after a conflict; never here if its rows were read before."""
         return Retries(0) if self.call.baseline is not None else Retries.of(self.options)
 
+    @property
+    def is_in_process(self) -> bool:
+        """Whether all work of this write runs on threads of this process, however large it is."""
+        return isinstance(self.call.engine, LocalEngine)
+
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine: threads of this process for small work, the caller's engine for large work."""
         if work_bytes <= options.LOCAL_BYTES_MAX.get(self.options):

@@ -73,8 +73,9 @@ def test_rows_without_an_ordering_value_are_noted() -> None:
     lost = new_table().upsert(late)
     assert counts(lost) == {"ignored": 1}
     assert lost.notes == ("1 rows without a value of ts lost against stored rows that have one",)
-    logged = new_table(type="merge_on_read").upsert(late)
-    assert counts(logged) == {"updated": 1, "ignored": None}
+    assert counts(new_table(type="merge_on_read").upsert(late)) == {"ignored": 1}
+    logged = new_table(type="merge_on_read").upsert(pa.concat_tables([late, trips(("c", 6, 1.0, "sf"))]))
+    assert counts(logged) == {"updated": 2, "ignored": None}
     assert logged.notes == ("1 rows without a value of ts were logged, and lose against stored rows that have one",)
     assert "ignored not counted" in str(logged)
 
@@ -160,6 +161,7 @@ def test_deletes_in_a_batch_of_new_rows_are_ignored() -> None:
     schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
     table = hoodie.create(f"memory://counts-{next(_numbers)}", schema, record_key="id", ordering="ts")
     rows = trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "sf")).append_column(schema.field(4), pa.array([True, None]))
-    for write in (table.bulk_insert, table.insert_overwrite_table, table.upsert):
+    for write in (table.bulk_insert, table.insert_overwrite_table):
         assert write(rows).ignored == 1
+    assert table.upsert(rows.set_column(1, "ts", pa.array([2, 2]))).ignored == 1
     assert table.count() == 1

@@ -2,13 +2,12 @@
 
 A write evaluates the caller's data exactly once. The rows are written to Arrow IPC files under `.hoodie/.temp`, split
 into runs of one partition path each. Tasks that look up keys and write files read only their runs, in any order and any
-number of times. The folder belongs to no instant, so that bad input is found before the timeline is changed. The name
-of the folder identifies its writer, so that a later write can delete the staged files of a dead write.
+number of times. The folder (`place.py`) belongs to no instant, so that bad input is found before the timeline is
+changed. The name of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.files.markers import TEMP_FOLDER
+from hoodie.files.staging.place import STAGE_PREFIX, staged_input, staged_output
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_hash import HASH_END, spread
 from hoodie.storage import Store
@@ -26,7 +25,6 @@ from hoodie.timeline.owner import Owner
 _FLUSH_BYTES = 32 * 1024 * 1024
 """Arrow bytes that a stage writer collects before it splits them into runs."""
 
-_STAGE_PREFIX = "stage-"
 _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 
 _HASHED_BYTES_MIN = 8 * 1024 * 1024
@@ -74,20 +72,6 @@ class StagedHits:
     last: int
 
 
-@contextlib.contextmanager
-def stage_folder(store: Store) -> Iterator[str]:
-    """Yield a new folder for one write's staged files, and delete it at the end; else a later write deletes it."""
-    owner = Owner.new()
-    owner.run()
-    folder = f"{TEMP_FOLDER}/{_STAGE_PREFIX}{owner.short_name}"
-    try:
-        yield folder
-    finally:
-        owner.forget()
-        with contextlib.suppress(Exception):
-            store.delete_folder(folder)
-
-
 def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
     """Return whether the folder holds staged files of a dead write.
 
@@ -96,9 +80,9 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
     while its writer writes other files.
     """
     name = folder.rpartition("/")[2]
-    if not name.startswith(_STAGE_PREFIX):
+    if not name.startswith(STAGE_PREFIX):
         return False
-    owner = Owner.parse_short_name(name.removeprefix(_STAGE_PREFIX))
+    owner = Owner.parse_short_name(name.removeprefix(STAGE_PREFIX))
     running = None if owner is None else owner.is_running()
     if running is not None:
         return not running
@@ -124,7 +108,7 @@ class StageWriter:
     def __init__(self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None) -> None:
         self._path = path
         self._keys = keys
-        self._sink = store.open_output(path)
+        self._sink = staged_output(store, path)
         self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
@@ -231,7 +215,7 @@ class StageReader:
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
         if path not in self._open:
-            source = self._store.open_input(path)
+            source = staged_input(self._store, path)
             options = None
             if columns is not None:
                 names = pa.ipc.open_file(source).schema.names
@@ -246,7 +230,7 @@ def write_hits(
 ) -> list[StagedHits]:
     """Write `(partition path, file id, ordinals ascending, routes)` of several file groups to one file."""
     hits: list[StagedHits] = []
-    with store.open_output(path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
+    with staged_output(store, path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
         for partition_path, file_id, rows, routes in found:
             writer.write_batch(pa.record_batch([pa.array(rows), pa.array(routes)], schema=HIT_SCHEMA))
             updates = int((routes == 0).sum())

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.files.staging.place import staged_output
 from hoodie.files.staging.staged import StageReader
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.records.change import LEADING, RECORD_KEY
@@ -82,7 +83,7 @@ class KeyWriter:
         self._path = path
         self._stage = stage
         self._schema = stage.schema(changes)
-        self._sink = store.open_output(path)
+        self._sink = staged_output(store, path)
         self._writer = pa.ipc.new_file(self._sink, self._schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
         self._pending: list[pa.RecordBatch] = []
         self._rows = 0

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.files.staging.place import staged_output
 from hoodie.files.staging.staged import StagedRun, StageReader
 from hoodie.format.hashes.bloom import FIRST_HASHES, first_hashes
 from hoodie.index.key_ranges import KeyRange
@@ -64,7 +65,7 @@ _RANGES_SCHEMA: Final = pa.schema([("file", pa.int64()), ("low", pa.string()), (
 
 def stage_ranges(store: Store, path: str, ranges: Mapping[str | None, Mapping[int, KeyRange]]) -> RangesFile:
     """Stage the key ranges of files, by partition path and number of the file."""
-    with store.open_output(path) as sink, pa.ipc.new_file(sink, _RANGES_SCHEMA) as writer:
+    with staged_output(store, path) as sink, pa.ipc.new_file(sink, _RANGES_SCHEMA) as writer:
         for files in ranges.values():
             lows, highs = [found.low for found in files.values()], [found.high for found in files.values()]
             columns = [pa.array(list(files), pa.int64()), pa.array(lows, pa.string()), pa.array(highs, pa.string())]
@@ -138,7 +139,7 @@ def sort_keys(task: SortTask, context: TaskContext) -> list[KeySequence]:
     with (
         StageReader(store, task.columns) as reader,
         StageReader(store) as ranges,
-        store.open_output(path) as sink,
+        staged_output(store, path) as sink,
     ):
         for partition_path, runs in by_partition.items():
             rows = _sorted([reader.read(run) for run in runs], runs)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.files.staging.place import staged_input, staged_output
 from hoodie.files.staging.staged import write_hits
 from hoodie.files.staging.staged_keys import ROW, StagedKeys, read_keys
 from hoodie.index.api import LookUpCost
@@ -80,7 +81,7 @@ def fetch(task: KeyTask, context: TaskContext) -> Fetched:
     path = f"{task.output}-versions-{context.attempt}.arrow"
     times: set[str] = set()
     with (
-        store.open_output(path) as sink,
+        staged_output(store, path) as sink,
         pa.ipc.new_file(sink, _VERSIONS) as writer,
         HBaseClient(task.settings, task.rows_per_second) as client,
     ):
@@ -119,7 +120,7 @@ def _distinct(store: Store, task: KeyTask) -> tuple[pa.StringArray, npt.NDArray[
 
 def _newest(store: Store, todo: ResolveTask, keys: int) -> tuple[list[FileGroup], Codes]:
     """Return file groups, and for each key its position in them; -1 for a key that is unknown or deleted."""
-    with store.open_input(todo.fetched.path) as source:
+    with staged_input(store, todo.fetched.path) as source:
         versions = pa.ipc.open_file(source).read_all()
     committed = versions.filter(pc.is_in(versions["instant_time"], value_set=pa.array(todo.committed, pa.string())))
     # The versions of a key are together, the newest first.

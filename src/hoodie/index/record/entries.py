@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
+from hoodie.files.staging.place import staged_output
 from hoodie.files.staging.staged import StageReader
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.hashes.java_hash import file_group_index
@@ -118,7 +119,7 @@ class EntryWriter:
     def _flush(self) -> None:
         pending, self._pending, self._pending_bytes = self._pending, {}, 0
         if pending and self._writer is None:
-            self._sink = self._store.open_output(self._path)
+            self._sink = staged_output(self._store, self._path)
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_file(self._sink, _SCHEMA, options=options)
         for partition_path, batches in pending.items():

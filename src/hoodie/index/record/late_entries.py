@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.engine import LocalEngine
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -67,7 +67,7 @@ def late_entries(
     store = now.store
     touched = {stat.partition_path or "" for stat in metadata.write_stats()}
     current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
-    with stage_folder(store) as folder:
+    with stage_folder(store, in_process=True) as folder:
         stage = EntryStage(folder, KeyGroups(len(state.file_groups)))
         staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())
         written = write_entries(

@@ -20,7 +20,7 @@ from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.index import HBASE, RECORD, index_of_view

@@ -6,9 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import BaseFileWriter, open_base_file
@@ -17,23 +15,27 @@ from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import SequenceNumbers, Stamper
 from hoodie.format.filenames import BaseFileName, IoType, write_token
-from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND, RECORD_KEY, Kind
-from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
+from hoodie.write.files.file_merge import FileMerge, Locations
+from hoodie.write.files.first_change import ChangeProbe, ReadAhead, all_lose
 from hoodie.write.files.task_changes import changes_of
 from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.plan import FileTask, TaggedRows
+
+_HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Arrow bytes of stored rows that are held until the first change; a writer holds as many, for a row group."""
 
 
 def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
     """Write the task's new base file and return its write statistics; empty if there is nothing to write.
 
-    Memory: the task's updates, 64 MiB of its inserts, one row group of the existing base file and one row group of the
-    new file. Neither the whole base file nor all inserts are in memory.
+    There is nothing to write if no row of the base file changes, and no row is added. Memory: the task's updates, 64
+    MiB of its inserts, one row group of the existing base file and one row group of the new file. Neither the whole
+    base file nor all inserts are in memory.
     """
     store = open_store(context.store)
     counts = RowCounts()
@@ -44,8 +46,11 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-    stat = new_file.write(task.file_id, task.base_file, changes, parts)
-    return Written.of([stat], entries.close() if entries is not None else None, counts)
+    if task.base_file is None or not context.merge_stored:
+        stats = [new_file.write(task.file_id, task.base_file, changes, parts)]
+    else:
+        stats = new_file.merge(task.file_id, task.base_file, changes, parts)
+    return Written.of(stats, entries.close() if entries is not None else None, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,44 @@ class NewBaseFile:
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> WriteStat:
-        """Merge the changes into the existing base file, or create the file group; `parts` are further inserts."""
+        """Add the changes to the existing base file, or create the file group; `parts` are further inserts."""
+        if base_file is None:
+            return self._write(file_id, None, changes, (), parts)
+        with open_base_file(self.store, base_file) as (parquet, _):
+            stored = self.context.stored.base_rows(self.store, parquet, self._schema, base_file)
+            return self._write(file_id, base_file, changes, stored, parts)
+
+    def merge(
+        self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
+    ) -> list[WriteStat]:
+        """Merge the changes into the existing base file; without a change in it no file is written.
+
+        `parts` are further inserts, which follow only if `changes` has inserts.
+        """
+        with open_base_file(self.store, base_file) as (parquet, _):
+            lost = all_lose(self.store, parquet, self.context, base_file, changes)
+            if lost is not None:
+                lost.count_ignored(self.counts)
+                return []
+
+            def read() -> Iterator[pa.Table]:
+                return self.context.stored.base_rows(self.store, parquet, self._schema, base_file)
+
+            ahead, probe = ReadAhead(read, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+            if not ahead.finds_change(probe):
+                probe.count_ignored(self.counts)
+                return []
+            return [self._write(file_id, base_file, changes, ahead.rows(), parts)]
+
+    def _write(
+        self,
+        file_id: str,
+        base_file: BaseFile | None,
+        changes: pa.Table,
+        stored_rows: Iterable[pa.Table],
+        parts: Iterable[pa.Table],
+    ) -> WriteStat:
+        """Write the file from all stored rows and the changes."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
         name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
@@ -71,13 +113,10 @@ class NewBaseFile:
         stamper = Stamper(self.context.schema, instant_time, self.numbers, self.partition_path, name)
         ensure_partition_metadata(store, self.partition_path, instant_time)
         write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
-        merge = _FileMerge(self.context, changes, stamper, Locations(self.entries, self.partition_path, file_id))
-        schema = with_meta_fields(self.context.schema)
-        with BaseFileWriter(store, path, schema, self.context.parquet) as writer:
-            if base_file is not None:
-                with open_base_file(store, base_file) as (parquet, _):
-                    for stored in self.context.stored.base_rows(store, parquet, schema, base_file):
-                        writer.write(merge.merge(stored))
+        merge = FileMerge(self.context, changes, stamper, Locations(self.entries, self.partition_path, file_id))
+        with BaseFileWriter(store, path, self._schema, self.context.parquet) as writer:
+            for stored in stored_rows:
+                writer.write(merge.merge(stored))
             for rows in merge.inserts():
                 writer.write(rows)
             for part in parts:
@@ -85,125 +124,11 @@ class NewBaseFile:
         merge.count_ignored(self.counts)
         return merge.stat(base_file, self.partition_path, path, writer, file_id, started)
 
+    @property
+    def _schema(self) -> pa.Schema:
+        return with_meta_fields(self.context.schema)
+
 
 def token_of(attempt: TaskContext) -> str:
     """Return the write token of the files that an attempt at a task writes."""
     return write_token(attempt.partition, attempt.stage, attempt.attempt)
-
-
-@dataclass(frozen=True, slots=True)
-class Locations:
-    """Note locations: record the keys that are added to or removed from the file group, if there is a record index."""
-
-    entries: EntryWriter | None
-    partition_path: str
-    file_id: str
-
-    def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are in the file group now."""
-        if self.entries is not None:
-            self.entries.put(keys, self.partition_path, self.file_id)
-
-    def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are not in the file group any more."""
-        if self.entries is not None:
-            self.entries.delete(keys, self.partition_path)
-
-
-def unordered_rows(changes: pa.Table, merger: RecordMerger) -> int:
-    """Return the number of rows without a value in one of the ordering columns."""
-    masks = [np.asarray(changes[name].is_null()) for name in merger.ordering_columns]
-    return int(np.logical_or.reduce(masks).sum()) if masks else 0
-
-
-class _FileMerge:
-    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
-
-    def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper, locations: Locations) -> None:
-        self._context = context
-        self._locations = locations
-        self._changes = changes
-        self._keys = changes[RECORD_KEY].combine_chunks()
-        self._met = np.zeros(changes.num_rows, np.bool_)
-        self._won = np.zeros(changes.num_rows, np.bool_)
-        self._data = context.schema.names
-        self._stamper = stamper
-        self.updated = 0
-        self.deleted = 0
-        self.inserted = 0
-
-    def merge(self, stored: pa.Table) -> pa.Table:
-        """Return the rows that replace the rows of `stored`, in the order of `stored`."""
-        if not self._context.merge_stored:
-            return self._stamper.kept_rows(stored)
-        places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
-        here = np.flatnonzero(np.asarray(pc.is_valid(places)))
-        kept = self._stamper.kept_rows(stored)
-        if not len(here):
-            return kept
-        incoming = np.asarray(places.drop_null())
-        self._met[incoming] = True
-        older = stored.select(self._data).take(pa.array(here))
-        merged = self._context.merger.merge(older, self._changes.take(pa.array(incoming)))
-        self._won[incoming[merged.replaced | merged.deleted]] = True
-        self.updated += int(merged.replaced.sum())
-        self.deleted += int(merged.deleted.sum())
-        source = np.arange(stored.num_rows)
-        source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
-        if merged.deleted.any():
-            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
-            source = np.delete(source, here[merged.deleted])
-        return pa.concat_tables([kept, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
-
-    def inserts(self) -> Iterator[pa.Table]:
-        """Yield the rows whose key no stored row has; deletes of unknown keys are skipped."""
-        kinds = np.asarray(self._changes[KIND].combine_chunks())
-        new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
-        self.inserted += len(new)
-        step = 256 * 1024
-        for start in range(0, len(new), step):
-            rows = self._changes.take(pa.array(new[start : start + step]))
-            self._locations.put(rows[RECORD_KEY])
-            yield self._stamper.new_rows(rows)
-
-    def append(self, changes: pa.Table) -> pa.Table:
-        """Return further inserts, whose keys no stored row has."""
-        rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
-        self.inserted += rows.num_rows
-        self._locations.put(rows[RECORD_KEY])
-        return self._stamper.new_rows(rows)
-
-    def count_ignored(self, counts: RowCounts) -> None:
-        """Count the changes that lost against their stored row, and the deletes that met no stored row."""
-        kinds = np.asarray(self._changes[KIND].combine_chunks())
-        lost = self._met & ~self._won
-        counts.ignored += int((lost | (~self._met & (kinds != Kind.ROW))).sum())
-        counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
-
-    def stat(
-        self,
-        base_file: BaseFile | None,
-        partition_path: str,
-        path: str,
-        writer: BaseFileWriter,
-        file_id: str,
-        started: float,
-    ) -> WriteStat:
-        """Return the write statistic of the new file."""
-        millis = int((time.monotonic() - started) * 1000)
-        runtime = RuntimeStats(total_upsert_time_ms=millis) if base_file else RuntimeStats(total_create_time_ms=millis)
-        return WriteStat(
-            file_id=file_id,
-            path=path,
-            prev_commit=base_file.instant_time if base_file else NULL_COMMIT,
-            prev_base_file=base_file.name if base_file else None,
-            num_writes=writer.rows,
-            num_deletes=self.deleted,
-            num_update_writes=self.updated,
-            num_inserts=self.inserted,
-            total_write_bytes=writer.size_bytes,
-            file_size_bytes=writer.size_bytes,
-            partition_path=partition_path,
-            runtime_stats=runtime,
-            column_ranges=writer.ranges,
-        )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.files.base_file import open_base_file
 from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
 from hoodie.files.logs.delete_blocks import delete_blocks
 from hoodie.files.logs.log_file import LogFileWriter
@@ -34,13 +35,19 @@ from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
-from hoodie.write.files.file_task import Locations, NewBaseFile, token_of, unordered_rows
+from hoodie.write.files.file_merge import Locations
+from hoodie.write.files.file_task import NewBaseFile, token_of
+from hoodie.write.files.first_change import all_lose, may_all_lose, unordered_rows
 from hoodie.write.files.hidden_rows import hidden_rows
 from hoodie.write.files.task_changes import inserts_of, updates_of
 from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.plan import FileTask, TaggedRows
 
 _FIRST_VERSION = 1
+_LOOK_BYTES = 4 * 1024 * 1024
+_LOOK_SHARE = 4
+"""Keys and ordering values of the base file are read before a log file is begun, if they have at most so many bytes:
+these, and so many times the bytes of the changes."""
 
 
 def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
@@ -101,6 +108,8 @@ class _Append:
 
     def update(self, changes: pa.Table) -> None:
         """Write the rows, and collect the deletes, of keys that are in the file group."""
+        if self._all_lose(changes):
+            return
         kinds = np.asarray(changes[KIND].combine_chunks())
         changes, kinds = self._settled(changes, kinds)
         self._count_undecided(changes, kinds)
@@ -113,6 +122,26 @@ class _Append:
         if gone.num_rows:
             self._deletes.append(gone)
             self._locations.delete(gone[RECORD_KEY])
+
+    def _all_lose(self, changes: pa.Table) -> bool:
+        """Return whether no row wins against the base file, by a look that costs little; then all are counted.
+
+        Logged rows are at least as new as those of the base file, unless a log file deletes the record. With a record
+        index, the keys of `changes` are not deleted.
+        """
+        base_file, read = self.file_slice.base_file, self.options.read
+        is_known = self.entries is not None or not self.file_slice.log_files
+        has_deletes = bool((np.asarray(changes[KIND].combine_chunks()) != Kind.ROW).any())
+        mixes = self.options.is_partial or read.partial_update_mode is not None
+        if base_file is None or not is_known or mixes or has_deletes or not may_all_lose(self.context, changes):
+            return False
+        bytes_max = _LOOK_BYTES + _LOOK_SHARE * changes.nbytes
+        with open_base_file(self.store, base_file) as (parquet, _):
+            lost = all_lose(self.store, parquet, self.context, base_file, changes, bytes_max=bytes_max)
+        if lost is None:
+            return False
+        lost.count_ignored(self.counts)
+        return True
 
     def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:
         """Count the rows of which only a merge with the stored rows tells whether they win."""

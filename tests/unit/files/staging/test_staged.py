@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import obstore.store
 import pyarrow as pa
 import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging import staged
-from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, stage_folder, write_hits
+from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, write_hits
 from hoodie.records.change import change_schema
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import FaultStore, MemoryStore, ObjectStore, StoreSpec
 from hoodie.timeline import forget_all
 from hoodie.timeline.owner import Owner
 
@@ -53,6 +56,24 @@ def test_hits_come_back() -> None:
     assert [(hit.file_id, hit.updates, hit.moves) for hit in hits] == [("f", 1, 1), ("g", 0, 0)]
     with StageReader(store) as reader:
         assert reader.read(hits[0]).to_pydict() == {"row": [1, 5], "route": [0, 1]}
+
+
+def test_an_object_store_gets_no_staged_files_of_a_write_in_this_process() -> None:
+    store = ObjectStore(obstore.store.MemoryStore(), StoreSpec("s3://not/there"))
+    with stage_folder(store, in_process=True) as folder:
+        writer = StageWriter(store, f"{folder}/1/s.arrow", SCHEMA)
+        writer.write(batch("pp"))
+        (run,) = writer.close()
+        with StageReader(store) as reader:
+            assert reader.read(run)["v"].to_pylist() == [0, 1]
+        assert store.list("", recursive=True) == []
+        local = Path(folder.removeprefix("scratch:"))
+        assert (local / "1" / "s.arrow").exists()
+    assert not local.exists()
+    with stage_folder(store) as folder:
+        StageWriter(store, f"{folder}/s.arrow", SCHEMA).close()
+        assert [info.path for info in store.list("", recursive=True)] == [f"{folder}/s.arrow"]
+    assert store.list("", recursive=True) == []
 
 
 def stage_one(store: MemoryStore) -> str:

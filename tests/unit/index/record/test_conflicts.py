@@ -149,13 +149,16 @@ def test_a_compaction_of_the_buckets_in_between_hides_nothing(tmp_path: Path, in
     """Entries of the other write are in a base file then, where every later entry counts."""
     table, other = new_table(tmp_path, index), hoodie.open(tmp_path, spark=False)
 
-    def act() -> None:
-        other.upsert(trips(("x", 1, 0.0, "la")))
+    def act(ts: int) -> None:
+        other.upsert(trips(("x", ts, 0.0, "la")))
         for number in range(12):
-            other.upsert(trips((f"other {number}", 1, 0.0, "far")))
+            other.upsert(trips((f"other {number}", ts, 0.0, "far")))
 
-    meanwhile(act, lambda: table.upsert(trips(("y", 1, 0.0, "la"))))
+    meanwhile(lambda: act(1), lambda: table.upsert(trips(("y", 1, 0.0, "la"))))
     assert len(list((tmp_path / ".hoodie/metadata/record_index").glob("record-index-*.hfile"))) > 0
     with pytest.raises(hoodie.CommitConflictError):
-        meanwhile(act, lambda: table.upsert(trips(("other 3", 1, 0.0, "la"), ("z", 1, 0.0, "far")), properties=ONE_TRY))
+        meanwhile(
+            lambda: act(2),
+            lambda: table.upsert(trips(("other 3", 1, 0.0, "la"), ("z", 1, 0.0, "far")), properties=ONE_TRY),
+        )
     check_index(table.view())
