@@ -19,8 +19,9 @@ class WriteResult:
     """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
     `deleted` includes the records of replaced file groups. `ignored` rows changed nothing: they lost against the stored
-    row by their ordering values, or deleted a key that the table does not have. `duplicates` were merged into another
-    row of the batch with the same key. None means: not counted. A merge-on-read table logs rows of known keys without a
+    row by their ordering values, deleted a key that the table does not have, or equal the stored row, as the rows of a
+    batch that is sent again. `duplicates` were merged into another row of the batch with the same key. None means: not
+    counted. A merge-on-read table logs rows of known keys without a
     look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is None. `deleted` is
     None if the table has no record index, and replaced file groups have log files, or are too many or damaged (a note).
 
