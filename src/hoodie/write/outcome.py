@@ -139,7 +139,7 @@ def result_of(
         action=write.action.value,
         operation=write.operation.value.lower(),
         inserted=sum(stat.num_inserts for stat in stats) - tagging.moves,
-        updated=sum(stat.num_update_writes for stat in stats) + tagging.moves,
+        updated=sum(stat.num_update_writes for stat in stats) + tagging.moves + counts.equal,
         deleted=None if replaced is None else deleted + replaced,
         ignored=None if counts.undecided else counts.ignored,
         duplicates=counts.duplicates,

@@ -19,11 +19,12 @@ class WriteResult:
     """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
     `deleted` includes the records of replaced file groups. `ignored` rows changed nothing: they lost against the stored
-    row by their ordering values, deleted a key that the table does not have, or equal the stored row, as the rows of a
-    batch that is sent again. `duplicates` were merged into another row of the batch with the same key. None means: not
-    counted. A merge-on-read table logs rows of known keys without a
-    look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is None. `deleted` is
-    None if the table has no record index, and replaced file groups have log files, or are too many or damaged (a note).
+    row by their ordering values, or deleted a key that the table does not have. Rows that equal the stored row, as
+    those of a batch that is sent again, count as updated, also where no file had to be written. `duplicates` were
+    merged into another row of the batch with the same key. None means: not counted. A merge-on-read table logs rows of
+    known keys without a look at the stored rows; if ordering values decide, the rows count as updated, and `ignored` is
+    None. `deleted` is None if the table has no record index, and replaced file groups have log files, or are too many
+    or damaged (a note).
 
     `seconds` has the keys stage, tag, write, index, commit and total, and the name of each service that followed.
     `backlog` is the number of log files that wait for compaction, per file slice of the touched partitions (0 for

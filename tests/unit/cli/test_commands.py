@@ -26,6 +26,7 @@ TRIPS = pa.table(
         "at": pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
     }
 )
+CHANGED = TRIPS.slice(1, 1).set_column(1, "fare", [[3.5]])
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Ru
     first = hoodie.open(trips).timeline.latest()
     assert first is not None
     path = tmp_path / "more.parquet"
-    pq.write_table(TRIPS.slice(1, 1), path)
+    pq.write_table(CHANGED, path)
     run("upsert", trips, path)
     changed = run("changes", trips, "--since", first.requested_time, "--json").documents()
     assert [row["id"] for row in changed] == ["b"]
@@ -282,7 +283,7 @@ def test_changes_tell_the_place_to_go_on_from(trips: Path, tmp_path: Path, run: 
     assert len(rows) == 3
     assert (first["since"], first["is_snapshot"], first["commits"]) == (None, True, 1)
     path = tmp_path / "more.parquet"
-    pq.write_table(TRIPS.slice(1, 1), path)
+    pq.write_table(CHANGED, path)
     run("upsert", trips, path)
     row, second = run("changes", trips, "--since", first["until"], "--place", "--json").documents()
     assert (row["id"], second["since"], second["is_snapshot"]) == ("b", first["until"], False)

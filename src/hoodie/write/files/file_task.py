@@ -21,7 +21,7 @@ from hoodie.index.record import EntryWriter
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.file_merge import FileMerge, Locations
-from hoodie.write.files.first_change import ChangeProbe, ReadAhead, all_lose
+from hoodie.write.files.first_change import ChangeProbe, ReadAhead, all_lose, changes_surely
 from hoodie.write.files.task_changes import changes_of
 from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.plan import FileTask, TaggedRows
@@ -33,9 +33,9 @@ _HELD_BYTES_MAX = 64 * 1024 * 1024
 def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
     """Write the task's new base file and return its write statistics; empty if there is nothing to write.
 
-    There is nothing to write if no row of the base file changes, and no row is added. Memory: the task's updates, 64
-    MiB of its inserts, one row group of the existing base file and one row group of the new file. Neither the whole
-    base file nor all inserts are in memory.
+    There is nothing to write if ordering columns decide, no row of the base file changes, and no row is added. Memory:
+    the task's updates, 64 MiB of its inserts, one row group of the existing base file and one row group of the new
+    file. Neither the whole base file nor all inserts are in memory.
     """
     store = open_store(context.store)
     counts = RowCounts()
@@ -46,7 +46,7 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-    if task.base_file is None or not context.merge_stored:
+    if task.base_file is None or not (context.merge_stored and context.merger.ordering_columns):
         stats = [new_file.write(task.file_id, task.base_file, changes, parts)]
     else:
         stats = new_file.merge(task.file_id, task.base_file, changes, parts)
@@ -83,17 +83,19 @@ class NewBaseFile:
         `parts` are further inserts, which follow only if `changes` has inserts.
         """
         with open_base_file(self.store, base_file) as (parquet, _):
-            lost = all_lose(self.store, parquet, self.context, base_file, changes)
-            if lost is not None:
-                lost.count_ignored(self.counts)
-                return []
 
             def read() -> Iterator[pa.Table]:
                 return self.context.stored.base_rows(self.store, parquet, self._schema, base_file)
 
+            if changes_surely(parquet, self.context, base_file, changes):
+                return [self._write(file_id, base_file, changes, read(), parts)]
+            lost = all_lose(self.store, parquet, self.context, base_file, changes)
+            if lost is not None:
+                lost.count(self.counts)
+                return []
             ahead, probe = ReadAhead(read, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
             if not ahead.finds_change(probe):
-                probe.count_ignored(self.counts)
+                probe.count(self.counts)
                 return []
             return [self._write(file_id, base_file, changes, ahead.rows(), parts)]
 

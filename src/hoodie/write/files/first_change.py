@@ -1,7 +1,7 @@
 """Find out whether the changes of a file group change anything, before a new file is begun.
 
-A row that loses against its stored row changes nothing; neither does a row that equals it in all columns, as those of
-a batch that was sent again. docs/decisions/0018-nothing-to-write.md.
+This is asked in tables with ordering columns. A row that loses against its stored row changes nothing; neither does a
+row that equals it in all columns, as those of a batch that was sent again. docs/decisions/0018-nothing-to-write.md.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class ChangeProbe:
         self._kinds = np.asarray(changes[KIND].combine_chunks())
         self._met = np.zeros(changes.num_rows, np.bool_)
         self._lost = np.zeros(changes.num_rows, np.bool_)
+        self._equal = np.zeros(changes.num_rows, np.bool_)
 
     def changes_any(self, stored: pa.Table) -> bool:
         """Return whether a change replaces one of these stored rows with another row, or deletes it."""
@@ -46,6 +47,7 @@ class ChangeProbe:
         older = stored.select(data).take(pa.array(here))
         merged = self._context.merger.merge(older, self._changes.take(pa.array(incoming)))
         self._lost[incoming[~(merged.replaced | merged.deleted)]] = True
+        self._equal[incoming[merged.replaced]] = True
         if merged.deleted.any():
             return True
         older = older if merged.replaced.all() else older.filter(pa.array(merged.replaced))
@@ -64,9 +66,11 @@ class ChangeProbe:
         """Whether a row has a key that no stored row so far has."""
         return bool((~self._met & (self._kinds == Kind.ROW)).any())
 
-    def count_ignored(self, counts: RowCounts) -> None:
-        """Count all changes as rows that changed nothing."""
-        counts.ignored += self._changes.num_rows
+    def count(self, counts: RowCounts) -> None:
+        """Count all changes: rows that equal their stored row, and rows that are ignored."""
+        equal = int(self._equal.sum())
+        counts.equal += equal
+        counts.ignored += self._changes.num_rows - equal
         lost = self._changes.filter(pa.array(self._lost))
         counts.unordered += unordered_rows(lost, self._context.merger)
 
@@ -122,6 +126,30 @@ class ReadAhead:
         yield from self._rest
 
 
+def changes_surely(parquet: pq.ParquetFile, context: WriteContext, base_file: BaseFile, changes: pa.Table) -> bool:
+    """Return whether the footer of the open base file shows that a row is newer than all stored rows.
+
+    Such a row wins, or has a new key. Only integers, dates and times are compared; for other types the answer is False.
+    """
+    ordering = context.merger.ordering_columns
+    if not ordering or not context.stored.are_in(base_file):
+        return False
+    name = ordering[0]
+    values = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))[name]
+    if name not in parquet.schema_arrow.names or parquet.schema_arrow.field(name).type != values.type:
+        return False
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type) or pa.types.is_integer(values.type):
+        values = values.cast(pa.int64())
+    else:
+        return False
+    newest = pc.max(values).as_py()
+    greatest = [_greatest(parquet.metadata.row_group(group), name) for group in range(parquet.num_row_groups)]
+    known = [found for found in greatest if found is not None]
+    return newest is not None and len(known) == len(greatest) and newest > max(known, default=newest)
+
+
 def all_lose(
     store: Store,
     parquet: pq.ParquetFile,
@@ -133,16 +161,13 @@ def all_lose(
 ) -> ChangeProbe | None:
     """Return a probe that met all changes, if each loses against its stored row by the ordering columns; else None.
 
-    `parquet` is the open base file. Only record keys and ordering values are read, and nothing but the footer if one of
-    the rows is newer than all stored rows, or if these columns have more than `bytes_max` bytes in the file.
+    `parquet` is the open base file. Only record keys and ordering values are read, and nothing if these columns have
+    more than `bytes_max` bytes in the file.
     """
-    ordering = context.merger.ordering_columns
     if not may_all_lose(context, changes) or not context.stored.are_in(base_file):
         return None
     schema = with_meta_fields(context.schema)
-    columns = pa.schema([schema.field(name) for name in (RECORD_KEY, *ordering)])
-    if _is_newer_than_all(parquet, changes, ordering[0]):
-        return None
+    columns = pa.schema([schema.field(name) for name in (RECORD_KEY, *context.merger.ordering_columns)])
     if bytes_max is not None and _compressed_bytes(parquet, columns.names) > bytes_max:
         return None
     probe = ChangeProbe(context, changes)
@@ -156,26 +181,6 @@ def may_all_lose(context: WriteContext, changes: pa.Table) -> bool:
     """Return whether ordering columns decide, and no change is a delete that always wins."""
     kinds = np.asarray(changes[KIND].combine_chunks())
     return bool(context.merger.ordering_columns) and not bool((kinds == Kind.DELETE).any())
-
-
-def _is_newer_than_all(parquet: pq.ParquetFile, changes: pa.Table, name: str) -> bool:
-    """Return whether one change has a greater value than all stored rows, as far as the footer tells.
-
-    Only integers, dates and times are compared; for other types the answer is False.
-    """
-    values = changes[name]
-    if name not in parquet.schema_arrow.names or parquet.schema_arrow.field(name).type != values.type:
-        return False
-    if pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(values.type) or pa.types.is_integer(values.type):
-        values = values.cast(pa.int64())
-    else:
-        return False
-    newest = pc.max(values).as_py()
-    greatest = [_greatest(parquet.metadata.row_group(group), name) for group in range(parquet.num_row_groups)]
-    known = [found for found in greatest if found is not None]
-    return newest is not None and len(known) == len(greatest) and newest > max(known, default=newest)
 
 
 def _greatest(group: pq.RowGroupMetaData, name: str) -> int | None:

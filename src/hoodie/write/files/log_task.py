@@ -37,7 +37,7 @@ from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
 from hoodie.write.files.file_merge import Locations
 from hoodie.write.files.file_task import NewBaseFile, token_of
-from hoodie.write.files.first_change import all_lose, may_all_lose, unordered_rows
+from hoodie.write.files.first_change import all_lose, changes_surely, may_all_lose, unordered_rows
 from hoodie.write.files.hidden_rows import hidden_rows
 from hoodie.write.files.task_changes import inserts_of, updates_of
 from hoodie.write.files.written import RowCounts, Written
@@ -137,10 +137,12 @@ class _Append:
             return False
         bytes_max = _LOOK_BYTES + _LOOK_SHARE * changes.nbytes
         with open_base_file(self.store, base_file) as (parquet, _):
+            if changes_surely(parquet, self.context, base_file, changes):
+                return False
             lost = all_lose(self.store, parquet, self.context, base_file, changes, bytes_max=bytes_max)
         if lost is None:
             return False
-        lost.count_ignored(self.counts)
+        lost.count(self.counts)
         return True
 
     def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:

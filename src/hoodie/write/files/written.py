@@ -15,6 +15,8 @@ class RowCounts:
 
     ignored: int = 0
     """Rows that changed nothing: they lost against the stored row, or delete a key that the table does not have."""
+    equal: int = 0
+    """Rows that equal their stored row, in file groups that were not written."""
     duplicates: int = 0
     """Rows that were merged into another row of the batch with the same key."""
     undecided: int = 0
@@ -28,6 +30,7 @@ class RowCounts:
         """Return the sum of both counts."""
         return RowCounts(
             ignored=self.ignored + other.ignored,
+            equal=self.equal + other.equal,
             duplicates=self.duplicates + other.duplicates,
             undecided=self.undecided + other.undecided,
             unordered=self.unordered + other.unordered,

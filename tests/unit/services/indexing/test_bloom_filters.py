@@ -78,8 +78,7 @@ def test_every_commit_and_service_keeps_it_up_to_date(table_type: str) -> None:
     assert table.index.verify("bloom_filters").ok
     assert set(stored(table)) <= before
     table.restore(table.savepoints()[0].instant)
-    changed = rows(range(12)).set_column(2, "x", pa.array([-1] * 12))
-    assert table.upsert(changed).updated == 12
+    assert table.upsert(rows(range(12))).updated == 12
     report = table.verify(full=True)
     assert report.ok, str(report)
     assert table.index.verify("bloom_filters").ok

@@ -106,7 +106,7 @@ def test_after_a_restore_writes_without_look_ups_find_lost_partitions_too() -> N
     written = table.bulk_insert(rows(range(20, 24)))
     assert [note.split()[3] for note in written.notes[:3]] == [COLUMN_STATS, PARTITION_STATS, RECORD_INDEX]
     check_index(table.view())
-    assert table.upsert(rows(range(20, 26), x=1)).updated == 4
+    assert table.upsert(rows(range(20, 26))).updated == 4
 
 
 @pytest.mark.parametrize("restored", [True, False])
