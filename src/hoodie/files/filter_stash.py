@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from hoodie.engine import LocalEngine
 from hoodie.files.slices import BaseFile
-from hoodie.files.staging.staged import StageReader, stage_folder
+from hoodie.files.staging.place import stage_folder, staged_output
+from hoodie.files.staging.staged import StageReader
 from hoodie.files.stored_filters import ReadFilter
 from hoodie.storage import Store
 
@@ -108,10 +109,10 @@ class FilterStash:
 
     def _new_writer(self, open_files: ExitStack) -> _Writer:
         if self._folder is None:
-            self._folder = self._stack.enter_context(stage_folder(self._store))
+            self._folder = self._stack.enter_context(stage_folder(self._store, in_process=True))
         self._paths += 1
         path = f"{self._folder}/filters-{self._paths}.arrow"
-        sink = open_files.enter_context(self._store.open_output(path))
+        sink = open_files.enter_context(staged_output(self._store, path))
         return _Writer(path, open_files.enter_context(pa.ipc.new_file(sink, _SCHEMA)))
 
 
