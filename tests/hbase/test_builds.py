@@ -11,6 +11,7 @@ import pytest
 
 from hoodie.errors import IndexIncompleteError, IndexUnavailableError, InvalidConfigError
 from hoodie.index.hbase.client import HBaseClient
+from hoodie.index.hbase.versions import built_instant, location_cells
 from hoodie.storage import FaultStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
@@ -82,6 +83,22 @@ def test_a_restore_behind_a_build_whose_newest_instant_is_a_compaction(options: 
         table.upsert(trips({"a": (5, "sf")}))
     table.index.build("hbase")
     check(table, rows)
+
+
+def test_a_task_of_an_earlier_build_that_puts_late_changes_nothing(options: dict[str, str]) -> None:
+    """Its locations are newer in HBase than those of the build that completed."""
+    table = started(options, "copy_on_write")
+    table.index.build("hbase")
+    earlier = settings_of(table.view().store).identity
+    table.upsert(trips({"a": (2, "la"), "d": (2, "nyc")}))
+    table.delete(trips({"c": (9, "la")}).select(["id"]))
+    sf = next(found.file_id for found in table.view().slices(["city=sf"]))
+    table.index.build("hbase")
+    with HBaseClient(settings_of(table.view().store)) as client:
+        late = location_cells(built_instant(earlier), "city=sf", sf)
+        client.put([(b"a", late), (b"c", late)], 10**13)
+    check(again(table), {"a": (2, "la"), "b": (1, "sf"), "d": (2, "nyc")})
+    assert again(table).upsert(trips({"c": (3, "sf")})).inserted == 1
 
 
 def test_a_build_that_is_refused_leaves_the_index_that_the_table_has(options: dict[str, str]) -> None:

@@ -102,7 +102,7 @@ class HBaseTagger:
     def _committed(self, fetched: Sequence[Fetched]) -> list[ResolveTask]:
         """Return the tasks that choose versions, with the instants of these versions that are committed."""
         times = frozenset[str]().union(*(part.instant_times for part in fetched))
-        committed = committed_instants(self.view, times) if times else set()
+        committed = committed_instants(self.view, times, self.index.settings.identity) if times else set()
         return [ResolveTask(part, part.instant_times & committed) for part in fetched]
 
     def _tasks(self, request: TagRequest, parallelism: int) -> Iterator[KeyTask]:

@@ -55,7 +55,7 @@ def check_recorded(view: TableView, settings: HBaseSettings) -> None:
     Raises: IndexIncompleteError.
     """
     where = f"the HBase index {settings.table!r} of {view.store.uri('')}"
-    if settings.built and settings.built not in committed_instants(view, {settings.built}):
+    if settings.built and settings.built not in committed_instants(view, {settings.built}, settings.identity):
         raise IndexIncompleteError(
             f"{where} was built at {settings.built}, and a rollback or restore took that commit back; {_REMEDY}"
         )

@@ -140,7 +140,8 @@ class HBaseUpdate:
         """Return the instants of all versions of the keys for which this write has entries."""
         tasks, _ = _tasks(self._entries)
         engine = self.engine_for(sum(found.rows for found in self._entries) * ENTRY_BYTES)
-        read = partial(_read_times, store=self.facts.view.store.spec, settings=self.settings)
+        rate = rows_per_second(self.settings, len(tasks))
+        read = partial(_read_times, store=self.facts.view.store.spec, settings=self.settings, rate=rate)
         return frozenset[str]().union(*engine.run(read, tasks))
 
     def _put(self, entries: Sequence[StagedEntries], *, is_void: bool = False) -> int:
@@ -222,9 +223,9 @@ def _tasks(entries: Sequence[StagedEntries]) -> tuple[list[Batches], tuple[tuple
 
 
 def _read_times(
-    batches: Batches, _context: TaskContext, *, store: StoreSpec, settings: HBaseSettings
+    batches: Batches, _context: TaskContext, *, store: StoreSpec, settings: HBaseSettings, rate: float
 ) -> frozenset[str]:
     keys, _ = read_entries(open_store(store), batches)
-    with HBaseClient(settings) as client:
+    with HBaseClient(settings, rate) as client:
         rows = client.get(row_keys(keys.unique()))
         return frozenset(version.instant_time for row in rows for version in versions_of(row))

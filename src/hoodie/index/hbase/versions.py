@@ -6,6 +6,7 @@ so that a rollback or a restore changes nothing in HBase: the newest committed v
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,16 +19,12 @@ DELETED_TS: Final = b"deleted_ts"
 """Instant of the write that deleted the key; the other three columns are those of the JVM's HBase index."""
 NEVER: Final = b"99991231235959999"
 """Instant of versions that are no location: it is never on a timeline, so that a JVM takes their keys as unknown."""
-BUILT: Final = "00000000000000000"
-"""Instant of the versions that a build stores: it counts always, and every later write replaces such a version.
-
-A clustering that was planned before the build and is executed after it is such a write.
-"""
 IDENTITY_ROW: Final = b"\x00hoodie.index.hbase"
 """Key of the row that has the identity of the index and the table to which it belongs."""
 IDENTITY: Final = b"id"
 OWNER: Final = b"table"
 
+_BUILT: Final = "0000"
 _VOID: Final[Cells] = ((COMMIT_TS, NEVER), (FILE_NAME, b""), (PARTITION_PATH, b""), (DELETED_TS, b""))
 
 
@@ -37,6 +34,20 @@ class Version:
 
     instant_time: str
     location: tuple[str, str] | None
+
+
+def built_instant(identity: str) -> str:
+    """Return the instant of the versions that the build of this identity stores: it is before every real one.
+
+    So every later write replaces them, also a clustering that was planned before the build. Versions of other builds,
+    whose tasks may still run, do not count.
+    """
+    return f"{_BUILT}{int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=5).digest(), 'big'):013d}"
+
+
+def is_built(instant_time: str) -> bool:
+    """Return whether a build stored the versions of this instant."""
+    return instant_time.startswith(_BUILT)
 
 
 def location_cells(instant_time: str, partition_path: str, file_id: str) -> Cells:

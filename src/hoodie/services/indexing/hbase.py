@@ -23,7 +23,7 @@ from hoodie.index.hbase.client import HBaseClient
 from hoodie.index.hbase.readiness import check_owner, finish_build, mark_unfinished, newest_write, prepare_table
 from hoodie.index.hbase.settings import HBaseSettings, new_identity
 from hoodie.index.hbase.update import ENTRY_GROUPS, put_entries
-from hoodie.index.hbase.versions import BUILT
+from hoodie.index.hbase.versions import built_instant
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import EntryStage
 from hoodie.index.record.state import has_partitioned_index
@@ -151,6 +151,7 @@ class _Filling:
 
         Raises: RecordKeyError if several rows share a key; IndexUnavailableError.
         """
+        moment_ms = ms_of_instant_time(view.clock.next_time(view.timeline), view.layout.zone)
         slices = tuple(view.slices())
         changes = changes_between(self.slices, slices)
         self.newest = newest_write(view)
@@ -158,13 +159,12 @@ class _Filling:
             return False
         stage = EntryStage(folder, ENTRY_GROUPS)
         staged = stage_changes(self.call.engine_for, view.store.spec, changes, stage, view.slice_read())
-        moment_ms = ms_of_instant_time(view.clock.next_time(view.timeline), view.layout.zone)
         doubled = put_entries(
             self.call.engine_for,
             view.store.spec,
             self.settings,
             staged,
-            instant_time=BUILT,
+            instant_time=built_instant(self.settings.identity),
             moment_ms=moment_ms,
         )
         if doubled:

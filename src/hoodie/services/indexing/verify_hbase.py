@@ -125,7 +125,7 @@ class _Check:
     def _located(self, rows: Sequence[Row]) -> Iterator[tuple[str, tuple[str, str]]]:
         versions = {row.row.decode(): versions_of(row) for row in rows if row.row != IDENTITY_ROW}
         times = {version.instant_time for found in versions.values() for version in found}
-        committed = committed_instants(self.view, times)
+        committed = committed_instants(self.view, times, self.settings.identity)
         for key, found in versions.items():
             newest = next((version for version in found if version.instant_time in committed), None)
             if newest is not None and newest.location is not None:
