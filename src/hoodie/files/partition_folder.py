@@ -11,10 +11,16 @@ from hoodie.format.table.partition_metadata import PartitionMetadata
 from hoodie.storage import Store
 
 
-def ensure_partition_metadata(store: Store, partition_path: str, instant_time: str) -> None:
-    """Create the partition's metadata file unless it exists; call this before the first data file is written."""
+def ensure_partition_metadata(
+    store: Store, partition_path: str, instant_time: str, *, is_likely_new: bool = False
+) -> None:
+    """Create the partition's metadata file unless it exists; call this before the first data file is written.
+
+    It takes one request if the file exists, two if it does not. With `is_likely_new` it always takes one: the file is
+    created without a look, which an object store charges more for.
+    """
     path = join_path(partition_path, PARTITION_METADATA_NAME)
-    if store.head(path) is not None:
+    if not is_likely_new and store.head(path) is not None:
         return
     depth = partition_path.count("/") + 1 if partition_path else 0
     content = PartitionMetadata(commit_time=instant_time, partition_depth=depth).to_bytes(datetime.now(UTC))

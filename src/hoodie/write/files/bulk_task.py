@@ -107,7 +107,7 @@ class _OpenFiles:
         attempt, instant_time = self._attempt, self._context.instant_time
         name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), instant_time).name
         path = join_path(partition_path, name)
-        ensure_partition_metadata(self._store, partition_path, instant_time)
+        ensure_partition_metadata(self._store, partition_path, instant_time, is_likely_new=True)
         write_marker(self._store, instant_time, path, IoType.CREATE)
         schema = with_meta_fields(self._context.schema)
         writer = BaseFileWriter(self._store, path, schema, self._context.parquet)
