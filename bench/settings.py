@@ -16,6 +16,7 @@ MEASURED = ROOT / "docs" / "record-index" / "measured.md"
 STORAGE = ROOT / "docs" / "storage.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
+MANY_FILES = ROOT / "docs" / "many-files.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
 LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
@@ -65,6 +66,9 @@ class Settings:
     durable_repeats: int = 7
     statistics_rows: int = 1_000_000
     statistics_repeats: int = 7
+    many_files: tuple[tuple[int, int], ...] = ((10_000, 2), (100_000, 10))
+    """Partitions, and files of each, of the large tables."""
+    many_files_repeats: int = 3
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
     automatic_keys: int = 10_000_000
@@ -102,6 +106,8 @@ TINY: dict[str, Any] = {
     "durable_rows": 20_000,
     "durable_commits": 3,
     "durable_repeats": 2,
+    "many_files": ((200, 2),),
+    "many_files_repeats": 1,
     "hfile_entries": 20_000,
     "hfile_repeats": 1,
     "automatic_keys": 20_000,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from bench import automatic_keys, bloom, commits, indexes, skew, tagging
+import hoodie
+from bench import automatic_keys, bloom, commits, indexes, many_files, skew, tagging
 from bench.markdown import put_section, seconds_text
 from bench.table import render, render_record
 
@@ -146,3 +148,31 @@ def test_skew_shows_the_longest_task_of_each_number_of_threads() -> None:
     assert "| JVM Hudi 1.2.0 on Spark, 2 cores | 8.00 |" in text
     assert "8 of 20 files" in text
     assert "6,000 comparisons, the largest task has 3,000" in text
+
+
+def test_many_files_have_a_column_for_each_table_and_their_ratio() -> None:
+    def figures(partitions: int, took: float) -> dict[str, Any]:
+        steps = ("open", "plan_one", "read_one", "upsert", "plan_all")
+        return {
+            "partitions": partitions,
+            "files": 10,
+            "generated_seconds": took,
+            "seconds": {step: [took, 2 * took, took / 2] for step in steps},
+            "requests": dict.fromkeys(steps, 12),
+            "plan_mib": 1024 * took,
+        }
+
+    result = {"machine": MACHINE, "repeats": 3, "tables": [figures(10, 0.5), figures(100_000, 2.0)]}
+    text = many_files.render(result)
+    assert "| seconds; storage requests | 100 files | 1,000,000 files | last / first |" in text
+    assert "| plan of one partition | 0.50 (0.25-1.00); 12 | 2.00 (1.00-4.00); 12 | 4.00x |" in text
+    assert "| memory of the plan of the whole table | 512 MiB | 2,048 MiB |  |" in text
+
+
+def test_a_made_up_table_lists_its_files_and_reads_its_real_partition(tmp_path: Path) -> None:
+    many_files.make_table(tmp_path / "t", 30, 3)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.explain().all_file_slices == 30 * 3 + 1
+    assert table.to_arrow(where="p = 'real'").num_rows == 10_000
+    table.upsert(pa.table({"id": ["k1"], "v": [7], "p": ["real"]}))
+    assert table.to_arrow(where="p = 'real' AND v = 7")["id"].to_pylist() == ["k1"]

@@ -10,12 +10,9 @@ from typing import Any
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
 from hoodie.metadata.slice_content import LogContent, SliceContent, assembled
-from hoodie.metadata.slice_reader import read_base, read_log
-from hoodie.metadata.stored_file import StoredFile
+from hoodie.metadata.slice_reader import WHOLE_BYTES_MAX, open_base, read_log
 from hoodie.storage import FileInfo, Store, StoreSpec
 
-WHOLE_BYTES_MAX = 8 * 1024 * 1024
-"""Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
 CACHE_BYTES_MAX = 256 * 1024 * 1024
 """Maximum bytes of parsed files that a process keeps."""
 
@@ -32,16 +29,9 @@ def read_slice(store: Store, file_slice: FileSlice, files: Sequence[FileInfo]) -
     rest = list(files)
     base: HFileReader | None = None
     if file_slice.base_file is not None:
-        base = _kept.get(store, rest.pop(0), _open_base)
+        base = _kept.get(store, rest.pop(0), open_base)
     logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in rest]
     return assembled(file_slice, base, logs)
-
-
-def _open_base(store: Store, info: FileInfo) -> HFileReader:
-    """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs."""
-    if info.size_bytes <= WHOLE_BYTES_MAX:
-        return read_base(store, info.path)
-    return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
 
 
 def _parse_log(store: Store, info: FileInfo) -> LogContent:

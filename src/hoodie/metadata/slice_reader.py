@@ -24,17 +24,21 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_COMMITS, partition_folder
 from hoodie.metadata.recorded_logs import check_recorded_logs, unlogged_instants
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
+from hoodie.metadata.stored_file import StoredFile
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 _SMALL_BLOCK_ROWS = 4096
 """A block of up to this many rows is parsed whole and kept. Seeking in such a block costs more than parsing it once."""
 
+WHOLE_BYTES_MAX = 8 * 1024 * 1024
+"""Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
+
 
 class SliceReader:
-    """Lists and parses the files of metadata partitions. Each file is read and parsed once.
+    """Lists and parses the files of metadata partitions. Each file is opened once.
 
-    Memory: the files of the newest slice of each file group that was read. Not thread-safe.
+    Memory: the files of the newest slice of each file group that was read, without large base files. Not thread-safe.
     """
 
     def __init__(self, store: Store) -> None:
@@ -80,7 +84,7 @@ class SliceReader:
         if file_slice.base_file is not None:
             info = infos[file_slice.base_file.path]
             if info not in self._bases:
-                self._bases[info] = read_base(self._store, info.path)
+                self._bases[info] = open_base(self._store, info)
             base = self._bases[info]
         logs: list[LogContent] = []
         for log in file_slice.log_files:
@@ -124,6 +128,17 @@ def read_base(store: Store, path: str) -> HFileReader:
     """
     with expected_metadata_file(store, path):
         return HFileReader(store.read(path), path=store.uri(path))
+
+
+def open_base(store: Store, info: FileInfo) -> HFileReader:
+    """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs.
+
+    Raises:
+        CorruptFileError: the file does not parse, or does not exist.
+    """
+    if info.size_bytes <= WHOLE_BYTES_MAX:
+        return read_base(store, info.path)
+    return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
 
 
 def read_log(store: Store, path: str) -> LogContent:
