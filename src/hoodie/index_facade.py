@@ -193,8 +193,9 @@ class TableIndex:
         Nothing is written. Writers can run during the comparison. Pass either `data` or `since`.
 
         `data`: a batch with the key columns, as for `delete`. Both indexes look up the locations of its keys; `simple`
-        reads the base files of the whole table. `since`: an instant or time. The index entries of the commits that
-        completed after it are compared with the record index. A script can call this at intervals.
+        and `bloom` search the whole table; `bucket` is compared where the other index finds a key. `since`: an instant
+        or time. The index entries of the commits that completed after it are compared with the record index. A script
+        can call this at intervals.
 
         Raises: InvalidConfigError unless exactly one of `data` and `since` is given, or if the table has no record
         index.

@@ -42,7 +42,8 @@ def create(
         str | None,
         typer.Option(
             "--index",
-            help="record (default), simple (default without --key), global_simple, bloom, global_bloom, bucket, hbase.",
+            help="record (default), partitioned_record, simple (default without --key), global_simple, bloom, "
+            "global_bloom, bucket, hbase.",
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,

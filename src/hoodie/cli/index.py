@@ -38,6 +38,9 @@ class Comparable(StrEnum):
     RECORD = "record"
     SIMPLE = "simple"
     GLOBAL_SIMPLE = "global_simple"
+    BLOOM = "bloom"
+    GLOBAL_BLOOM = "global_bloom"
+    BUCKET = "bucket"
 
 
 @app.command("build")

@@ -6,7 +6,7 @@ from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.statistics import built_statistics
+from hoodie.view.statistics import built_of_files
 from hoodie.view.table_view import TableView
 
 
@@ -17,7 +17,7 @@ def check_no_exclusive_service(view: TableView) -> None:
     """
     for instant in view.timeline.pending().instants:
         is_ours = instant.action is Action.INDEXING and (
-            build_of(view, instant) is not None or bool(built_statistics(view, instant))
+            build_of(view, instant) is not None or bool(built_of_files(view, instant))
         )
         if is_ours:
             continue

@@ -53,6 +53,27 @@ def filters_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[Part
     return (BloomFiltersKind(),)
 
 
+def lost_filters(view: TableView) -> bool:
+    """Return whether the table's properties ask for the partition `bloom_filters`, and it was dropped or never built.
+
+    A restore of the JVM drops it, as does every change that drops the whole metadata table.
+    """
+    return _asks_and_lacks(view, view.config.raw)
+
+
+def ignores_filters_option(view: TableView, properties: Mapping[str, str]) -> bool:
+    """Return whether the options of a call ask for that partition, which a table with rows gets by a build only."""
+    return _asks_and_lacks(view, properties)
+
+
+def _asks_and_lacks(view: TableView, properties: Mapping[str, str]) -> bool:
+    asks = options.BLOOM_FILTERS_ENABLE.key in properties and options.BLOOM_FILTERS_ENABLE.get(properties)
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    if not asks or BLOOM_FILTERS in named or not view.config.version.has_known_metadata_table:
+        return False
+    return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
+
+
 def filter_options(properties: Mapping[str, str]) -> FilterOptions:
     """Return the options of bloom filters. Raises: InvalidConfigError if an option does not parse."""
     return FilterOptions(

@@ -112,8 +112,10 @@ def ignores_statistics_option(view: TableView, properties: Mapping[str, str]) ->
     return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
 
 
-def built_statistics(view: TableView, instant: Instant) -> tuple[str, ...]:
-    """Return the statistics, or the bloom filters, that a pending instant of this library builds; empty for another.
+def built_of_files(view: TableView, instant: Instant) -> tuple[str, ...]:
+    """Return the metadata partitions that a pending instant of this library builds from data files; empty for others.
+
+    They are those of statistics, and `bloom_filters`.
 
     Raises: CorruptFileError if the plan does not parse.
     """

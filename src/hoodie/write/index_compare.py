@@ -18,7 +18,10 @@ from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged import StagedHits, StageReader
-from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind
+from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind, index_of_view
+from hoodie.index.bloom.index import BloomIndex
+from hoodie.index.bucket.file_groups import file_ids_by_bucket
+from hoodie.index.bucket.rule import BucketRule, bucket_rule
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts
@@ -26,11 +29,12 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.report import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
+from hoodie.view.table_view import TableView
 from hoodie.write.prepare import Preparation
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage
 
-COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE))
+COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
 
 Rows = npt.NDArray[np.int64]
 
@@ -46,38 +50,77 @@ def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
 def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Report:
     """Tag a batch with two indexes, and report the differences. `data` has the key columns; others are ignored.
 
-    `simple` reads the base files of the whole table here, because the record index does not distinguish partitions.
-    Driver memory: 32 bytes for each row of the batch.
+    `simple` and `bloom` search the whole table here, because the record index does not distinguish partitions. `bucket`
+    does not know which keys exist: where the other index finds a key, its file group is compared with that of the
+    key's bucket. Driver memory: 32 bytes for each row of the batch.
 
-    Raises: InvalidConfigError if the table lacks an index; SchemaMismatchError, RecordKeyError for bad data.
+    Raises: InvalidConfigError if the table lacks an index; SchemaMismatchError, RecordKeyError for bad data;
+        UnsupportedError if file groups do not obey the buckets.
     """
     started = time.perf_counter()
     first, second = check_comparable(names)
     setup = WriteSetup.without_repair(call, None)
-    state = consistent_state(call.state)
+    state = consistent_state(call.state) if RECORD.name in (first, second) else None
+    view = setup.view if state is None else state.view
+    rule = _bucket_rule(view) if BUCKET.name in (first, second) else None
     preparation = replace(setup.preparation(keys_only=True), any_partition=True)
-    with stage_folder(state.view.store) as folder:
-        setup = replace(setup, view=state.view)
-        staged = _stage(setup, data, preparation, folder)
-        by_index = [
-            _located(setup, staged, _tagger(name, state), f"{folder}/{place}")
+    with stage_folder(view.store) as folder:
+        setup = replace(setup, view=view)
+        staged = _stage(setup, data, preparation, folder, groups_keys=state is not None)
+        by_index = {
+            name: _located(setup, staged, _tagger(name, view, state), f"{folder}/{place}")
             for place, name in enumerate((first, second))
-        ]
-        report = _compared(state.view.store, staged, by_index, (first, second))
-    subject = f"{first} beside {second} in {state.view.store.uri('')}"
+            if name != BUCKET.name
+        }
+        if rule is not None:
+            (other,) = by_index.values()
+            by_index[BUCKET.name] = _in_buckets(view, staged, other, rule)
+        report = _compared(view.store, staged, [by_index[first], by_index[second]], (first, second))
+    subject = f"{first} beside {second} in {view.store.uri('')}"
     return replace(report, subject=subject, seconds=time.perf_counter() - started)
 
 
-def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: str) -> Staged:
-    key_stage = RecordIndex().key_stage(setup.view, setup.merger)
+def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: str, *, groups_keys: bool) -> Staged:
+    key_stage = RecordIndex().key_stage(setup.view, setup.merger) if groups_keys else None
     return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
 
 
-def _tagger(name: str, state: IndexedState) -> Tagger:
+def _tagger(name: str, view: TableView, state: IndexedState | None) -> Tagger:
     """Return the tagger of an index, for look-ups only: no record moves."""
-    if name == RECORD.name:
+    if state is not None and name == RECORD.name:
         return RecordTagger(RecordIndex(), state.view, state.index)
-    return SimpleIndex(is_global=True, update_partition_path=False).begin(TableFacts(state.view))
+    if name in (BLOOM.name, GLOBAL_BLOOM.name):
+        return BloomIndex(is_global=True, update_partition_path=False).begin(TableFacts(view))
+    return SimpleIndex(is_global=True, update_partition_path=False).begin(TableFacts(view))
+
+
+def _bucket_rule(view: TableView) -> BucketRule:
+    if index_of_view(view) is not BUCKET:
+        raise InvalidConfigError(f"{view.store.uri('')} has no bucket index")
+    return bucket_rule(view, view.config.raw)
+
+
+def _in_buckets(view: TableView, staged: Staged, other: _Located, rule: BucketRule) -> _Located:
+    """Return the file groups of the buckets of the rows that another index found, in the partitions where it did."""
+    known = file_ids_by_bucket(view.slices(), rule, where=view.store.uri(""))
+    paths = [path for path, _ in other.names]
+    names = list(dict.fromkeys((path, file_id) for path in paths for file_id in known.get(path, {}).values()))
+    number_of = {name: number for number, name in enumerate(names)}
+    rows: list[Rows] = [np.zeros(0, np.int64)]
+    groups: list[Rows] = [np.zeros(0, np.int64)]
+    with StageReader(view.store, [RECORD_KEY]) as reader:
+        for run in staged.runs:
+            keys = reader.read(run).column(RECORD_KEY)
+            inside = (other.rows >= run.start) & (other.rows < run.start + run.rows)
+            for path in dict.fromkeys(paths):
+                numbers = [number for number, (found, _) in enumerate(other.names) if found == path]
+                mine = other.rows[inside & np.isin(other.groups, numbers)]
+                buckets = rule.buckets(keys.take(pa.array(mine - run.start)), path).tolist()
+                file_ids = [known[path].get(bucket) for bucket in buckets]
+                has = np.array([found is not None for found in file_ids], np.bool_)
+                rows.append(mine[has])
+                groups.append(np.array([number_of[path, found] for found in file_ids if found is not None], np.int64))
+    return _Located(np.concatenate(rows), np.concatenate(groups), tuple(names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
-from hoodie.view.parquet_options import filter_options, parquet_options
+from hoodie.view.parquet_options import filter_options, ignores_filters_option, lost_filters, parquet_options
 from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
@@ -75,6 +75,16 @@ LOST_STATISTICS_NOTE: Final = (
 STATISTICS_OPTION_NOTE: Final = (
     f"{options.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table has "
     'rows: build them with t.index.build("column_stats")'
+)
+
+LOST_FILTERS_NOTE: Final = (
+    "the metadata partition bloom_filters is missing, so look-ups read the filters of the data files: another writer, "
+    'or a rollback or a restore that died, dropped it; build it with t.index.build("bloom_filters"), or give it up '
+    'with t.index.drop("bloom_filters")'
+)
+FILTERS_OPTION_NOTE: Final = (
+    f"{options.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
+    'this table has rows: build them with t.index.build("bloom_filters")'
 )
 
 
@@ -123,6 +133,10 @@ class WriteSetup:
             setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
         elif ignores_statistics_option(setup.view, call.properties):
             setup = replace(setup, notes=(*setup.notes, STATISTICS_OPTION_NOTE))
+        if lost_filters(setup.view):
+            setup = replace(setup, notes=(*setup.notes, LOST_FILTERS_NOTE))
+        elif ignores_filters_option(setup.view, call.properties):
+            setup = replace(setup, notes=(*setup.notes, FILTERS_OPTION_NOTE))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
             return setup
         return setup.with_index_again(*finish_dead_build(call.state))

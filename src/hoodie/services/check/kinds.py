@@ -122,7 +122,9 @@ HBASE_DIFFERS: Final = _error(
     "hoodie index build TABLE hbase",
 )
 STATISTICS_MISSING: Final = _warning(
-    "statistics-missing", "the properties ask for column statistics and there are none; queries read more files", REPAIR
+    "statistics-missing",
+    "the properties ask for column statistics, or for bloom filters in the metadata table, and there are none",
+    REPAIR,
 )
 STATISTICS_DIFFER: Final = _error(
     "statistics-differ", "the column statistics differ from the data: queries may skip files that they need", REPAIR

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hoodie.errors import CorruptFileError, HoodieError, MetadataTableMissingError
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.filenames import instant_of_data_file
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import lost_record_index
 from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.archived_logs import with_archived_logs
@@ -26,6 +27,7 @@ from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.timeline import HOODIE_FOLDER, Action, Instant, State, Timeline
+from hoodie.view.parquet_options import lost_filters
 from hoodie.view.statistics import lost_statistics
 
 _LOST = "none: `hoodie index rebuild` builds the metadata table anew"
@@ -47,6 +49,8 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
     if survey.view.config.version.has_typed_statistics and lost_statistics(survey.view):
         problems.append(Problem(kinds.STATISTICS_MISSING, "column_stats"))
+    if lost_filters(survey.view):
+        problems.append(Problem(kinds.STATISTICS_MISSING, BLOOM_FILTERS))
     problems += _abandoned_builds(survey)
     if not (config.version.has_known_metadata_table and config.has_metadata_table):
         return MetadataState(tuple(problems))

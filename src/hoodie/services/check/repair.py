@@ -16,6 +16,7 @@ from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.progress import PhaseTimes
@@ -27,6 +28,7 @@ from hoodie.services.check.survey import Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.cleaning.run import finish_cleans
+from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics
@@ -177,8 +179,12 @@ def _build_index(call: ServiceCall, _keys: Sequence[str]) -> None:
     build_record_index(IndexCall(state=call.state, engine_for=call.engine_for))
 
 
-def _build_statistics(call: ServiceCall, _keys: Sequence[str]) -> None:
-    build_statistics(IndexCall(state=call.state, engine_for=call.engine_for))
+def _build_statistics(call: ServiceCall, keys: Sequence[str]) -> None:
+    again = IndexCall(state=call.state, engine_for=call.engine_for)
+    if {*keys} - {BLOOM_FILTERS}:
+        build_statistics(again)
+    if BLOOM_FILTERS in keys:
+        build_filters(again)
 
 
 def _delete_index_files(call: ServiceCall, keys: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ class Step(StrEnum):
     PARTITION_FILES = "write missing .hoodie_partition_metadata files"
     REBUILD = "build the metadata table anew"
     BUILD_INDEX = "build the record index"
-    BUILD_STATISTICS = "build the column statistics anew"
+    BUILD_STATISTICS = "build the column statistics or bloom filters anew"
     TIDY = "roll back dead writes, finish rollbacks, delete markers, stages, heartbeats and locks"
     CLEAN = "finish the clean"
     INDEX_FILES = "delete files of builds that were not completed"

@@ -112,6 +112,29 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
         for _ in range(_ROUNDS_MAX):
             if not files.catch_up(TableView.load(call.state), folder):
                 break
+
+    def complete(view: TableView) -> None:
+        files.catch_up(view, folder)
+        files.check_counts()
+        pending.complete(view, SwitchOn(files.build, files.stats))
+
+    complete_alone(call, pending, times, complete, lambda view: files.catch_up(view, folder))
+
+
+def complete_alone(
+    call: IndexCall,
+    pending: PendingInstant,
+    times: PhaseTimes,
+    complete: Callable[[TableView], None],
+    catch_up: Callable[[TableView], object],
+) -> None:
+    """Call `complete` under the table's lock while no write of another engine is pending.
+
+    Such a write would not update what is built. While this waits for its end, `catch_up` reads the changes of other
+    writers without the lock.
+
+    Raises: CommitConflictError if the write does not end in time, or if another process took the build over.
+    """
     deadline = time.monotonic() + call.wait_seconds
     while True:
         with times.phase("switch"), call.state.table_lock() as lock:
@@ -119,18 +142,17 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
             pending.ensure_mine(view)
             waits_for = foreign_write(view)
             if waits_for is None:
-                files.catch_up(view, folder)
-                files.check_counts()
-                pending.complete(view, SwitchOn(files.build, files.stats))
+                complete(view)
                 return
         if time.monotonic() >= deadline:
             raise CommitConflictError(
                 f"{waits_for} of another engine did not end within {call.wait_seconds:.0f} s; the index would lack its "
-                "keys, because that write does not update the new index: run the build again after the write ends"
+                "keys and files, because that write does not update what is built: run the build again after the "
+                "write ends"
             )
         call.sleep(call.retry_seconds)
         with times.phase("catch up"):
-            files.catch_up(TableView.load(call.state), folder)
+            catch_up(TableView.load(call.state))
 
 
 _SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})

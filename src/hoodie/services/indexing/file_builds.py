@@ -7,7 +7,6 @@ then readers and writers do not use them. A build whose process died is complete
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.config import Option
-from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
+from hoodie.errors import HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
@@ -33,13 +32,13 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall, foreign_write, settled
+from hoodie.services.indexing.build import IndexCall, complete_alone
 from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.result import ServiceResult
 from hoodie.storage import Store
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
 from hoodie.timeline.owner import Owner
-from hoodie.view.statistics import OUR_BUILD, built_statistics
+from hoodie.view.statistics import OUR_BUILD, built_of_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -180,23 +179,13 @@ def _run(call: IndexCall, pending: PendingInstant, switch: SwitchOn, times: Phas
                 break
         switch.files.prepare(TableView.load(call.state), switch.built_at)
     reached(Step.WRITTEN)
-    deadline = time.monotonic() + call.wait_seconds
-    while True:
-        with times.phase("switch"), call.state.table_lock() as lock:
-            view = settled(call.state, lock)
-            pending.ensure_mine(view)
-            waits_for = foreign_write(view)
-            if waits_for is None:
-                switch.files.catch_up(view)
-                pending.complete(view, switch)
-                call.state.metadata_table = None
-                return
-        if time.monotonic() >= deadline:
-            raise CommitConflictError(
-                f"{waits_for} of another engine did not end within {call.wait_seconds:.0f} s; what is built would "
-                "lack its files, because that write does not update them: run the build again after the write ends"
-            )
-        call.sleep(call.retry_seconds)
+
+    def complete(view: TableView) -> None:
+        switch.files.catch_up(view)
+        pending.complete(view, switch)
+        call.state.metadata_table = None
+
+    complete_alone(call, pending, times, complete, switch.files.catch_up)
 
 
 def drop_built(state: TableState, gone: Sequence[str]) -> ServiceResult:
@@ -262,7 +251,7 @@ def end_dead_builds(view: TableView) -> tuple[str, ...]:
     state = view.state
     pending = [found for found in view.timeline.pending() if found.action is Action.INDEXING]
     if not pending or any(
-        not built_statistics(view, found) or is_live(state.store, found.requested_time) for found in pending
+        not built_of_files(view, found) or is_live(state.store, found.requested_time) for found in pending
     ):
         return ()
     with state.table_lock() as lock:
@@ -276,7 +265,7 @@ def _end_builds(view: TableView) -> tuple[str, ...]:
     """
     notes = []
     for instant in [found for found in view.timeline.pending() if found.action is Action.INDEXING]:
-        names = built_statistics(view, instant)
+        names = built_of_files(view, instant)
         if not names or is_live(view.store, instant.requested_time):
             raise beside_pending(view, instant)
         if _is_switched_on(view, instant.requested_time, names):

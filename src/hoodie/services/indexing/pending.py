@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Instant
-from hoodie.view.statistics import built_statistics
+from hoodie.view.statistics import built_of_files
 from hoodie.view.table_view import TableView
 
 
@@ -34,7 +34,7 @@ def _call(name: str) -> str:
 
 
 def _built_by_us(view: TableView, found: Instant) -> str | None:
-    statistics = built_statistics(view, found)
-    if statistics:
-        return statistics[0]
+    names = built_of_files(view, found)
+    if names:
+        return names[0]
     return None if build_of(view, found) is None else "record"

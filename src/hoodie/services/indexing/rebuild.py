@@ -26,6 +26,7 @@ from hoodie.services.indexing.statistics import build_statistics, built_columns
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Action, is_live
+from hoodie.view.parquet_options import lost_filters
 from hoodie.view.statistics import lost_statistics
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -60,7 +61,7 @@ def rebuild(call: IndexCall) -> ServiceResult:
             again = build_statistics(call, columns=columns)
         counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
         notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
-    if had_filters:
+    if had_filters or lost_filters(view):
         with times.phase("filters"):
             filters = build_filters(call)
         counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)

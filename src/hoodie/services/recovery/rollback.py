@@ -12,6 +12,7 @@ from hoodie.commit.rollback import RolledBack, committed_files, roll_back
 from hoodie.errors import HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
+from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.indexing.statistics import build_statistics
@@ -20,6 +21,7 @@ from hoodie.services.recovery.plan import plan_chain
 from hoodie.services.recovery.savepoint import check_version
 from hoodie.services.result import ServiceResult
 from hoodie.timeline import Instant
+from hoodie.view.parquet_options import lost_filters
 from hoodie.view.statistics import lost_statistics
 from hoodie.view.table_view import TableView
 
@@ -99,6 +101,13 @@ def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
         except HoodieError as error:
             advice = 't.index.build("column_stats")'
             notes.append(f"the column statistics are missing and were not built: {error}; see {advice}")
+    if lost_filters(TableView.load(call.state)):
+        try:
+            build_filters(again)
+            notes.append("the metadata partition bloom_filters was missing and was built anew")
+        except HoodieError as error:
+            advice = 't.index.build("bloom_filters")'
+            notes.append(f"the metadata partition bloom_filters is missing and was not built: {error}; see {advice}")
     return tuple(notes)
 
 

@@ -14,6 +14,7 @@ from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.files.filter_stash import FilterStash
 from hoodie.files.stored_filters import ReadFilter
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.format.metadata_table.metadata_record import metadata_schema
@@ -249,3 +250,34 @@ def test_a_row_with_the_type_of_the_writers_options_is_read_by_its_bytes() -> No
         row = FilterRow(kind, "1", text)
         assert FilterRow.parse(row.to_bytes(), schema_json=metadata_schema(), path="") == row
         assert row.filter(path="").to_base64().encode() == text
+
+
+def lost(table: Table) -> Table:
+    """Drop the partition as a restore of the JVM does: the property that asks for it stays."""
+    store, config = table.view().store, table.view().config
+    left = ",".join(name for name in config.metadata_partitions if name != BLOOM_FILTERS)
+    update_table_config(store, {"hoodie.table.metadata.partitions": left})
+    store.delete_folder(f".hoodie/metadata/{BLOOM_FILTERS}")
+    return Table(store)
+
+
+def test_a_lost_partition_is_told_and_built_anew() -> None:
+    table = lost(new_table(**ENABLED))
+    notes = table.upsert(rows(range(3))).notes
+    assert [note for note in notes if "bloom_filters is missing" in note] == [*notes], notes
+    assert "statistics-missing: bloom_filters" in str(table.verify())
+    assert table.repair(dry_run=False).counts
+    assert table.index.verify("bloom_filters").ok
+    assert table.upsert(rows(range(3))).notes == ()
+    table = lost(table)
+    last = table.upsert(rows(range(500, 510))).instant
+    done = table.rollback(last)
+    assert any("bloom_filters was missing and was built anew" in note for note in done.notes), done.notes
+    assert table.index.verify("bloom_filters").ok
+    assert lost(table).index.rebuild().notes is not None
+    assert table.index.verify("bloom_filters").ok
+    table.index.drop("bloom_filters")
+    assert table.upsert(rows(range(3))).notes == ()
+    notes = table.upsert(rows(range(3)), properties=ENABLED).notes
+    assert [note for note in notes if 't.index.build("bloom_filters")' in note] == [*notes], notes
+    assert len(notes) == 1
