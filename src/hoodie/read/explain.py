@@ -17,6 +17,7 @@ class Skipped:
 
     by_record_index: int = 0
     by_partition_path: int = 0
+    by_bucket: int = 0
     by_partition_stats: int = 0
     by_column_stats: int = 0
 
@@ -69,7 +70,7 @@ def explain(plan: ScanPlan) -> ReadExplained:
     Raises: ViewOvertakenError if others took files of the view between the two listings.
     """
     total, told = plan.count_table_slices(), plan.skipped
-    others = told.by_partition_path + told.by_partition_stats + told.by_column_stats
+    others = told.by_partition_path + told.by_bucket + told.by_partition_stats + told.by_column_stats
     unlisted = total - len(plan.slices) - others
     if plan.listed_by_partition:
         skipped = replace(told, by_partition_path=told.by_partition_path + unlisted)

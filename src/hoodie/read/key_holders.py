@@ -1,4 +1,7 @@
-"""Look up the file groups that hold given record keys in the record index, so that a read opens no other file."""
+"""Find the file groups that can hold given record keys, so that a read opens no other file.
+
+The record index knows them. With a bucket index the hash of a key gives them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.files.slices import FileSlice
-from hoodie.index import RECORD, IndexKind, index_of_view, lost_record_index
+from hoodie.format.filenames import bucket_of_file_id
+from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index
+from hoodie.index.bucket.rule import BucketRule, rule_of_reads
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
@@ -55,6 +60,38 @@ class KeyHolders:
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
         """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
         return [found for found in slices if (found.partition_path, found.file_id) in self.groups]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketHolders:
+    """The buckets of some keys: file groups of other buckets hold none of them. `few_keys` as in `KeyHolders`."""
+
+    rule: BucketRule
+    keys: pa.StringArray
+    few_keys: pa.Table | None = None
+
+    def among(self, slices: list[FileSlice]) -> list[FileSlice]:
+        """Return the slices of these buckets, and those that belong to no bucket of the table."""
+        by_path: dict[str, frozenset[int]] = {}
+        found = []
+        for file_slice in slices:
+            path, bucket = file_slice.partition_path, bucket_of_file_id(file_slice.file_id)
+            if path not in by_path:
+                by_path[path] = frozenset(self.rule.buckets(self.keys, path).tolist())
+            if bucket is None or bucket >= self.rule.count_in(path) or bucket in by_path[path]:
+                found.append(file_slice)
+        return found
+
+
+def _buckets_of(view: TableView, keys: pa.StringArray, *, as_of: str | None) -> BucketHolders | None:
+    """Return the buckets of keys in a table with a bucket index; None for other tables, and for earlier states.
+
+    A state before a switch to the bucket index may have file groups that obey no buckets.
+    """
+    if as_of is not None or _index_of(view) is not BUCKET:
+        return None
+    rule = rule_of_reads(view)
+    return None if rule is None else BucketHolders(rule, keys)
 
 
 def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndexState | None:
@@ -95,10 +132,13 @@ def _index_of(view: TableView) -> IndexKind | None:
         return None
 
 
-def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | None:
+def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> KeyHolders | BucketHolders | None:
     """Return the file groups that hold these record keys; None if reads cannot use the index, or a scan is cheaper."""
     if len(keys) > _LOOKED_UP_KEYS_MAX:
         return None
+    buckets = _buckets_of(view, keys, as_of=as_of)
+    if buckets is not None:
+        return buckets
     state = index_for_reads(view, as_of=as_of)
     if state is None:
         return None
@@ -131,7 +171,7 @@ def only_in(found: FoundLocations, current: frozenset[tuple[str, str]]) -> Found
 
 def holders_where(
     view: TableView, where: Condition, schema: pa.Schema, *, as_of: str | None = None
-) -> KeyHolders | None:
+) -> KeyHolders | BucketHolders | None:
     """Return the file groups that hold the record keys to which a condition limits a read.
 
     None if the condition does not limit the keys, and as for `holders_of`. `schema` is the table schema with meta
@@ -141,14 +181,18 @@ def holders_where(
     if wanted is None or len(wanted.keys) > _LOOKED_UP_KEYS_MAX:
         return None
     keys = pa.array(sorted(wanted.keys), pa.string())
+    is_filtered = wanted.is_certain and len(keys) <= FILTERED_KEYS_MAX
+    few_keys = pa.table({RECORD_KEY: keys}) if is_filtered else None
+    buckets = _buckets_of(view, keys, as_of=as_of) if wanted.is_certain else None
+    if buckets is not None:
+        return replace(buckets, few_keys=few_keys)
     state = index_for_reads(view, as_of=as_of)
     if state is None:
         return None
     found = look_up(LocalEngine(), view.store, state, keys)
     if not wanted.is_certain and (found.codes < 0).any():
         return None
-    is_filtered = wanted.is_certain and len(keys) <= FILTERED_KEYS_MAX
-    return KeyHolders(found.groups, pa.table({RECORD_KEY: keys}) if is_filtered else None)
+    return KeyHolders(found.groups, few_keys)
 
 
 def _key_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:

@@ -17,7 +17,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.files_listing import WantedPartitions
 from hoodie.read.explain import Skipped
-from hoodie.read.key_holders import FILTERED_KEYS_MAX, KeyHolders, holders_of, holders_where
+from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.read.times import When, view_as_of
@@ -172,7 +172,8 @@ def plan_scan(
     """Plan a snapshot, read-optimised or time-travel read.
 
     `as_of` (inclusive) is compared with completion times; see `view_as_of`. Partitions are pruned here. If the table
-    has a record index, and the condition limits the record keys, file groups without these keys are pruned here too.
+    has a record index or a bucket index, and the condition limits the record keys, file groups without these keys are
+    pruned here too.
     Row groups and rows are filtered later.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
@@ -188,17 +189,20 @@ def plan_scan(
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     pruning = None if where is None else PartitionPruning.of(view, where, schema)
     wanted_partitions = None
-    if pruning is not None and holders is None and view.lists_by_partition:
+    located = holders if isinstance(holders, KeyHolders) else None
+    if pruning is not None and located is None and view.lists_by_partition:
         wanted_partitions = pruning.to_list()
-    slices = _slices(view, holders, kind, instant_time, wanted_partitions)
-    listed, skipped = len(slices) if holders is None and wanted_partitions is None else None, Skipped()
+    slices = _slices(view, located, kind, instant_time, wanted_partitions)
+    listed, skipped = len(slices) if located is None and wanted_partitions is None else None, Skipped()
     if where is not None:
         in_paths = slices if pruning is None or callable(wanted_partitions) else pruning.slices_in(slices)
-        kept, by_partition_stats = _by_statistics(view, in_paths, where, schema, stored, instant_time)
+        in_buckets = holders.among(in_paths) if isinstance(holders, BucketHolders) else in_paths
+        kept, by_partition_stats = _by_statistics(view, in_buckets, where, schema, stored, instant_time)
         skipped = Skipped(
             by_partition_path=len(slices) - len(in_paths),
+            by_bucket=len(in_paths) - len(in_buckets),
             by_partition_stats=by_partition_stats,
-            by_column_stats=len(in_paths) - by_partition_stats - len(kept),
+            by_column_stats=len(in_buckets) - by_partition_stats - len(kept),
         )
         slices = kept
     keys = None if holders is None or not view.config.populates_meta_fields else holders.few_keys
@@ -226,7 +230,9 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
     check_readable(view, by_meta_columns=True)
     schema = with_meta_fields(view.schema(as_of=as_of).arrow)
     holders = holders_of(view, keys[RECORD_KEY].combine_chunks(), as_of=as_of)
-    slices = _slices(view, holders, SNAPSHOT, as_of)
+    slices = _slices(view, holders if isinstance(holders, KeyHolders) else None, SNAPSHOT, as_of)
+    if isinstance(holders, BucketHolders):
+        slices = holders.among(slices)
     if PARTITION_PATH in keys.column_names:
         paths = set(pc.unique(keys[PARTITION_PATH]).to_pylist())
         slices = [found for found in slices if found.partition_path in paths]

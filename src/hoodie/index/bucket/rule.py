@@ -77,6 +77,20 @@ def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
     return BucketRule(fields, stored or BucketCounts.parse(expressions, default, where=where))
 
 
+def rule_of_reads(view: TableView) -> BucketRule | None:
+    """Return the rule by which a read of the newest state finds keys; None if it cannot be known or numbers differ.
+
+    If partitions have numbers of their own, a writer may change them while a read plans.
+    """
+    raw = view.config.raw
+    if options.BUCKET_EXPRESSIONS.get(raw) or _stored_counts(view) is not None:
+        return None
+    try:
+        return bucket_rule(view, raw)
+    except (UnsupportedError, InvalidConfigError):
+        return None
+
+
 def has_consistent_hashing(view: TableView) -> bool:
     """Return whether the table has files of a bucket index with consistent hashing."""
     return CONSISTENT_HASHING_FOLDER in view.store.folders(BUCKET_FOLDER)

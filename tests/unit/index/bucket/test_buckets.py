@@ -227,6 +227,50 @@ def test_file_groups_that_do_not_obey_are_named() -> None:
         Table(store).upsert(rows(range(8)), properties=bucketed)
 
 
+@TYPES
+def test_a_read_of_some_keys_opens_only_their_buckets(table_type: str) -> None:
+    table = new_table(table_type, buckets=16)
+    first = table.upsert(pa.concat_tables([rows(range(100)), rows(range(100), city="la")])).instant
+    table.upsert(rows(range(50), 2))
+    everything = table.to_arrow(SCHEMA.names).to_pylist()
+    buckets = {f"k{n}": int(bucket_of_keys(pa.array([f"k{n}"]), ["id"], 16)[0]) for n in range(100)}
+    for keys in (["k7"], ["k7", "k61"], [f"k{n}" for n in range(100)], ["k7", "?"]):
+        where = f"id IN ({', '.join(map(repr, keys))})"
+        found = table.to_arrow(SCHEMA.names, where=where).to_pylist()
+        expected = [row for row in everything if row["id"] in keys]
+        assert sorted(found, key=str) == sorted(expected, key=str), where
+        assert len(found) >= 2
+        told = table.explain(where)
+        wanted = {*bucket_of_keys(pa.array(keys), ["id"], 16).tolist()}
+        assert told.file_slices == 2 * len(wanted & {*buckets.values()})
+        assert told.skipped.by_bucket == told.all_file_slices - told.file_slices
+        assert table.read_keys(pa.array(keys)).num_rows == len(found)
+    assert "30 by bucket" in str(table.explain("id = 'k7'"))
+    assert table.explain("id = 'k7' AND city = 'sf'").file_slices == 1
+    assert table.explain("id = 'k7' AND id = 'k8'").file_slices == 0
+    assert table.explain("id = 'k7' OR ts = 2").skipped.by_bucket == 0
+    assert table.explain("id > 'k7'").skipped.by_bucket == 0
+    # An earlier state may be that before a switch.
+    assert table.to_arrow(where="id = 'k7' AND city = 'sf'", as_of=first)["ts"].to_pylist() == [1]
+
+
+def test_file_groups_of_no_bucket_are_read() -> None:
+    table = new_table(index="simple")
+    table.upsert(rows(range(20)))
+    store = table.view().store
+    update_table_config(store, {"hoodie.index.type": "BUCKET", COUNT: "4", "hoodie.index.bucket.engine": "SIMPLE"})
+    assert Table(store).to_arrow(where="id = 'k7'").num_rows == 1
+
+
+def test_numbers_that_a_partition_may_have_leave_no_file_group_out() -> None:
+    table = new_table(buckets=3)
+    table.upsert(rows(range(30)))
+    content = {"expressions": "sf,9", "defaultBucketNumber": 4, "rule": "regex", "version": 1, "instant": "0"}
+    store = table.view().store
+    store.create(f"{HASHING_CONFIG_FOLDER}/00000000000000.hashing_config", json.dumps(content).encode())
+    assert {Table(store).to_arrow(where=f"id = 'k{n}'").num_rows for n in range(30)} == {1}
+
+
 def test_a_table_of_the_jvm_that_stores_no_index() -> None:
     """The JVM's DataFrame writer stores no index: a write of ours without the option would break the buckets."""
     table = new_table()
