@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from hoodie.errors import IndexUnavailableError
+from hoodie.errors import IndexUnavailableError, InvalidConfigError
 from hoodie.table import Table
 from tests.crash.tables import Rows, check_tidy, rows_of, trips
 from tests.hbase.rows import again, table_of
 from tests.support.tcp_proxy import Proxy, proxy_to
 from tests.support.zookeeper_server import free_port
 
+TLS = Path(__file__).parent / "tls"
+"""A certificate of 127.0.0.1 that signs itself, and its key, for a hundred years."""
 START: Rows = {"a": (1, "sf"), "b": (1, "la")}
 NEWS: Rows = {"a": (2, "la"), "c": (2, "sf")}
 MANY: Rows = {f"k{number}": (1, "sf") for number in range(500)}
@@ -134,3 +138,30 @@ def test_a_build_that_fails_leaves_a_table_that_says_so(options: dict[str, str],
         table.upsert(trips(NEWS))
     assert table.index.build("hbase").counts["entries"] == 502
     check_nothing_happened(table, {**START, **MANY})
+
+
+def test_tls_in_front_of_hbase(options: dict[str, str], proxy: Proxy) -> None:
+    """A proxy ends TLS, as stunnel does; its certificate is its own authority."""
+    proxy.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    proxy.tls.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
+    trusted = {
+        "hoodie.index.hbase.thrift.ssl": "true",
+        "hoodie.index.hbase.thrift.ssl.ca.file": str(TLS / "certificate.pem"),
+    }
+    table = table_of({**options, "hoodie.index.hbase.thrift.port": str(proxy.port), **trusted})
+    table.upsert(trips(START))
+    table.upsert(trips({**MANY, **NEWS}), properties={"hoodie.index.hbase.put.batch.size": "50"})
+    assert table.index.verify().ok
+    rows = {**START, **MANY, **NEWS}
+    of_the_system = {"hoodie.index.hbase.thrift.ssl.ca.file": ""}
+    with pytest.raises(IndexUnavailableError, match=r"has a certificate that is not trusted .*self.signed"):
+        table.upsert(trips(NEWS), properties=of_the_system)
+    with pytest.raises(IndexUnavailableError, match=r"not trusted .*doesn't match|not trusted .*not valid for"):
+        table.upsert(trips(NEWS), properties={"hoodie.index.hbase.thrift.host": "localhost"})
+    with pytest.raises(InvalidConfigError, match=r"ca\.file='/missing\.pem'.*PEM file"):
+        table.upsert(trips(NEWS), properties={"hoodie.index.hbase.thrift.ssl.ca.file": "/missing.pem"})
+    with pytest.raises(IndexUnavailableError):
+        table.upsert(trips(NEWS), properties={"hoodie.index.hbase.thrift.ssl": "false", **by(proxy, 500)})
+    with pytest.raises(IndexUnavailableError):  # TLS to a port without it
+        table.upsert(trips(NEWS), properties={"hoodie.index.hbase.thrift.port": str(proxy.port_of_server)})
+    assert rows_of(table.view().store) == rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ class Proxy:
     """Whether answers are held back."""
     cuts_always: bool = False
     """Whether every later connection is cut too."""
+    tls: ssl.SSLContext | None = None
+    """The server's side of TLS with the clients; None for plain sockets."""
     sockets: list[socket.socket] = field(default_factory=list)
 
     @property
@@ -38,6 +41,11 @@ class Proxy:
                 if self.cuts_always and self.cuts:
                     client.close()
                     continue
+                if self.tls is not None:
+                    try:
+                        client = self.tls.wrap_socket(client, server_side=True)
+                    except OSError:
+                        continue
                 server = socket.create_connection(("127.0.0.1", self.port_of_server))
                 self.sockets += [client, server]
                 threading.Thread(target=self._forward, args=(client, server), daemon=True).start()

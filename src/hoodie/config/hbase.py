@@ -19,6 +19,16 @@ HBASE_THRIFT_HOST: Final = Option(
 HBASE_THRIFT_PORT: Final = Option(
     "hoodie.index.hbase.thrift.port", 9090, positive, "hoodie", "Port of the HBase Thrift 2 server."
 )
+HBASE_THRIFT_SSL: Final = Option(
+    "hoodie.index.hbase.thrift.ssl", False, flag, "hoodie", "Whether the connection to the Thrift server uses TLS."
+)
+HBASE_THRIFT_CA_FILE: Final = Option(
+    "hoodie.index.hbase.thrift.ssl.ca.file",
+    "",
+    text,
+    "hoodie",
+    "PEM file with the authorities that may sign the Thrift server's certificate; default: those of the system.",
+)
 HBASE_TIMEOUT_MS: Final = Option(
     "hoodie.index.hbase.timeout.ms",
     30_000,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.resources
 import importlib.util
 import io
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -61,6 +62,7 @@ class HBaseClient:
         self._client: Any = None
         self._pace = _Pace(rows_per_second)
         self._table = settings.table.encode()
+        self._tls = _tls_of(settings)
 
     def __enter__(self) -> HBaseClient:
         return self
@@ -176,6 +178,9 @@ class HBaseClient:
                 raise self._unavailable(f"did not answer within {self._settings.timeout_ms:,} ms", error) from error
             except (OSError, EOFError, TTransportException) as error:
                 self._close()
+                refused = _certificate_error(error)
+                if refused is not None:
+                    raise self._unavailable("has a certificate that is not trusted", refused) from error
                 if number == tries:
                     what = "dropped the connection, or cannot be reached"
                     raise self._unavailable(what, error) from error
@@ -191,7 +196,9 @@ class HBaseClient:
 
             settings = self._settings
             service = self._types.THBaseService
-            self._client = make_client(service, settings.host, settings.port, timeout=settings.timeout_ms)
+            self._client = make_client(
+                service, settings.host, settings.port, timeout=settings.timeout_ms, ssl_context=self._tls
+            )
         return self._client
 
     def _close(self) -> None:
@@ -207,6 +214,27 @@ class HBaseClient:
             f"(hbase thrift2 start), and {options.HBASE_THRIFT_HOST.key}, {options.HBASE_THRIFT_PORT.key} and "
             f"{options.HBASE_TIMEOUT_MS.key}; then write again"
         )
+
+
+def _certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """Return the error of a certificate that the client library met as it connected."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, ssl.SSLCertVerificationError):
+        found = found.__cause__ or found.__context__
+    return found
+
+
+def _tls_of(settings: HBaseSettings) -> ssl.SSLContext | None:
+    """Return what a TLS connection trusts; None for a plain socket. Raises: InvalidConfigError for a wrong file."""
+    if not settings.is_tls:
+        return None
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file or None)
+    except OSError as error:
+        option = options.HBASE_THRIFT_CA_FILE.key
+        raise InvalidConfigError(
+            f"{option}={settings.ca_file!r}: expected a PEM file with certificates of authorities ({error})"
+        ) from error
 
 
 class _Pace:

@@ -15,7 +15,8 @@ class HBaseSettings:
     """Where the index is and how it is asked. Picklable.
 
     `identity`: a row of the HBase table has it too, so that an index of another table, or one that a build has not
-    completed, is found. `qps_max`: keys in a second for each region server; 0 for no limit.
+    completed, is found. `ca_file`: for TLS; empty for the authorities of the system. `qps_max`: keys in a second for
+    each region server; 0 for no limit.
     """
 
     host: str
@@ -23,6 +24,8 @@ class HBaseSettings:
     table: str
     identity: str
     built: str
+    is_tls: bool
+    ca_file: str
     timeout_ms: int
     get_batch: int
     put_batch: int
@@ -47,6 +50,8 @@ class HBaseSettings:
             table=_checked(options.HBASE_TABLE.get(stored)),
             identity=options.HBASE_IDENTITY.get(stored),
             built=options.HBASE_BUILT.get(stored),
+            is_tls=options.HBASE_THRIFT_SSL.get(*both),
+            ca_file=options.HBASE_THRIFT_CA_FILE.get(*both),
             timeout_ms=options.HBASE_TIMEOUT_MS.get(*both),
             get_batch=options.HBASE_GET_BATCH.get(*both),
             put_batch=options.HBASE_PUT_BATCH.get(*both),

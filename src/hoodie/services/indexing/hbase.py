@@ -122,6 +122,8 @@ _STORED = frozenset(
         options.HBASE_TABLE,
         options.HBASE_THRIFT_HOST,
         options.HBASE_THRIFT_PORT,
+        options.HBASE_THRIFT_SSL,
+        options.HBASE_THRIFT_CA_FILE,
         options.HBASE_TIMEOUT_MS,
         options.HBASE_GET_BATCH,
         options.HBASE_PUT_BATCH,
