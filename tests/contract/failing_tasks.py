@@ -111,7 +111,7 @@ def run(session: Any, case: Case, folder: Path) -> dict[str, Any]:
     try:
         result = getattr(table, case.method)(case.frame(session, attempts))
     except Exception as error:
-        return {"error": str(error), "rows": table.count(), "ok": table.verify(full=True).ok}
+        return {"error": f"{type(error).__name__}: {error}", "rows": table.count(), "ok": table.verify(full=True).ok}
     rows = table.to_arrow(["_hoodie_record_key", "id"])
     return {
         "instant": result.instant,
