@@ -15,6 +15,8 @@ from importlib import resources
 from typing import Any
 
 import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro.safe_schema import bare_schema
@@ -51,8 +53,7 @@ class FileListRecord:
 
     def to_bytes(self, *, file_name: str | None = None) -> bytes:
         """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes."""
-        name = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
-        parts = [_NULL * (_META_FIELDS - 1), name, string_to_bytes(""), zigzag_to_bytes(self.record_type), _PRESENT]
+        parts = [_meta_fields(file_name), string_to_bytes(""), zigzag_to_bytes(self.record_type), _PRESENT]
         if self.files:
             parts.append(zigzag_to_bytes(len(self.files)))
             for entry, size_bytes in self.files.items():
@@ -75,6 +76,30 @@ class FileListRecord:
             raise CorruptFileError(f"expected a list of partitions or files, found type {record_type}", path=path)
         files = {name: None if info["isDeleted"] else info["size"] for name, info in (entries or {}).items()}
         return cls(RecordType(record_type), files)
+
+
+def with_file_name(values: pa.BinaryArray, old_name: str, file_name: str) -> pa.BinaryArray | None:
+    """Return rows of a base file as rows of another one: only the name of the file in their meta fields changes.
+
+    The rows are not decoded. None unless all of them have the form of `FileListRecord.to_bytes`, with `old_name` or
+    without a file name.
+    """
+    longest = pc.max(pc.binary_length(values)).as_py() or 0
+    for old in (_meta_fields(old_name), _meta_fields(None)):
+        # An empty key, the type, and a map that is there.
+        heads = [old + string_to_bytes("") + zigzag_to_bytes(kind) + _PRESENT for kind in (1, 2)]
+        starts = [pc.equal(pc.binary_slice(values, 0, len(head)), pa.scalar(head, values.type)) for head in heads]
+        if pc.all(pc.or_(*starts)).as_py() is not False:
+            new = pa.scalar(_meta_fields(file_name), values.type)
+            # Without its end, Arrow's function computes a negative size.
+            rest = pc.binary_slice(values, len(old), max(longest, len(old)))
+            return pc.binary_join_element_wise(new, rest, pa.scalar(b"", values.type))
+    return None
+
+
+def _meta_fields(file_name: str | None) -> bytes:
+    """Encode the meta fields, of which rows have at most the name of the file."""
+    return _NULL * (_META_FIELDS - 1) + (_NULL if file_name is None else _PRESENT + string_to_bytes(file_name))
 
 
 def string_to_bytes(text: str) -> bytes:

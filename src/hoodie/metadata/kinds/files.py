@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import (
@@ -13,6 +14,8 @@ from hoodie.format.metadata_table.metadata_record import (
     NON_PARTITIONED_KEY,
     FileListRecord,
     RecordType,
+    metadata_schema,
+    with_file_name,
 )
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.metadata.build_instants import fills_a_partition
@@ -55,8 +58,16 @@ class FilesKind:
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into its next base file, which has every existing file and no deletions."""
         check_first_rows(content)
-        merged = {key: live for key, row in merge(content).items() if (live := _live(key, row)) is not None}
-        return rows_to_columns(merged, file_name=file_name)
+        touched = {key for block in content.blocks for key in block.keys.cast(pa.string()).to_pylist()}
+        copied = _copied_rows(content, touched, file_name)
+        rows = merge(content, None if copied is None else touched)
+        merged = {key: live for key, row in rows.items() if (live := _live(key, row)) is not None}
+        keys, values = rows_to_columns(merged, file_name=file_name)
+        if copied is None:
+            return keys, values
+        keys, values = pa.concat_arrays([copied[0], keys.cast(pa.binary())]), pa.concat_arrays([copied[1], values])
+        order = pc.sort_indices(keys)
+        return keys.take(order), values.take(order)
 
 
 def check_first_rows(content: SliceContent) -> None:
@@ -75,11 +86,28 @@ def check_first_rows(content: SliceContent) -> None:
         )
 
 
-def merge(content: SliceContent) -> dict[str, FileList]:
-    """Merge all rows of a slice: key -> names and sizes. Deleted keys are absent."""
-    rows = {key: dict(record.files) for key, record in base_rows(content)}
-    apply_blocks(rows, content.blocks, content)
+def merge(content: SliceContent, keys: Collection[str] | None = None) -> dict[str, FileList]:
+    """Merge all rows of a slice, or the rows of `keys`: key -> names and sizes. Deleted keys are absent."""
+    rows = {key: dict(record.files) for key, record in base_rows(content, keys)}
+    apply_blocks(rows, content.blocks, content, keys)
     return rows
+
+
+def _copied_rows(
+    content: SliceContent, touched: Collection[str], file_name: str
+) -> tuple[pa.BinaryArray, pa.BinaryArray] | None:
+    """Return the rows of the base file that no log block has, as rows of the base file `file_name`.
+
+    They are not decoded: most partitions do not change between two compactions. None if their form is another one than
+    that of this release.
+    """
+    base, file = content.base, content.file_slice.base_file
+    if base is None or file is None or content.base_schema_json != metadata_schema():
+        return None
+    keys, values = base.entries()
+    others = pc.invert(pc.is_in(keys, value_set=pa.array(sorted(touched), pa.string()).cast(keys.type)))
+    copied = with_file_name(values.filter(others), file.name, file_name)
+    return None if copied is None else (keys.filter(others), copied)
 
 
 def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Iterator[tuple[str, FileListRecord]]:
