@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import hoodie
+from hoodie.files.base_file import BaseFileWriter
 from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
@@ -160,3 +162,89 @@ def test_the_data_source_merges(spark: object, tmp_path: Path) -> None:
     frame = lane.session.read.format("hoodie").load(str(lane.path))
     assert_same_rows(lane.arrow(frame).select(TRIPS.names), lane.read(table), key="id")
     assert sorted(row.id for row in frame.where("fare > 8").collect()) == ["a"]
+
+
+def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base files of several row groups; updates, late rows, deletes, inserts, and rows that move."""
+    write = BaseFileWriter.write
+
+    def write_small_groups(writer: BaseFileWriter, rows: pa.Table) -> None:
+        for start in range(0, rows.num_rows, 4):
+            write(writer, rows.slice(start, 4))
+            writer.flush()
+
+    monkeypatch.setattr(BaseFileWriter, "write", write_small_groups)
+    schema = pa.schema([*TRIPS, ("_metadata", pa.int64())])
+    merge_on_read(lane, schema)
+    table = hoodie.open(lane.path, spark=False)
+    count = 400
+    # More files than Spark lists in the driver.
+    cities = ["sf", "nyc", "sf=1,é %41", *(f"c{number}" for number in range(32))]
+
+    def batch(numbers: range, ts: int, turn: int = 0) -> pa.Table:
+        columns = [
+            [f"k{number:04}" for number in numbers],
+            [ts] * len(numbers),
+            [float(number * ts) for number in numbers],
+            [cities[(number + turn) % 35] for number in numbers],
+            [number * 10 for number in numbers],
+        ]
+        return pa.table(columns, schema=schema)
+
+    table.bulk_insert(batch(range(count), 10))
+    second = table.upsert(batch(range(0, count, 7), 20))
+    table.upsert(batch(range(0, count, 5), 5))
+    third = table.upsert(batch(range(0, count, 50), 30, turn=1))
+    table.delete(batch(range(3, count, 31), 40))
+    table.upsert(batch(range(count, count + 9), 1))
+    everything = table.to_arrow()
+    assert everything.num_rows == count + 9 - len(range(3, count, 31))
+    changed = table.changes(second.instant)
+    assert sorted(changed["id"].to_pylist()) == sorted(f"k{n:04}" for n in [*range(0, 400, 50), *range(400, 409)])
+    wanted: list[dict[str, Any]] = [
+        {},
+        {"where": "fare > 3000 AND fare < 3300"},
+        {"where": "_metadata BETWEEN 100 AND 300", "columns": ["id", "city"]},
+        {"where": "id IN ('k0000', 'k0003', 'k0050', 'k0399', 'k0404')"},
+        {"where": "city = 'nyc'", "columns": ["_hoodie_commit_time", "fare", "id"]},
+        {"as_of": third.instant},
+        {"view": "read_optimized"},
+    ]
+    for vectorized in ["true"] if lane.session is None else ["true", "false"]:
+        if lane.session is not None:
+            lane.session.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+        for how in wanted if vectorized == "true" else wanted[:3]:
+            chosen = {"columns": everything.column_names, **how}
+            assert_same_rows(lane.read(lane.open(), **chosen), table.to_arrow(**chosen), meta=True)
+        assert_same_rows(lane.arrow(lane.open().changes(second.instant)), changed, meta=True)
+    if lane.session is not None:
+        lane.session.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+
+@pytest.mark.spark
+def test_spark_scans_base_files_of_slices_with_logs(
+    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lane = Lane(spark, tmp_path)
+    table = merge_on_read(lane)
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(LATER))
+    table.read().where("fare > 2").select("city").explain()
+    told = capsys.readouterr().out
+    assert "ReadSchema: struct<fare:double,city:string" in told
+    assert "GreaterThan(fare,2.0)" in told
+    assert "LeftAnti, BuildRight" in told
+    assert told.count("MapInArrow superseded_rows") == told.count("MapInArrow merged_rows") == 1
+    assert "hashpartitioning" not in told
+
+
+@pytest.mark.spark
+def test_a_damaged_base_file_of_a_slice_with_logs_is_named(spark: object, tmp_path: Path) -> None:
+    lane = Lane(spark, tmp_path)
+    table = merge_on_read(lane, partition_by=None)
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(LATER))
+    (base,) = lane.path.glob("*.parquet")
+    base.write_bytes(base.read_bytes()[:-20])
+    with pytest.raises(Exception, match=base.name):
+        lane.open().read().count()

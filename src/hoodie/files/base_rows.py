@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.files.base_file import open_base_file
+from hoodie.files.merge_results import POSITION, POSITION_FIELD, MergeResult
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.records.change import RECORD_KEY
@@ -19,8 +21,10 @@ from hoodie.storage import Store
 class BaseRows:
     """The base file of one slice; a slice may have none.
 
+    A merge whose result has no unchanged base rows reads only the row groups that may contain a logged key.
+
     A row group whose statistics rule out `SliceRead.base_filter` is skipped only if the rows that match the condition
-    stay the same. That is so in four cases:
+    stay the same. That is so in five cases:
 
     - The slice has no logged versions: rows are returned unchanged, so the rows of the group are not needed.
     - No key of a logged version is in the group's key range: no logged version changes a row of the group.
@@ -29,51 +33,90 @@ class BaseRows:
     - The condition reads only columns that are equal in all versions of a record (`base_filter_on_keys`), and all log
       rows have these columns: without the stored row, the logged row may be merged wrongly, but it does not match the
       condition either, and the caller filters it out.
+    - The result is decided for each base row alone (`MergeResult.decides_rows_alone`).
     """
 
-    def __init__(self, store: Store, file_slice: FileSlice, read: SliceRead, rule: FoldRule) -> None:
+    def __init__(
+        self, store: Store, file_slice: FileSlice, read: SliceRead, rule: FoldRule, result: MergeResult
+    ) -> None:
         self._store = store
         self._base = file_slice.base_file
         self._read = read
-        skips_named = mode_replaces_all(rule) or (read.base_filter_on_keys and not rule.is_partial)
-        self._may_skip_named = skips_named
-        self.schema = pa.schema([read.schema.field(name) for name in read.merged_columns])
+        self._may_skip_named = (
+            mode_replaces_all(rule) or (read.base_filter_on_keys and not rule.is_partial) or result.decides_rows_alone
+        )
+        self._result = result
+        self.schema = result.base_schema
         """Schema of the rows that take part in a merge."""
 
     def unmerged(self) -> Iterator[pa.Table]:
         """Yield all rows, with the columns to return."""
-        return self._rows(self._read.output_schema, None)
+        return self._rows(self._read.output_schema, None, is_merged=False)
 
     def beside(self, keys: pa.ChunkedArray | None) -> Iterator[pa.Table]:
         """Yield the rows with the columns that a merge needs; `keys` are the logged keys, None if not known."""
-        return self._rows(self.schema, keys, is_merged=True)
+        return self._rows(self._read.schema_of(self._read.merged_columns), keys, is_merged=True)
 
-    def _rows(self, schema: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool = False) -> Iterator[pa.Table]:
+    def _rows(self, compared: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool) -> Iterator[pa.Table]:
+        """Yield rows; row groups are skipped if the file has the columns `compared` with the table's types."""
         if self._base is None:
             return
         stored = self._read.stored
-        # Statistics have the names and the keys of the file.
-        may_skip = self._read.base_filter is not None and stored.are_in(self._base) and not stored.makes_keys
         with open_base_file(self._store, self._base) as (parquet, source):
             groups: list[int] | None = None
-            if may_skip and _has_types(parquet.schema_arrow, schema):
+            # Statistics have the names and the keys of the file.
+            has_statistics = stored.are_in(self._base) and not stored.makes_keys
+            if has_statistics and _has_types(parquet.schema_arrow, compared):
                 groups = self._useful(parquet, source, keys, is_merged=is_merged)
-            if groups != []:
-                yield from stored.base_rows(
-                    self._store, parquet, schema, self._base, row_groups=groups, with_keys=is_merged
-                )
+            if groups == []:
+                return
+            schema = compared
+            if is_merged:
+                schema = self._read.schema_of(name for name in self.schema.names if name != POSITION)
+            rows = stored.base_rows(self._store, parquet, schema, self._base, row_groups=groups, with_keys=is_merged)
+            is_numbered = is_merged and self._result.is_numbered
+            yield from _numbered(rows, parquet.metadata, groups) if is_numbered else rows
 
     def _useful(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, keys: pa.ChunkedArray | None, *, is_merged: bool
-    ) -> list[int]:
+    ) -> list[int] | None:
+        """Return the row groups to read, ascending; None for all."""
+        matching = None if self._read.base_filter is None else self._matching(source, self._read.base_filter)
+        if not is_merged:
+            return None if matching is None else sorted(matching)
+        if matching is None and self._result.has_base_rows:
+            return None
+        named = {number for number in range(parquet.metadata.num_row_groups) if _may_hold(parquet, number, keys)}
+        if not self._result.has_base_rows:
+            return sorted(named & matching if self._may_skip_named and matching is not None else named)
+        assert matching is not None
+        return sorted(matching if self._may_skip_named else matching | named)
+
+    def _matching(self, source: pa.NativeFile, condition: pc.Expression) -> set[int]:
+        """Return the row groups whose statistics allow the condition."""
         # Not at the top: the module imports pandas, which is slow and which most programs do not need.
         import pyarrow.dataset as ds
 
         fragment = ds.ParquetFileFormat().make_fragment(source)
-        useful = {group.id for group in fragment.subset(self._read.base_filter).row_groups}
-        if is_merged and not self._may_skip_named:
-            useful |= {number for number in range(parquet.metadata.num_row_groups) if _may_hold(parquet, number, keys)}
-        return sorted(useful)
+        return {group.id for group in fragment.subset(condition).row_groups}
+
+
+def _numbered(
+    pieces: Iterator[pa.Table], metadata: pq.FileMetaData, groups: Sequence[int] | None
+) -> Iterator[pa.Table]:
+    """Append the column POSITION to the pieces of the rows of these row groups."""
+    counts = np.array([metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)], np.int64)
+    firsts = np.cumsum(counts) - counts
+    if groups is not None:
+        counts, firsts = counts[groups], firsts[groups]
+    ends = np.cumsum(counts)
+    shifts = firsts - (ends - counts)
+    start = 0
+    for rows in pieces:
+        numbers = np.arange(start, start + rows.num_rows)
+        numbers += shifts[np.searchsorted(ends, numbers, side="right")]
+        start += rows.num_rows
+        yield rows.append_column(POSITION_FIELD, pa.array(numbers))
 
 
 def _has_types(stored: pa.Schema, wanted: pa.Schema) -> bool:

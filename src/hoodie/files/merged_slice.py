@@ -1,4 +1,4 @@
-"""Read a file slice (base file and log files) as merged rows, in bounded memory: docs/format/table.md §6.4.
+"""Merge the base file and the log files of a slice, in bounded memory: docs/format/table.md §6.4.
 
 The folded versions are held in memory, and the base file is streamed and merged with them. If the folded versions are
 too large, both sides are first spilled to parts by key hash, except for base rows whose keys no log file contains.
@@ -7,17 +7,19 @@ too large, both sides are first spilled to parts by key hash, except for base ro
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.files.base_rows import BaseRows
 from hoodie.files.logs.log_records import VersionReader, delete_keys, row_keys
 from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
+from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SupersededRows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.spill import KeyFilter, SpilledParts
@@ -26,7 +28,17 @@ from hoodie.records.keys.key_lookup import KeyLookup
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
 from hoodie.storage import Store, scratch_folder
 
-__all__ = ["ScanRule", "SliceRead", "deleted_keys", "logged_keys", "read_file_slice"]
+__all__ = [
+    "ScanRule",
+    "SliceRead",
+    "deleted_keys",
+    "logged_keys",
+    "read_file_slice",
+    "read_logged_rows",
+    "superseded_positions",
+]
+
+Int64Array = npt.NDArray[np.int64]
 
 _BATCH_ROWS = 128 * 1024
 _PARTS_MAX = 128
@@ -48,21 +60,49 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
         CorruptFileError: a file does not parse.
         UnsupportedError: logged rows without record keys, or blocks of a kind that this release does not read.
     """
+    return _read(store, file_slice, read, SliceRows)
+
+
+def read_logged_rows(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
+    """Yield the rows of `read_file_slice` that are not rows of the base file: those that come from logs.
+
+    Of the base file, only the record key and the ordering columns are read; if fields of versions are mixed, or a
+    function merges, all columns that the merge needs. Memory and errors: as `read_file_slice`.
+    """
+    return _read(store, file_slice, read, LoggedRows)
+
+
+def superseded_positions(store: Store, file_slice: FileSlice, read: SliceRead) -> Iterator[Int64Array]:
+    """Yield the positions (from 0) of the rows in the base file that logs replace or delete, in pieces.
+
+    The positions are ascending if the logs fit into `read.memory_bytes`. Rows of row groups that cannot match
+    `read.base_filter` may be left out. The same columns are read as by `read_logged_rows`; `read.columns` need only
+    contain the columns of `read.base_filter`. Memory and errors: as `read_file_slice`.
+    """
+    for found in _read(store, file_slice, read, SupersededRows):
+        yield np.asarray(found[POSITION])
+
+
+def _read(
+    store: Store, file_slice: FileSlice, read: SliceRead, result_of: Callable[[SliceRead, FoldRule], MergeResult]
+) -> Generator[pa.Table, None, None]:
     blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
     rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
-    base = BaseRows(store, file_slice, read, rule)
+    result = result_of(read, rule)
+    base = BaseRows(store, file_slice, read, rule, result)
     if not blocks:
-        yield from base.unmerged()
+        if result.has_base_rows:
+            yield from base.unmerged()
         return
     reader = VersionReader(store, read, is_partial=rule.is_partial)
     logs = LogFold(reader.schema, rule, pending_bytes=min(16 << 20, read.memory_bytes // 4))
     for number, block in enumerate(blocks):
         logs.add(reader.entries(block))
         if logs.held_bytes > read.memory_bytes and logs.result().nbytes > read.memory_bytes // 2:
-            yield from _merge_spilled(reader, logs, blocks[number + 1 :], base, read, rule)
+            yield from _merge_spilled(reader, logs, blocks[number + 1 :], base, read, result)
             return
     versions = logs.result()
-    yield from _Merge(versions, read, rule).rows(base.beside(versions[RECORD_KEY]))
+    yield from _Merge(versions, rule, result).rows(base.beside(versions[RECORD_KEY]))
 
 
 def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead, *, in_order: bool = True) -> pa.StringArray:
@@ -99,46 +139,40 @@ def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:
 class _Merge:
     """Merges streamed base rows with the folded versions of their keys."""
 
-    def __init__(self, versions: pa.Table, read: SliceRead, rule: FoldRule) -> None:
+    def __init__(self, versions: pa.Table, rule: FoldRule, result: MergeResult) -> None:
         self._versions = versions.combine_chunks()
         self._lookup = KeyLookup(self._versions[RECORD_KEY].combine_chunks())
         self._met = np.zeros(self._versions.num_rows, np.bool_)
-        self._schema = read.output_schema
         self._rule = rule
-        self._mixes = rule.overlay is not None or rule.merger.function is not None
+        self._result = result
 
     def rows(self, base: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield merged rows: first the rows of the base file, then the rows whose keys are only in logs."""
+        """Yield the result: first for the rows of the base file, then for the rows whose keys are only in logs."""
         for stored in base:
-            yield self._merge(stored)
+            yield from self._merge(stored)
         kinds = np.asarray(self._versions[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & is_row(kinds))
         for start in range(0, len(new), _BATCH_ROWS):
-            yield self._output(self._versions).take(pa.array(new[start : start + _BATCH_ROWS]))
+            yield from self._result.added(self._versions, new[start : start + _BATCH_ROWS])
 
-    def _merge(self, stored: pa.Table) -> pa.Table:
-        """Merge one piece of base rows: unchanged rows first, then replaced rows."""
-        kept = self._output(stored)
+    def _merge(self, stored: pa.Table) -> Iterator[pa.Table]:
+        """Merge one piece of base rows."""
         here, places = self._lookup.find(stored[RECORD_KEY])
         if not len(here):
-            return kept
+            return self._result.untouched(stored)
         self._met[places] = True
-        older = stored if self._mixes else stored.select(self._rule.merger.ordering_columns)
+        older = stored if self._rule.mixes else stored.select(self._rule.merger.ordering_columns)
         resolved = resolve(older.take(pa.array(here)), self._versions.take(pa.array(places)), self._rule)
-        gone = here[resolved.replaced | resolved.deleted]
-        if not len(gone):
-            return kept
-        stays = np.ones(stored.num_rows, np.bool_)
-        stays[gone] = False
-        return pa.concat_tables([kept.filter(pa.array(stays)), self._output(resolved.rows)])
-
-    def _output(self, rows: pa.Table) -> pa.Table:
-        """Select the columns to return."""
-        return pa.Table.from_arrays([rows[name] for name in self._schema.names], schema=self._schema)
+        return self._result.merged(stored, here[resolved.replaced | resolved.deleted], resolved.rows)
 
 
 def _merge_spilled(
-    reader: VersionReader, held: LogFold, blocks: Sequence[FoundBlock], base: BaseRows, read: SliceRead, rule: FoldRule
+    reader: VersionReader,
+    held: LogFold,
+    blocks: Sequence[FoundBlock],
+    base: BaseRows,
+    read: SliceRead,
+    result: MergeResult,
 ) -> Iterator[pa.Table]:
     """Spill both sides to parts by key hash, and merge part by part.
 
@@ -155,20 +189,20 @@ def _merge_spilled(
             logged.add(versions[RECORD_KEY])
         logs.close()
         stored = stack.enter_context(contextlib.closing(SpilledParts(folder, "base", base.schema, count)))
-        yield from _spill_base(base, logged, stored, read)
+        yield from _spill_base(base, logged, stored, result)
         for number in range(count):
-            fold = LogFold(reader.schema, rule)
+            fold = LogFold(reader.schema, held.rule)
             for versions in logs.read(number):
                 fold.add(versions)
-            yield from _Merge(fold.result(), read, rule).rows(stored.read(number))
+            yield from _Merge(fold.result(), held.rule, result).rows(stored.read(number))
 
 
-def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, read: SliceRead) -> Iterator[pa.Table]:
-    """Spill the base rows whose keys a log may contain; yield the other rows."""
+def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, result: MergeResult) -> Iterator[pa.Table]:
+    """Spill the base rows whose keys a log may contain; yield the result for the other rows."""
     for rows in base.beside(None):
         mask = pa.array(logged.may_hold(rows[RECORD_KEY]))
         stored.write(rows.filter(mask))
         others = rows.filter(pc.invert(mask))
         if others.num_rows:
-            yield pa.Table.from_arrays([others[name] for name in read.columns], schema=read.output_schema)
+            yield from result.untouched(others)
     stored.close()

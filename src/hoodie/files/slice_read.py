@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +60,11 @@ class SliceRead:
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the returned rows."""
-        return pa.schema([self.schema.field(name) for name in self.columns])
+        return self.schema_of(self.columns)
+
+    def schema_of(self, names: Iterable[str]) -> pa.Schema:
+        """Return the schema of these columns, in their order."""
+        return pa.schema([self.schema.field(name) for name in names])
 
     @property
     def scan_rule(self) -> ScanRule:

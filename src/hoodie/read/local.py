@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
-from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
@@ -153,8 +153,18 @@ class SliceScan:
 
         Memory: the needed columns of one row group. For a slice with log files: as `files.merged_slice`.
         """
-        for rows in self._rows(store, found):
-            kept = rows
+        return self._filtered(self._rows(store, found))
+
+    def logged_batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Read as `batches`, but only the rows that come from log files; the slice must have log files.
+
+        Memory: as `files.merged_slice`.
+        """
+        assert self.merge is not None
+        return self._filtered(read_logged_rows(store, found, self.merge))
+
+    def _filtered(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for kept in rows:
             if self.instants is not None:
                 kept = kept.filter(pc.is_in(kept[COMMIT_TIME], value_set=self.instants))
             if self.keys is not None:

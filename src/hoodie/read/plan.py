@@ -75,6 +75,18 @@ class ScanPlan:
         return tuple(found for found in self.slices if not self._is_plain(found))
 
     @property
+    def logged(self) -> tuple[FileSlice, ...]:
+        """Those of `merged` whose base file an engine may read itself, if it leaves out the superseded rows."""
+        return tuple(
+            found
+            for found in self.slices
+            if found.base_file is not None
+            and found.log_files
+            and self.stored.are_in(found.base_file)
+            and not self.stored.makes_keys
+        )
+
+    @property
     def has_logs(self) -> bool:
         """Whether the scan has a slice with log files."""
         return any(found.log_files for found in self.slices)

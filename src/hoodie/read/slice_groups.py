@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hoodie.files.slices import FileSlice
 
 
-def balanced(slices: Sequence[FileSlice], group_bytes: int) -> list[tuple[FileSlice, ...]]:
-    """Divide the slices into groups of similar size, each of about `group_bytes` of files.
+def file_bytes(found: FileSlice) -> int:
+    """Return the bytes of all files of a slice."""
+    return found.size_bytes
+
+
+def balanced(
+    slices: Sequence[FileSlice], group_bytes: int, size_of: Callable[[FileSlice], int] = file_bytes
+) -> list[tuple[FileSlice, ...]]:
+    """Divide the slices into groups of similar size, each of about `group_bytes`; `size_of` measures a slice.
 
     The slices are added in order of size, the largest first. Each slice is added to the smallest group so far.
     """
-    count = -(-sum(found.size_bytes for found in slices) // group_bytes)
+    count = -(-sum(map(size_of, slices)) // group_bytes)
     groups: list[list[FileSlice]] = [[] for _ in range(min(max(count, 1), len(slices)))]
     sizes = [(0, number) for number in range(len(groups))]
-    for found in sorted(slices, key=lambda one: -one.size_bytes):
+    for found in sorted(slices, key=lambda one: -size_of(one)):
         size_bytes, number = sizes[0]
         groups[number].append(found)
-        heapq.heapreplace(sizes, (size_bytes + found.size_bytes, number))
+        heapq.heapreplace(sizes, (size_bytes + size_of(found), number))
     return [tuple(group) for group in groups]

@@ -1,29 +1,32 @@
-"""Reads as DataFrames: Spark's Parquet scan of base files, in a union with the slices that Python workers merge.
+"""Reads as DataFrames: Spark's Parquet scan of base files, in a union with the rows that Python workers read from logs.
 
-The Parquet scan gets its files and its schema from the table; Spark does the rest.
+The Parquet scan gets its files and its schema from the table; Spark does the rest. Rows of base files that logs replace
+or delete are left out by `superseded`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.errors import InvalidConfigError
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.read.key_holders import FILTERED_KEYS_MAX
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.file_list import FileOfScan, read_files
-from hoodie.spark.merged import read_merged
+from hoodie.spark.merged import SliceReader, read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
-from hoodie.spark.types import spark_schema_of
+from hoodie.spark.superseded import located, scannable, without_superseded
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.spark.widening import widened
 from hoodie.timeline import ms_of_instant_time
 
@@ -33,8 +36,9 @@ _BROADCAST_KEYS_MAX = 100_000
 def read_scan(session: Any, plan: ScanPlan) -> Any:
     """Return the scan as a DataFrame; columns and conditions are pushed down to Parquet.
 
-    Without log files Spark's plan runs no Python. Slices with log files are merged in Python workers, which return the
-    columns that the scan needs. A `select` on the DataFrame does not reduce the columns that the workers merge.
+    Without log files Spark's plan runs no Python. For slices with log files, Python workers find the superseded rows of
+    the base files, and return the rows that come from logs, with all columns that the scan needs: a `select` on the
+    DataFrame does not reduce these columns. Slices whose base files Spark cannot scan are merged in Python workers.
     """
     frame = _rows(session, plan)
     if plan.instants is not None:
@@ -49,29 +53,56 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
 def _rows(session: Any, plan: ScanPlan) -> Any:
     """Return all rows that can match, with all columns; if log files are merged, with the needed columns only."""
     today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
-    parts = _file_parts(session, plan, today)
+    parts = _file_parts(session, plan, plan.files, today)
     if plan.merged:
-        few_keys = plan.keys is not None and plan.keys.num_rows <= FILTERED_KEYS_MAX
-        scan = SliceScan.roughly(plan, keys=plan.keys if few_keys else None)
-        parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
-        schema = type(today)([today[name] for name in scan.columns])
-        parts.append(read_merged(session, plan.view.store.spec, plan.merged, scan, schema))
+        parts = _with_merged(session, plan, parts, today)
     if not parts:
         return session.createDataFrame([], spark_schema_of(plan.schema))
     return functools.reduce(lambda left, right: left.unionByName(right), parts)
 
 
-def _file_parts(session: Any, plan: ScanPlan, today: Any) -> list[Any]:
-    """Return Spark's scans of the base files without log files: one scan for all files with the same types."""
+def _with_merged(session: Any, plan: ScanPlan, parts: list[Any], today: Any) -> list[Any]:
+    """Add the slices that need a merge: scans of their base files, and the rows that Python workers read."""
+    few_keys = plan.keys is not None and plan.keys.num_rows <= FILTERED_KEYS_MAX
+    scan = SliceScan.roughly(plan, keys=plan.keys if few_keys else None)
+    schema = type(today)([today[name] for name in scan.columns])
+    scanned = {found.base_file: found for found in scannable(plan, session) if found.base_file is not None}
+    # Slices without a base file are read in the same tasks as the logs of the others.
+    by_logs = [found for found in plan.merged if found.base_file is None or found.base_file in scanned]
+    whole = [found for found in plan.merged if found.base_file is not None and found.base_file not in scanned]
+    parts = parts + _file_parts(session, plan, tuple(scanned), today, scanned)
+    parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
+    reader = SliceReader(plan.view.store.spec, scan, arrow_schema_of(schema))
+    if by_logs:
+        parts.append(read_merged(session, by_logs, replace(reader, only_logged=True), schema))
+    if whole:
+        parts.append(read_merged(session, whole, reader, schema))
+    return parts
+
+
+def _file_parts(
+    session: Any,
+    plan: ScanPlan,
+    files: Sequence[BaseFile],
+    today: Any,
+    superseded_by: Mapping[BaseFile, FileSlice] | None = None,
+) -> list[Any]:
+    """Return Spark's scans of base files: one scan for all files with the same types.
+
+    `superseded_by` are the slices of the files, whose log files supersede rows of them.
+    """
     groups: dict[str, tuple[Any, list[BaseFile]]] = {}
-    for stored, files in files_by_types(plan.view, plan.files, plan.schema):
+    for stored, same in files_by_types(plan.view, files, plan.schema):
         types = spark_schema_of(stored)
-        groups.setdefault(types.json(), (types, []))[1].extend(files)
+        groups.setdefault(types.json(), (types, []))[1].extend(same)
     schema = spark_schema_of(plan.schema)
-    return [
-        _scan(session, plan, files, schema) if types == today else _cast(_scan(session, plan, files, types), today)
-        for types, files in groups.values()
-    ]
+    parts = []
+    for types, same in groups.values():
+        part = _scan(session, plan, same, schema if types == today else types)
+        if superseded_by is not None:
+            part = without_superseded(session, located(part), plan, [superseded_by[file] for file in same])
+        parts.append(part if types == today else _cast(part, today))
+    return parts
 
 
 def _cast(frame: Any, schema: Any) -> Any:

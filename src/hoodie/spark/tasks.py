@@ -45,6 +45,7 @@ def _carried(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes],
             for number in batch.column(0).to_pylist():
                 yield from work(number, packed[number])
 
+    run.__name__ = work.__name__
     return session.range(0, count, 1, count).mapInArrow(guarded(session, run), schema)
 
 
@@ -57,12 +58,15 @@ def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Ba
             for number, task in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield from work(number, task)
 
+    run.__name__ = work.__name__
     frame = session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
     return frame.repartition(count, salts("number", count)).mapInArrow(guarded(session, run), schema)
 
 
 def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """Prepare a function for workers: Arrow is limited to one thread, because Spark runs a worker for each core.
+
+    The name of the function is the name of its step in Spark's plan.
 
     Raises: UnsupportedError if the workers of the session cannot import this package (see `workers`).
     """
@@ -72,6 +76,7 @@ def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batch
         pa.set_cpu_count(1)
         yield from work(batches)
 
+    run.__name__ = work.__name__
     return run
 
 

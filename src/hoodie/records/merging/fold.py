@@ -64,6 +64,11 @@ class FoldRule:
         return Overlay(self.partial_update_mode, self.unavailable_value)
 
     @property
+    def mixes(self) -> bool:
+        """Whether a winning row may have values of both versions: fields are mixed, or a function merges."""
+        return self.overlay is not None or self.merger.function is not None
+
+    @property
     def decides_by_order(self) -> bool:
         """Whether ordering values decide which version wins."""
         return bool(self.merger.ordering_columns)
