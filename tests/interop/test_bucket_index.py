@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.format.table.hashing_config import HASHING_CONFIG_FOLDER
+from hoodie.format.table.hashing_config import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER
 from hoodie.storage import LocalStore
+from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
@@ -164,3 +166,82 @@ def test_numbers_of_buckets_by_partition(jvm: Jvm, tmp_path: Path) -> None:
     expected = [_simple_rows(range(0, 30), 1), _simple_rows(range(30, 50), 2), _simple_rows(range(50, 70), 3)]
     _assert_all_read(jvm, path, pa.concat_tables(expected), ["id"])
     assert [len(table.view().slices([f"city={city}"])) for city in ("sf", "ny")] == [5, 2]
+
+
+CONSISTENT = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "4",
+    "hoodie.bucket.index.min.num.buckets": "2",
+    "hoodie.bucket.index.max.num.buckets": "8",
+}
+
+
+def test_consistent_hashing_of_the_jvm_is_read_and_not_written(jvm: Jvm, tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    for ts, numbers in ((1, range(20)), (2, range(10, 25))):
+        jvm.write(
+            _simple_rows(numbers, ts), path, table_name="trips", key="id", partition="city", ordering="ts",
+            table_type="MERGE_ON_READ", options={**HIVE, **CONSISTENT},
+        )  # fmt: skip
+    expected = pa.concat_tables([_simple_rows(range(10), 1), _simple_rows(range(10, 25), 2)])
+    # hudi-rs finds no rows: it does not know file groups without a base file.
+    assert_same_rows(hoodie.open(path).to_arrow(SCHEMA.names), expected, key=["id"])
+    assert_same_rows(jvm.read(path, SCHEMA.names), expected, key=["id"])
+    assert LocalStore(str(path)).folders(CONSISTENT_HASHING_FOLDER) == [
+        f"{CONSISTENT_HASHING_FOLDER}/city={city}" for city in ("ny", "sf")
+    ]
+    table = hoodie.open(path)
+    before = table.view().timeline
+    stored = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    for options in ({}, BUCKETED, {**BUCKETED, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}):
+        with pytest.raises(UnsupportedError, match="consistent hashing"):
+            table.upsert(_simple_rows(range(3), 3), properties=options)
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        table.index.switch("bucket", buckets=4)
+    update_table_config(table.view().store, stored)
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        hoodie.open(path).upsert(_simple_rows(range(3), 3))
+    assert hoodie.open(path).to_arrow(where="id = 'k12'")["ts"].to_pylist() == [2]
+    assert hoodie.open(path).view().timeline == before
+
+
+def test_what_the_jvm_does_with_all_rows_of_a_partition(jvm: Jvm, tmp_path: Path) -> None:
+    """An insert overwrite makes new file groups, which both continue; a clustering is refused."""
+    path = tmp_path / "trips"
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
+        properties={"hoodie.bucket.index.num.buckets": "2"},
+    )  # fmt: skip
+    table.upsert(_simple_rows(range(12), 1))
+    before = {found.file_id for found in table.view().slices()}
+
+    def jvm_write(rows: pa.Table, operation: str = "upsert", **options: str) -> None:
+        jvm.write(
+            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
+            options={**HIVE, **options},
+        )  # fmt: skip
+
+    jvm_write(_simple_rows(range(8), 2), "insert_overwrite")
+    assert not before & {found.file_id for found in hoodie.open(path).view().slices()}
+    table.upsert(_simple_rows(range(6, 14), 3))
+    expected = pa.concat_tables([_simple_rows(range(6), 2), _simple_rows(range(6, 14), 3)])
+    _assert_all_read(jvm, path, expected, ["id"])
+    _assert_one_file_group_each(path, 2)
+    with pytest.raises(
+        Exception, match="SparkExecuteClusteringCommitActionExecutor is not compatible with table layout"
+    ):
+        jvm_write(
+            _simple_rows(range(2), 4),
+            **{"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"},
+        )
+    # The write is complete; the plan stays until it is rolled back.
+    (plan,) = [found for found in hoodie.open(path).view().timeline.pending() if found.action is Action.CLUSTERING]
+    with pytest.raises(CommitConflictError, match=r"or roll it back \(t.rollback\(instant\)\)"):
+        table.upsert(_simple_rows(range(2), 5))
+    table.rollback(plan.requested_time)
+    table.upsert(_simple_rows(range(2), 6))
+    expected = pa.concat_tables(
+        [_simple_rows(range(2), 6), _simple_rows(range(2, 6), 2), _simple_rows(range(6, 14), 3)]
+    )
+    _assert_all_read(jvm, path, expected, ["id"])
