@@ -193,8 +193,10 @@ def test_consistent_hashing_of_the_jvm_is_read_and_not_written(jvm: Jvm, tmp_pat
     ]
     table = hoodie.open(path)
     before = table.view().timeline
-    stored = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
-    for options in ({}, BUCKETED, {**BUCKETED, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}):
+    stored: dict[str, str | None] = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    consistent = {**BUCKETED, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    given: list[dict[str, str]] = [{}, BUCKETED, consistent]
+    for options in given:
         with pytest.raises(UnsupportedError, match="consistent hashing"):
             table.upsert(_simple_rows(range(3), 3), properties=options)
     with pytest.raises(UnsupportedError, match="consistent hashing"):
