@@ -1,7 +1,7 @@
 """The input of the benchmark: Parquet files with ten columns, md5 keys and ten partitions, for every lane.
 
 `base-N` has N rows. `upsert-N` updates 10% of these rows, evenly spread, and adds 1% new rows. `small-N` updates 100
-rows.
+rows; `late-N` has older versions of the same rows, which all lose.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ class Inputs:
     base: Path
     upsert: Path
     small: Path
+    late: Path
 
 
 def inputs(folder: Path, rows: int) -> Inputs:
     """Write the inputs for a table of `rows` rows, unless they exist."""
-    found = Inputs(rows, folder / f"base-{rows}", folder / f"upsert-{rows}", folder / f"small-{rows}")
+    names = (f"{name}-{rows}" for name in ("base", "upsert", "small", "late"))
+    found = Inputs(rows, *(folder / name for name in names))
     inserts = rows // 100
     _write(found.base, np.arange(rows), 0)
     _write(found.upsert, np.concatenate([np.arange(0, rows, UPDATE_EVERY), np.arange(rows, rows + inserts)]), 1)
-    _write(found.small, np.arange(3, rows, rows // SMALL_ROWS)[:SMALL_ROWS], 2)
+    small = np.arange(3, rows, rows // SMALL_ROWS)[:SMALL_ROWS]
+    _write(found.small, small, 2)
+    _write(found.late, small, -1)
     return found
 
 

@@ -70,12 +70,14 @@ class Lane(ABC):
 class SparkLane(Lane):
     """Base class of the lanes that use Spark."""
 
+    master = "local[2]"
+
     def __init__(self, path: Path, confs: dict[str, str] | None = None) -> None:
         super().__init__(path)
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.master("local[2]").appName("bench")
+        builder = SparkSession.builder.master(self.master).appName("bench")
         for key, value in {**SESSION, **(confs or {})}.items():
             builder = builder.config(key, value)
         self.spark = builder.getOrCreate()
@@ -98,6 +100,7 @@ class HoodieLane(SparkLane):
 
     index = "simple"
     type = "copy_on_write"
+    properties: Mapping[str, str] = {}
 
     def bulk_insert(self, base: Path) -> Phases:
         import hoodie
@@ -111,6 +114,7 @@ class HoodieLane(SparkLane):
             ordering="ts",
             index=self.index,
             type=self.type,
+            properties=self.properties,
             spark=self.spark,
         )
         return table.bulk_insert(frame).seconds
@@ -157,6 +161,62 @@ class HoodieMergeOnReadLane(HoodieRecordLane):
         table = hoodie.open(self.path, spark=self.spark)
         assert table.schedule_compaction(strategy="unbounded") is not None
         print(table.compact(), file=sys.stderr)
+
+
+class HoodieWorkersLane(HoodieRecordLane):
+    """This project without its way for small work: every step runs on Spark's workers."""
+
+    properties: Mapping[str, str] = {"hoodie.python.local.bytes.max": "0"}
+
+
+class HoodieWorkersMergeOnReadLane(HoodieMergeOnReadLane):
+    """The same with merge-on-read tables."""
+
+    properties: Mapping[str, str] = HoodieWorkersLane.properties
+
+
+class HoodieClusterLane(HoodieWorkersLane):
+    """The same with two executors that are processes of their own."""
+
+    master = "local-cluster[2,1,2048]"
+
+
+class HoodieArrowLane(Lane):
+    """This project in process, with Arrow data and the record index."""
+
+    type = "copy_on_write"
+
+    def bulk_insert(self, base: Path) -> Phases:
+        import pyarrow.parquet as pq
+
+        import hoodie
+
+        rows = pq.read_table(base)
+        table = hoodie.create(
+            self.path, rows, record_key="key", partition_by="city", ordering="ts", type=self.type, spark=False
+        )
+        return table.bulk_insert(rows).seconds
+
+    def upsert(self, changes: Path) -> Phases:
+        import pyarrow.parquet as pq
+
+        import hoodie
+
+        result = hoodie.open(self.path, spark=False).upsert(pq.read_table(changes))
+        print(result, file=sys.stderr)
+        return result.seconds
+
+    def aggregate(self) -> list[Any]:
+        import hoodie
+
+        rows = hoodie.open(self.path, spark=False).to_arrow()
+        return list(rows.group_by("city").aggregate([("fare", "sum"), ("distance", "mean")]).to_pylist())
+
+
+class HoodieArrowMergeOnReadLane(HoodieArrowLane):
+    """The same with merge-on-read tables."""
+
+    type = "merge_on_read"
 
 
 class HudiJvmLane(SparkLane):
@@ -280,6 +340,11 @@ LANES = {
     "hoodie": HoodieLane,
     "hoodie-record": HoodieRecordLane,
     "hoodie-mor": HoodieMergeOnReadLane,
+    "hoodie-workers": HoodieWorkersLane,
+    "hoodie-workers-mor": HoodieWorkersMergeOnReadLane,
+    "hoodie-cluster": HoodieClusterLane,
+    "hoodie-arrow": HoodieArrowLane,
+    "hoodie-arrow-mor": HoodieArrowMergeOnReadLane,
     "hudi-jvm": HudiJvmLane,
     "hudi-jvm-mor": HudiJvmMergeOnReadLane,
     "hudi-jvm-record": HudiJvmRecordLane,

@@ -25,6 +25,7 @@ from bench import (
     tagging,
 )
 from bench.settings import (
+    ALL_MEASURED,
     AUTOMATIC_KEYS,
     BLOOM,
     INDEXES,
@@ -69,6 +70,8 @@ PARTS = (
     Part("copy-on-write", 13, stories.copy_on_write, table.render, README, has_sizes=True),
     Part("record", 9, stories.record, table.render_record, README, has_sizes=True),
     Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, README, has_sizes=True),
+    Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, has_sizes=True),
+    Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
     Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
     Part("commits-logs", 4, _one(commits.run_with_logs), commits.render, MERGE_ON_READ),
     Part("hfile", 2, _one(hfile.run), hfile.render, MEASURED),

@@ -87,6 +87,8 @@ def _story(lane: Lane, figures: Figures, data: Inputs) -> None:
         for _ in range(2):
             found = figures.time("keys_3", lambda: lane.read_keys(some_keys(data.rows)))
             assert found == 3, f"{figures.lane}: 3 keys were asked for, {found} rows came"
+    if type(lane).upsert is not Lane.upsert:
+        figures.time_write("late_100", lambda: lane.upsert(data.late))
     if has_logs:
         rows = lane.aggregate()
         figures.time("compact", lane.compact)

@@ -14,6 +14,7 @@ ROOT = BENCH.parent
 README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
 STORAGE = ROOT / "docs" / "storage.md"
+ALL_MEASURED = ROOT / "docs" / "measured.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 MANY_FILES = ROOT / "docs" / "many-files.md"
@@ -28,6 +29,16 @@ INDEXES_PICTURE = ROOT / "docs" / "indexes" / "tagging.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
 RECORD_LANES = ("hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
+IN_PROCESS_LANES = ("hoodie-arrow/4", "hoodie-arrow-mor/4", "delta-rs")
+SPARK_PATH_LANES = (
+    "parquet-partitioned",
+    "hoodie-record/4",
+    "hoodie-workers/4",
+    "hoodie-cluster/4",
+    "hoodie-mor/4",
+    "hoodie-workers-mor/4",
+    "hudi-jvm-record/3.5",
+)
 MERGE_ON_READ_LANES = ("parquet", "hoodie-mor/4", "hoodie-mor/3.5", "hudi-jvm-mor/3.5")
 
 
@@ -51,6 +62,10 @@ class Settings:
     record_repeats: int = 3
     merge_on_read_rows: int = 1_000_000
     merge_on_read_repeats: int = 3
+    in_process_rows: int = 1_000_000
+    in_process_repeats: int = 3
+    spark_path_rows: tuple[int, ...] = (1_000_000, 10_000_000)
+    spark_path_repeats: tuple[int, ...] = (3, 1)
     merge_memory_rows: tuple[int, ...] = (500_000, 1_000_000, 2_000_000, 4_000_000)
     tagging_rows: tuple[int, int] = (1_000_000, 10_000_000)
     tagging_keys: int = 100_000
@@ -91,6 +106,10 @@ TINY: dict[str, Any] = {
     "record_repeats": 1,
     "merge_on_read_rows": 20_000,
     "merge_on_read_repeats": 1,
+    "in_process_rows": 20_000,
+    "in_process_repeats": 1,
+    "spark_path_rows": (20_000,),
+    "spark_path_repeats": (1,),
     "merge_memory_rows": (10_000, 20_000),
     "statistics_rows": 20_000,
     "statistics_repeats": 1,

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.markdown import machine_line, seconds_text, table
 
-STEPS = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental")
+STEPS = ("bulk_insert", "upsert", "commit_100", "late_100", "snapshot", "incremental")
 RECORD_STEPS = (*STEPS, "keys_3", "upsert.tag", "upsert.index", "bulk_insert.index")
 _JVM = "hudi-jvm/3.5"
 _JVM_RECORD = "hudi-jvm-record/3.5"
@@ -16,11 +16,22 @@ MERGE_ON_READ_STEPS = (
     "bulk_insert",
     "upsert",
     "commit_100",
+    "late_100",
     "snapshot",
     "snapshot_logs",
     "incremental",
     "compact",
     "snapshot_compacted",
+)
+
+IN_PROCESS_STEPS = ("bulk_insert", "upsert", "commit_100", "late_100", "snapshot")
+SPARK_PATH_STEPS = (
+    *IN_PROCESS_STEPS,
+    "bulk_insert.index",
+    "upsert.stage",
+    "upsert.tag",
+    "upsert.write",
+    "upsert.index",
 )
 
 Lanes = Mapping[str, Mapping[str, Any]]
@@ -59,6 +70,39 @@ def render_merge_on_read(result: Mapping[str, Any]) -> str:
                 f"- {label}: a snapshot with 10% of the rows in logs takes {ours / floor:.2f}x of plain Parquet"
             )
     return _story(result, lanes, MERGE_ON_READ_STEPS, ", merge-on-read", lines)
+
+
+def render_in_process(result: Mapping[str, Any]) -> str:
+    """Render the steps in process, and their ratios to delta-rs."""
+    lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    told = []
+    if "delta-rs" in lanes:
+        ours = [label for label in lanes if label != "delta-rs"]
+        told = [f"- {label}: {_times(lanes[label], lanes['delta-rs'])} the time of delta-rs" for label in ours]
+    return _story(result, lanes, IN_PROCESS_STEPS, ", in process", told)
+
+
+def render_spark_path(result: Mapping[str, Any]) -> str:
+    """Render the steps on Spark's workers, and their ratios to the driver's threads and to the JVM."""
+    lanes = {lane["lane"]: lane for lane in result["lanes"]}
+    pairs = (
+        ("hoodie-workers/4", "hoodie-record/4"),
+        ("hoodie-cluster/4", "hoodie-record/4"),
+        ("hoodie-workers-mor/4", "hoodie-mor/4"),
+        ("hoodie-workers/4", "parquet-partitioned"),
+    )
+    known = [(label, other) for label, other in pairs if label in lanes and other in lanes]
+    told = [f"- {label}: {_times(lanes[label], lanes[other])} the time of {other}" for label, other in known]
+    if "hoodie-workers/4" in lanes and _JVM_RECORD in lanes:
+        faster = _faster(lanes["hoodie-workers/4"], lanes[_JVM_RECORD], ("bulk_insert", "upsert", "commit_100"))
+        told.append(f"- hoodie-workers/4 against JVM Hudi: {faster} faster")
+    return _story(result, lanes, SPARK_PATH_STEPS, ", record index, steps on Spark's workers", told)
+
+
+def _times(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """Tell the ratio of the medians of each step that both have."""
+    steps = [step for step in IN_PROCESS_STEPS if step in ours["medians"] and step in others["medians"]]
+    return ", ".join(f"{step} {ours['medians'][step] / others['medians'][step]:.2f}x" for step in steps)
 
 
 def _story(result: Mapping[str, Any], lanes: Lanes, steps: tuple[str, ...], what: str, ratios: list[str]) -> str:
