@@ -18,7 +18,7 @@ _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Sta
 
 
 @contextlib.contextmanager
-def running_hbase(folder: Path, *, heap: str = "256m") -> Iterator[int]:
+def running_hbase(folder: Path, *, heap: str = "384m") -> Iterator[int]:
     """Run a server with its data in `folder`; return the port of Thrift. The server ends with this process at last.
 
     Raises: AssertionError if the jars are missing, or the server does not start.
@@ -59,6 +59,8 @@ def _site(folder: Path) -> str:
         "hbase.master.hostname": "127.0.0.1",
         "hbase.regionserver.hostname": "127.0.0.1",
         "hbase.regionserver.handler.count": 8,
+        # Each table of a test would take 2 MB of the heap at its first row.
+        "hbase.hregion.memstore.mslab.enabled": "false",
     }
     found = "".join(
         f"<property><name>{key}</name><value>{value}</value></property>" for key, value in properties.items()
