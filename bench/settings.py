@@ -67,6 +67,9 @@ class Settings:
     spark_path_rows: tuple[int, ...] = (1_000_000, 10_000_000)
     spark_path_repeats: tuple[int, ...] = (3, 1)
     merge_memory_rows: tuple[int, ...] = (500_000, 1_000_000, 2_000_000, 4_000_000)
+    merged_reads: tuple[tuple[int, float], ...] = ((1_000_000, 0.01), (1_000_000, 0.1), (10_000_000, 0.1))
+    """Rows of the tables, and the share of them that has a newer version in logs."""
+    merged_reads_rounds: int = 5
     tagging_rows: tuple[int, int] = (1_000_000, 10_000_000)
     tagging_keys: int = 100_000
     tagging_repeats: int = 3
@@ -111,6 +114,8 @@ TINY: dict[str, Any] = {
     "spark_path_rows": (20_000,),
     "spark_path_repeats": (1,),
     "merge_memory_rows": (10_000, 20_000),
+    "merged_reads": ((20_000, 0.1),),
+    "merged_reads_rounds": 1,
     "statistics_rows": 20_000,
     "statistics_repeats": 1,
     "tagging_rows": (10_000, 20_000),

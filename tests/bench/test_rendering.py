@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from bench import automatic_keys, bloom, commits, indexes, many_files, skew, tagging
+from bench import automatic_keys, bloom, commits, indexes, many_files, merged_reads, skew, tagging
 from bench.markdown import put_section, seconds_text
 from bench.table import render, render_record
 
@@ -176,3 +176,14 @@ def test_a_made_up_table_lists_its_files_and_reads_its_real_partition(tmp_path: 
     assert table.to_arrow(where="p = 'real'").num_rows == 10_000
     table.upsert(pa.table({"id": ["k1"], "v": [7], "p": ["real"]}))
     assert table.to_arrow(where="p = 'real' AND v = 7")["id"].to_pylist() == ["k1"]
+
+
+def test_merged_reads_have_ratios_to_plain_parquet_and_to_the_jvm() -> None:
+    queries = ("count by city", "sum of a column", "condition on a column", "all columns")
+
+    def took(**engines: float) -> dict[str, Any]:
+        return {engine: {query: [seconds] for query in queries} for engine, seconds in engines.items()}
+
+    size = {"rows": 1_000_000, "share": 0.1, "4": took(parquet=1.0, hoodie=1.5), "3.5": took(parquet=1.0, jvm=6.0)}
+    text = merged_reads.render({"machine": MACHINE, "rounds": 3, "sizes": [size]})
+    assert "| 1,000,000 rows, 10% in logs: all columns | 1.00 | 1.50 | 1.50x | 6.00 | 4.0x |" in text
