@@ -1,7 +1,7 @@
 """Find out whether the changes of a file group change anything, before a new file is begun.
 
 This is asked in tables with ordering columns. A row that loses against its stored row changes nothing; neither does a
-row that equals it in all columns, as those of a batch that was sent again. docs/decisions/0018-nothing-to-write.md.
+row that equals it in all columns, as those of a batch that was sent again. docs/decisions/0019-nothing-to-write.md.
 """
 
 from __future__ import annotations
