@@ -26,7 +26,7 @@ def _story(*lanes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(took: float, *names: str) -> dict[str, list[float]]:
-    steps = ("bulk_insert", "upsert", "commit_100", "snapshot", "incremental", *names)
+    steps = ("bulk_insert", "upsert", "commit_100", "late_100", "snapshot", "incremental", *names)
     return {step: [took, took / 2, took * 2] for step in steps}
 
 
@@ -34,7 +34,7 @@ def test_a_story_shows_medians_with_their_range_and_ratios_to_floor_and_jvm() ->
     floor = _lane("parquet", {"bulk_insert": [1.0], "snapshot": [1.0]})
     text = render(_story(floor, _lane("hoodie/4", _steps(2.0)), _lane("hudi-jvm/3.5", _steps(9.0))))
     assert "| hoodie/4 | 2.00 (1.00-4.00) |" in text
-    assert "| parquet | 1.00 | - | - | 1.00 | - |" in text
+    assert "| parquet | 1.00 | - | - | - | 1.00 | - |" in text
     assert "- hoodie/4 against plain Parquet: bulk_insert 2.00x, snapshot 2.00x its time" in text
     assert "- hoodie/4 against JVM Hudi: bulk_insert 4.5x, upsert 4.5x" in text
 

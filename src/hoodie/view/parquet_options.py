@@ -12,6 +12,7 @@ from hoodie.format.hashes.bloom_builder import FilterOptions
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.view.asked_partitions import asks_and_lacks
 from hoodie.view.table_view import TableView
 
 _BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
@@ -67,11 +68,8 @@ def ignores_filters_option(view: TableView, properties: Mapping[str, str]) -> bo
 
 
 def _asks_and_lacks(view: TableView, properties: Mapping[str, str]) -> bool:
-    asks = options.BLOOM_FILTERS_ENABLE.key in properties and options.BLOOM_FILTERS_ENABLE.get(properties)
-    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    if not asks or BLOOM_FILTERS in named or not view.config.version.has_known_metadata_table:
-        return False
-    return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
+    is_known = view.config.version.has_known_metadata_table
+    return is_known and asks_and_lacks(view, properties, options.BLOOM_FILTERS_ENABLE, BLOOM_FILTERS)
 
 
 def filter_options(properties: Mapping[str, str]) -> FilterOptions:

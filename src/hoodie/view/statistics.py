@@ -17,6 +17,7 @@ from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_colum
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.asked_partitions import asks_and_lacks
 from hoodie.view.table_view import TableView
 
 STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
@@ -98,18 +99,13 @@ def chosen_columns(schema: pa.Schema, properties: Mapping[str, str]) -> tuple[st
 
 def lost_statistics(view: TableView) -> bool:
     """Return whether the table's properties ask for column statistics, and another writer dropped them."""
-    asks = options.COLUMN_STATS_ENABLE.key in view.config.raw and options.COLUMN_STATS_ENABLE.get(view.config.raw)
-    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    return asks and COLUMN_STATS not in named and bool(view.timeline.writes().completed().instants)
+    return asks_and_lacks(view, view.config.raw, options.COLUMN_STATS_ENABLE, COLUMN_STATS)
 
 
 def ignores_statistics_option(view: TableView, properties: Mapping[str, str]) -> bool:
     """Return whether the options of a call ask for column statistics, which a table with rows gets by a build only."""
-    asks = options.COLUMN_STATS_ENABLE.key in properties and options.COLUMN_STATS_ENABLE.get(properties)
-    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    if not asks or COLUMN_STATS in named or not view.config.version.has_typed_statistics:
-        return False
-    return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
+    is_known = view.config.version.has_typed_statistics
+    return is_known and asks_and_lacks(view, properties, options.COLUMN_STATS_ENABLE, COLUMN_STATS)
 
 
 def built_of_files(view: TableView, instant: Instant) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
@@ -10,6 +10,7 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, committed_files, roll_back
 from hoodie.errors import HoodieError, InstantNotFoundError, UnsupportedError
+from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.indexing.bloom_filters import build_filters
@@ -95,20 +96,19 @@ def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
     again = IndexCall(state=call.state, engine_for=call.engine_for)
     notes += build_lost_index(again, bytes_max=_ANY_SIZE)
     if lost_statistics(TableView.load(call.state)):
-        try:
-            build_statistics(again)
-            notes.append("the column statistics were missing and were built anew")
-        except HoodieError as error:
-            advice = 't.index.build("column_stats")'
-            notes.append(f"the column statistics are missing and were not built: {error}; see {advice}")
+        notes.append(_built_anew(build_statistics, again, COLUMN_STATS))
     if lost_filters(TableView.load(call.state)):
-        try:
-            build_filters(again)
-            notes.append("the metadata partition bloom_filters was missing and was built anew")
-        except HoodieError as error:
-            advice = 't.index.build("bloom_filters")'
-            notes.append(f"the metadata partition bloom_filters is missing and was not built: {error}; see {advice}")
+        notes.append(_built_anew(build_filters, again, BLOOM_FILTERS))
     return tuple(notes)
+
+
+def _built_anew(build: Callable[[IndexCall], object], call: IndexCall, name: str) -> str:
+    """Build a metadata partition that was lost; return a note about it."""
+    try:
+        build(call)
+    except HoodieError as error:
+        return f'the metadata partition {name} is missing and was not built: {error}; see t.index.build("{name}")'
+    return f"the metadata partition {name} was missing and was built anew"
 
 
 _ANY_SIZE = 1 << 62
