@@ -86,7 +86,7 @@ def test_a_restore_that_died_after_it_dropped_the_metadata_table_builds_what_it_
     dropped = next(n for n, call in enumerate(calls, 1) if call.operation == "delete_folder" and call.path == METADATA)
     run_until(store, lambda table: table.restore(saved), dropped + 3)
     done = Table(store).restore(saved)
-    assert any("column statistics were missing" in note for note in done.notes)
+    assert any("column_stats was missing" in note for note in done.notes)
     assert any("record index was missing" in note for note in done.notes)
     assert Table(store).view().config.metadata_partitions == had
     assert rows_of(store) == {"a": (1, "sf")}
