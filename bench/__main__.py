@@ -69,7 +69,7 @@ def _settings(wanted: argparse.Namespace) -> Settings:
     if wanted.tiny:
         settings = replace(settings, results=wanted.work / "results", **TINY)
     if not wanted.docs:
-        pictures = ("picture", "life_picture", "keys_picture", "indexes_picture")
+        pictures = ("summary", "picture", "life_picture", "keys_picture", "indexes_picture")
         elsewhere = {name: settings.results / getattr(settings, name).name for name in pictures}
         settings = replace(settings, **elsewhere)
     if wanted.rows:

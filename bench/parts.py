@@ -10,6 +10,7 @@ from typing import Any
 from bench import (
     automatic_keys,
     bloom,
+    commit_requests,
     commits,
     crossing,
     durable,
@@ -22,6 +23,7 @@ from bench import (
     skew,
     statistics_cost,
     stories,
+    summary,
     table,
     tagging,
 )
@@ -68,11 +70,12 @@ def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]
 
 
 PARTS = (
-    Part("copy-on-write", 13, stories.copy_on_write, table.render, README, has_sizes=True),
-    Part("record", 9, stories.record, table.render_record, README, has_sizes=True),
-    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, README, has_sizes=True),
+    Part("copy-on-write", 13, stories.copy_on_write, table.render, ALL_MEASURED, has_sizes=True),
+    Part("record", 9, stories.record, table.render_record, ALL_MEASURED, has_sizes=True),
+    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, has_sizes=True),
     Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, has_sizes=True),
     Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
+    Part("requests", 1, _one(commit_requests.run), commit_requests.render, ALL_MEASURED),
     Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
     Part("merged-reads", 10, _one(merged_reads.run), merged_reads.render, MERGE_ON_READ),
     Part("commits-logs", 4, _one(commits.run_with_logs), commits.render, MERGE_ON_READ),
@@ -88,4 +91,5 @@ PARTS = (
     Part("skew", 3, _one(skew.run), skew.render, BLOOM),
     Part("bloom", 1, _one(bloom.run), bloom.render, INDEXES),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
+    Part("summary", 0, _one(summary.run), summary.render, README),
 )

@@ -79,8 +79,15 @@ def draw_tagging(result: Mapping[str, Any], path: Path) -> None:
     _draw_bars(bars, names, f"seconds to tag {result['keys']:,} keys of {rows:,}", path)
 
 
-def _draw_bars(bars: Mapping[str, Sequence[float]], groups: Sequence[str], title: str, path: Path) -> None:
-    """Draw groups of horizontal bars on a logarithmic axis, each with its value; NaN draws no bar."""
+def draw_ratios(bars: Mapping[str, Sequence[float]], groups: Sequence[str], title: str, path: Path) -> None:
+    """Draw ratios: a group of bars for each step, a bar for each implementation, and a line at 1."""
+    _draw_bars(bars, groups, title, path, line=1.0)
+
+
+def _draw_bars(
+    bars: Mapping[str, Sequence[float]], groups: Sequence[str], title: str, path: Path, *, line: float | None = None
+) -> None:
+    """Draw groups of horizontal bars on a logarithmic axis, each with its value, from `line`; NaN draws no bar."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -90,10 +97,14 @@ def _draw_bars(bars: Mapping[str, Sequence[float]], groups: Sequence[str], title
         axes = figure.subplots()
         for number, ((name, values), colour) in enumerate(zip(bars.items(), _COLOURS, strict=False)):
             places = [group + (number - (len(bars) - 1) / 2) * height for group in range(len(groups))]
-            drawn = axes.barh(places, values, height=height * 0.9, color=colour, label=name)
+            widths = [value - (line or 0.0) for value in values]
+            drawn = axes.barh(places, widths, height=height * 0.9, left=line, color=colour, label=name)
             axes.bar_label(drawn, labels=["" if value != value else f"{value:.3g}" for value in values], padding=2)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.margins(x=0.12)
+        if line is not None:
+            axes.axvline(line, color="black", linewidth=0.8)
         axes.set_yticks(range(len(groups)), groups)
         axes.invert_yaxis()
         axes.set_xlabel(title)

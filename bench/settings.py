@@ -19,6 +19,7 @@ MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 MANY_FILES = ROOT / "docs" / "many-files.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
+SUMMARY = ROOT / "docs" / "measured.svg"
 LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
 PICTURE = ROOT / "docs" / "record-index" / "seek-scan.svg"
 AUTOMATIC_KEYS = ROOT / "docs" / "automatic-keys.md"
@@ -28,7 +29,7 @@ BLOOM = ROOT / "docs" / "indexes" / "bloom.md"
 INDEXES_PICTURE = ROOT / "docs" / "indexes" / "tagging.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
-RECORD_LANES = ("hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
+RECORD_LANES = ("parquet-partitioned", "hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
 IN_PROCESS_LANES = ("hoodie-arrow/4", "hoodie-arrow-mor/4", "delta-rs")
 SPARK_PATH_LANES = (
     "parquet-partitioned",
@@ -49,6 +50,7 @@ class Settings:
     work: Path
     results: Path
     docs: bool = False
+    summary: Path = SUMMARY
     picture: Path = PICTURE
     life_picture: Path = LIFE_PICTURE
     keys_picture: Path = KEYS_PICTURE

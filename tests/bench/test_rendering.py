@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,20 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from bench import automatic_keys, bloom, commits, indexes, many_files, merged_reads, skew, tagging
+from bench import (
+    automatic_keys,
+    bloom,
+    commit_requests,
+    commits,
+    indexes,
+    many_files,
+    merged_reads,
+    skew,
+    summary,
+    tagging,
+)
 from bench.markdown import put_section, seconds_text
+from bench.settings import Settings
 from bench.table import render, render_record
 
 MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00"}
@@ -187,3 +200,53 @@ def test_merged_reads_have_ratios_to_plain_parquet_and_to_the_jvm() -> None:
     size = {"rows": 1_000_000, "share": 0.1, "4": took(parquet=1.0, hoodie=1.5), "3.5": took(parquet=1.0, jvm=6.0)}
     text = merged_reads.render({"machine": MACHINE, "rounds": 3, "sizes": [size]})
     assert "| 1,000,000 rows, 10% in logs: all columns | 1.00 | 1.50 | 1.50x | 6.00 | 4.0x |" in text
+
+
+def test_requests_have_a_row_for_each_area_and_its_goal() -> None:
+    counts = {"copy_on_write, local": {"lock": 16, "data": 12}, "copy_on_write, S3": {"lock": 8, "other": 1}}
+    text = commit_requests.render({"machine": MACHINE, "rows": 1_000, "counts": counts})
+    assert "| requests | copy-on-write, local | copy-on-write, S3 | goal | for |" in text
+    assert f"| lock | 16 | 8 | {commit_requests.GOALS['lock'][0]} |" in text
+    assert "| other | 0 | 1 | 0 |" in text
+    assert "| all | 28 | 9 |" in text
+
+
+def test_the_requests_of_a_commit_are_counted_by_what_they_are_for(tmp_path: Path) -> None:
+    counts = commit_requests.run(Settings(work=tmp_path, results=tmp_path))["counts"]
+    assert len(counts) == 4
+    for name, found in counts.items():
+        assert found["data"] >= 4, name
+        assert found["markers"] >= 4, name
+        assert found["metadata table"] > found["timeline"] > 3, name
+        assert ("staging" in found) == name.endswith("local")
+        assert ("deletions in S3" in found) == name.endswith("S3")
+
+
+def test_the_summary_divides_the_times_of_others_by_ours_and_needs_three_stories(tmp_path: Path) -> None:
+    settings = Settings(work=tmp_path, results=tmp_path)
+
+    def put(name: str, *lanes: dict[str, Any]) -> None:
+        (tmp_path / f"{name}-1000000.json").write_text(json.dumps(_story(*lanes)))
+
+    parquet = _lane("parquet-partitioned", {"bulk_insert": [1.0], "snapshot": [1.0]})
+    put("record", parquet, _lane("hoodie-record/4", _steps(2.0, "keys_3")), _lane("hudi-jvm-record/3.5", _steps(9.0)))
+    logs = ("snapshot_logs", "compact")
+    plain, theirs = _lane("parquet", {"snapshot": [1.0]}), _lane("hudi-jvm-mor/3.5", _steps(6.0, *logs))
+    put("merge-on-read", plain, _lane("hoodie-mor/4", _steps(4.0, *logs)), theirs)
+    with pytest.raises(SystemExit, match="in-process"):
+        summary.summed(settings)
+    put(
+        "in-process",
+        _lane("hoodie-arrow/4", _steps(2.0)),
+        _lane("hoodie-arrow-mor/4", _steps(1.0)),
+        _lane("delta-rs", _steps(1.0)),
+    )
+    picture, lines = (part.splitlines() for part in summary.render(summary.summed(settings)).split("\n\n"))
+    assert next(line for line in picture if line.startswith("upsert ")).endswith("█ 4.5")
+    assert sum(len(line.partition("█")[2]) > 40 for line in picture) == 4
+    assert len(lines) == 5
+    assert "4.5x (bulk insert), 4.5x (upsert), 4.5x (100 rows), 4.5x (snapshot) as long" in lines[0]
+    assert "1.5x (upsert, merge-on-read), 1.5x (snapshot, 10% in logs), 1.5x (compaction)" in lines[1]
+    assert "0.5x (bulk insert)" in lines[2]
+    assert "1.0x (upsert, merge-on-read)" in lines[2]
+    assert "0.2x (snapshot, 10% in logs)" in lines[3]
