@@ -43,7 +43,8 @@ class KeyGroups:
 
     def split(self, keys: pa.StringArray) -> Iterator[tuple[int, Rows]]:
         """Yield each group that has keys, with its row numbers; inside a group the order is kept."""
-        groups = file_group_index(keys, self.buckets) % self.count
+        # NumPy sorts one-byte numbers by counting them.
+        groups = (file_group_index(keys, self.buckets) % self.count).astype(np.uint8)
         order = np.argsort(groups, kind="stable")
         bounds = np.searchsorted(groups[order], np.arange(self.count + 1))
         for group in range(self.count):

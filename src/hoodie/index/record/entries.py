@@ -7,7 +7,7 @@ If a write deletes and inserts a key, as when a record moves, the insert counts.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from hoodie.format.metadata_table.record_location import RecordLocation, locatio
 from hoodie.index.record.partition_file_groups import partitioned_file_id
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_order import key_order
 from hoodie.storage import Store, StoreSpec, open_store
 
 _FLUSH_BYTES = 8 * 1024 * 1024
@@ -229,18 +230,26 @@ class _WriteGroup:
     def __call__(self, task: _LogTask, _context: TaskContext) -> WrittenEntries:
         store = open_store(self.store)
         keys, codes = read_entries(store, task.batches)
-        numbers = file_group_index(keys, len(task.file_ids))
         stats: list[WriteStat] = []
         duplicates = 0
-        for number in task.numbers:
-            mine = np.flatnonzero(numbers == number)
-            if not len(mine):
-                continue
-            own_keys, own_codes, doubled = one_entry_per_key(keys.take(pa.array(mine)), codes[mine])
+        for number, some_keys, some_codes in _by_file_group(task, keys, codes):
+            own_keys, own_codes, doubled = one_entry_per_key(some_keys, some_codes)
             duplicates += doubled
             delta = delta_of(task.file_ids[number], own_keys, own_codes, self.locations)
             stats.append(write_log(store, self.instant_time, delta, overwrite=True))
         return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
+
+
+def _by_file_group(task: _LogTask, keys: pa.StringArray, codes: Codes) -> Iterator[tuple[int, pa.StringArray, Codes]]:
+    """Yield the number of each file group of the task that has entries, with its keys and codes."""
+    if len(task.numbers) == 1 and len(keys):
+        yield task.numbers[0], keys, codes
+        return
+    numbers = file_group_index(keys, len(task.file_ids))
+    for number in task.numbers:
+        mine = np.flatnonzero(numbers == number)
+        if len(mine):
+            yield number, keys.take(pa.array(mine)), codes[mine]
 
 
 def gathered(staged: Sequence[StagedEntries]) -> tuple[dict[Any, Batches], tuple[tuple[str, str], ...]]:
@@ -295,12 +304,14 @@ def one_entry_per_key(keys: pa.StringArray, codes: Codes) -> tuple[pa.StringArra
 
     The third result is the number of inserts that were removed.
     """
-    encoded = keys.dictionary_encode()
-    place = np.asarray(encoded.indices)
-    last = np.full(len(encoded.dictionary), DELETED, np.int32)
-    puts = codes != DELETED
     # The greatest code wins, so that the result does not depend on the order of the tasks' results.
-    np.maximum.at(last, place[puts], codes[puts])
-    order = np.asarray(pc.sort_indices(encoded.dictionary))
-    inserted = int(puts.sum()) - int((last != DELETED).sum())
-    return encoded.dictionary.take(pa.array(order)), last[order], inserted
+    order = key_order(keys)
+    ordered, last = keys.take(pa.array(order)), codes[order]
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
+    starts = np.flatnonzero(is_first)
+    if len(starts) == len(keys):
+        return ordered, last, 0
+    last = np.maximum.reduceat(last, starts)
+    inserted = int((codes != DELETED).sum()) - int((last != DELETED).sum())
+    return ordered.take(pa.array(starts)), last, inserted
