@@ -59,6 +59,19 @@ def test_a_worker_unpickles_its_own_task(
     assert {unpickled for _, _, unpickled in results} == {1}
 
 
+def test_workers_exempt_modules_from_garbage_collection_once(spark: SparkSession) -> None:
+    def look(task: int, context: TaskContext) -> tuple[int, int, int]:
+        import gc
+        import os
+
+        return os.getpid(), gc.get_freeze_count(), len(gc.get_objects())
+
+    first, second = [(SparkEngine(spark).run(look, list(range(4)))) for _ in range(2)]
+    assert all(exempt > 10_000 > tracked for _, exempt, tracked in first + second)
+    known = {pid: exempt for pid, exempt, _ in first}
+    assert all(exempt <= known.get(pid, exempt) for pid, exempt, _ in second)
+
+
 def test_small_tables_come_without_any_method_for_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"n": pa.array([(1 << 53) + 1, None], pa.int64()), "s": ["é", None]})
 

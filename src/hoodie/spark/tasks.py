@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -66,7 +68,9 @@ def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Ba
 def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """Prepare a function for workers: Arrow is limited to one thread, because Spark runs a worker for each core.
 
-    The name of the function is the name of its step in Spark's plan.
+    After each task Spark's worker collects garbage among all its objects; this took longer than many a task, so that
+    imported modules are exempt (see `exempt_modules`). The name of the function is the name of its
+    step in Spark's plan.
 
     Raises: UnsupportedError if the workers of the session cannot import this package (see `workers`).
     """
@@ -74,10 +78,26 @@ def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batch
 
     def run(batches: Batches) -> Batches:
         pa.set_cpu_count(1)
+        exempt_modules()
         yield from work(batches)
 
     run.__name__ = work.__name__
     return run
+
+
+_exempted_modules = 0
+
+
+def exempt_modules() -> None:
+    """Exempt all objects of this process from garbage collection, if modules were imported since the last call.
+
+    Spark collects garbage before a task begins: these objects are those of modules and a few of the task. Python still
+    frees them when nothing refers to them, except for cycles.
+    """
+    global _exempted_modules
+    if len(sys.modules) > _exempted_modules:
+        _exempted_modules = len(sys.modules)
+        gc.freeze()
 
 
 def task_context() -> TaskContext:
