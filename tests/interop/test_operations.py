@@ -73,6 +73,9 @@ def test_every_write_as_the_judges_see_it(jvm: Jvm, tmp_path: Path) -> None:
     sorts: list[Any] = [None, "partition", "global", ["fare", "id"]]
     for number, sort in enumerate(sorts):
         settle(table.bulk_insert(many(range(9 * number, 9 * number + 9)), sort))
+    together = table.bulk_insert(jvm.frame(many(range(100, 130))).repartition(3, "id"), distribution="partition")
+    assert together.files_created == len(CITIES)
+    settle(together)
     settle(table.insert(many(range(36, 42))))
     settle(table.upsert(many(range(30, 48), ts=2)))
     settle(table.update({"fare": "fare + 100"}, where="city = 'la' and ts = 2"))

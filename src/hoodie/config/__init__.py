@@ -154,6 +154,7 @@ from hoodie.config.retention import (
     TTL_STRATEGY,
 )
 from hoodie.config.writes import (
+    BULK_SORT_MODE,
     CODEC,
     COMBINE_BEFORE_INSERT,
     DURABLE,
@@ -194,6 +195,7 @@ __all__ = [
     "BUCKET_EXPRESSIONS",
     "BUCKET_FIELDS",
     "BUCKET_RULE",
+    "BULK_SORT_MODE",
     "CLEAN_ASYNC",
     "CLEAN_AUTOMATIC",
     "CLEAN_BOOTSTRAP_FILES",

@@ -55,6 +55,15 @@ INSERT_DUP_POLICY: Final = Option(
     "What insert does with rows whose key the table has: stores them as further rows without a look-up (none), ignores "
     "them (drop), or refuses the write (fail). bulk_insert looks up no keys.",
 )
+BULK_SORT_MODE: Final = Option(
+    "hoodie.bulkinsert.sort.mode",
+    "auto",
+    one_of("auto", "none", "global_sort", "partition_path_repartition", "partition_path_repartition_and_sort"),
+    "0.5",
+    "bulk_insert and overwrites without arguments sort and distribution: none is distribution='none', global_sort is "
+    "sort='global', the other two of Hudi's values are distribution='partition'. Hudi's default is none, and its "
+    "partition_sort is refused. Only hoodie has auto: distribution='auto'.",
+)
 FILL_MISSING: Final = Option(
     "hoodie.write.set.null.for.missing.columns",
     False,

@@ -93,6 +93,7 @@ class TableWrites:
         data: Any,
         sort: str | Sequence[str] | None = None,
         *,
+        distribution: str = "auto",
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
@@ -102,7 +103,12 @@ class TableWrites:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
-            sort: `none`, `partition`, `global`, or the columns to sort by; the default depends on the partitions.
+            sort: `none` (default), `partition` (by partition path), `global` (by partition path and record key), or the
+                columns to sort by within partitions.
+            distribution: which rows come to one file, without a sort. `partition`: those of a partition come together,
+                in files of the wanted size (`hoodie.parquet.max.file.size`), by a second step on staged rows. `none`:
+                each task of the data writes its own files, a file for each partition that it has. `auto`: as
+                `partition`, but tasks with many rows of one partition write them at once.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -126,7 +132,7 @@ class TableWrites:
         from hoodie.write.bulk_insert import bulk_insert
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
-        return bulk_insert(call, dataset, sort)
+        return bulk_insert(call, dataset, sort, distribution)
 
     def delete(
         self, data_or_keys: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
@@ -248,7 +254,12 @@ class TableWrites:
         return delete_partitions(call, partitions)
 
     def insert_overwrite(
-        self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
+        self,
+        data: Any,
+        *,
+        distribution: str = "auto",
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
     ) -> WriteResult:
         """Replace every partition that has rows in the data; the data becomes its content.
 
@@ -256,6 +267,7 @@ class TableWrites:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
+            distribution: which rows come to one file: `none`, `partition` or `auto`; see `bulk_insert`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -282,10 +294,15 @@ class TableWrites:
         from hoodie.write.bulk_insert import insert_overwrite
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
-        return insert_overwrite(call, dataset)
+        return insert_overwrite(call, dataset, distribution=distribution)
 
     def insert_overwrite_table(
-        self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None
+        self,
+        data: Any,
+        *,
+        distribution: str = "auto",
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
     ) -> WriteResult:
         """Replace the whole table with the data.
 
@@ -293,6 +310,7 @@ class TableWrites:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
+            distribution: which rows come to one file: `none`, `partition` or `auto`; see `bulk_insert`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -319,7 +337,7 @@ class TableWrites:
         from hoodie.write.bulk_insert import insert_overwrite
 
         call, dataset = self._context.write_call(data, extra_metadata, properties)
-        return insert_overwrite(call, dataset, whole_table=True)
+        return insert_overwrite(call, dataset, whole_table=True, distribution=distribution)
 
     def update(
         self,

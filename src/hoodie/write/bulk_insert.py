@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hoodie import config as options
 from hoodie.commit.steps import Step, reached
-from hoodie.engine import Dataset, Exchange
+from hoodie.engine import ArrowDataset, Dataset, Exchange
+from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.staging.place import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -17,16 +19,19 @@ from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
+from hoodie.write.context import WriteContext
+from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite
 from hoodie.write.files.file_group_task import WriteFileGroup
+from hoodie.write.files.stage_task import StagedOrWritten, StageOrWrite, WritePieces
 from hoodie.write.files.written import Written
 from hoodie.write.indexed import bulk_insert_in_place
 from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import TaggedRows, plan_files
-from hoodie.write.prepare import ROW_NUMBER
-from hoodie.write.record_size import record_bytes
+from hoodie.write.prepare import ROW_NUMBER, Preparation
+from hoodie.write.record_size import known_record_bytes, record_bytes
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
@@ -35,26 +40,34 @@ from hoodie.write.staging import stage
 from hoodie.write.write_instant import WriteInstant
 
 SORTS = ("none", "partition", "global")
+_SORT_MODES: dict[str, tuple[str, Distribution]] = {
+    "none": ("none", Distribution.NONE),
+    "global_sort": ("global", Distribution.AUTO),
+    "partition_path_repartition": ("none", Distribution.PARTITION),
+    "partition_path_repartition_and_sort": ("none", Distribution.PARTITION),
+}
+"""The arguments that mean the same as the values of the JVM's option."""
+_AUTO = Distribution.AUTO
+Result = TypeVar("Result")
 
 
-def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None) -> WriteResult:
+def bulk_insert(
+    call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None, distribution: str = "auto"
+) -> WriteResult:
     """Write all rows to new file groups without looking up their keys; with a bucket index, to those of their buckets.
 
-    `sort`: `none` (rows are not moved between tasks: fastest), `partition` (each task gets few partitions: few files),
-    `global` (by partition path and record key: narrow key ranges), or column names to sort by within partitions.
-    Automatic keys are made as the rows are written, after the sort.
+    `sort`: `none`, `partition` (by partition path), `global` (by partition path and record key: narrow key ranges), or
+    column names to sort by within partitions; a sort decides which rows come together. `distribution` decides it
+    without a sort (see `Distribution`). Automatic keys are made as the rows are staged or written, after the sort.
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
     setup = _setup(call, data)
+    _check_placed(setup, sort, distribution)
     if setup.places_rows:
-        if _exchange(setup, sort) is not None:
-            raise InvalidConfigError(
-                f"sort={sort!r}: the index {setup.index.name!r} decides the file group of each row; omit sort"
-            )
         return bulk_insert_in_place(setup)
     watch = PhaseTimes(*WRITE_PHASES)
-    exchange = _exchange(setup, sort)
+    spread = _spread(setup, sort, distribution)
     operation = WriteOperation.BULK_INSERT
     source = key_source(setup, operation)
     with (
@@ -62,7 +75,7 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
         stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
         setup.begin(setup.write_action, operation) as write,
     ):
-        written = _write(setup, write, folder, exchange, source, watch)
+        written = _write(setup, write, folder, spread, source, watch)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
@@ -72,12 +85,17 @@ def bulk_insert(call: WriteCall, data: Dataset, sort: str | Sequence[str] | None
     return result_of(setup, write, written, watch, index=index, after=after)
 
 
-def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = False) -> WriteResult:
+def insert_overwrite(
+    call: WriteCall, data: Dataset, *, whole_table: bool = False, distribution: str = "auto"
+) -> WriteResult:
     """Replace the partitions of the data (or the whole table) by the data, in one replace commit.
 
-    Time travel can read the old file groups until the cleaner deletes them. Raises: as `bulk_insert`.
+    `distribution`: see `Distribution`. Time travel can read the old file groups until the cleaner deletes them. Raises:
+    as `bulk_insert`.
     """
     setup = _setup(call, data)
+    _check_placed(setup, None, distribution)
+    spread = _spread(setup, None, distribution)
     watch = PhaseTimes(*WRITE_PHASES)
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     source = key_source(setup, operation)
@@ -90,7 +108,7 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
         if setup.places_rows:
             written = _write_in_place(setup, write, folder, watch)
         else:
-            written = _write(setup, write, folder, None, source, watch)
+            written = _write(setup, write, folder, spread, source, watch)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
@@ -107,27 +125,66 @@ def insert_overwrite(call: WriteCall, data: Dataset, *, whole_table: bool = Fals
     return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
 
 
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Which rows come to one task: by a sort, or by a distribution."""
+
+    exchange: Exchange | None
+    distribution: Distribution
+
+
 def _write(
-    setup: WriteSetup,
-    write: WriteInstant,
-    folder: str,
-    exchange: Exchange | None,
-    source: KeySource,
-    watch: PhaseTimes,
+    setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
-    numbers_rows = source is KeySource.AUTOMATIC and exchange is not None
-    preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
-    exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     context = setup.context(
         write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
     )
-    engine = setup.call.engine
-    assert setup.data is not None
+    if spread.exchange is None and spread.distribution is not Distribution.NONE:
+        return _write_together(setup, write, folder, context, spread.distribution, source, watch)
+    exchange = spread.exchange
+    numbers_rows = source is KeySource.AUTOMATIC and exchange is not None
+    preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
+    exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context), write.instant_time)
-        parts = engine.process(setup.data, preparation, preparation.prepared_schema, consume, exchange)
+        parts = _process(setup, preparation, consume, exchange)
     reached(Step.WRITTEN)
     return Written.together(parts)
+
+
+def _write_together(
+    setup: WriteSetup,
+    write: WriteInstant,
+    folder: str,
+    context: WriteContext,
+    distribution: Distribution,
+    source: KeySource,
+    watch: PhaseTimes,
+) -> Written:
+    """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
+    stages_all = distribution is Distribution.PARTITION
+    with watch.phase("stage"):
+        consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not setup.is_in_process)
+        preparation = setup.preparation(key_source=source)
+        first: list[StagedOrWritten] = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
+    runs = [run for found in first for run in found.runs]
+    engine = setup.engine_for(sum(run.size_bytes for run in runs))
+    with watch.phase("write"):
+        record_size = known_record_bytes(write.view, setup.options)
+        at_once = 0 if stages_all or not runs else engine.parallelism
+        pieces = PiecePlanner(context, setup.view.store, record_size, at_once).pieces(runs)
+        work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
+        tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
+        parts = engine.run(work, tasks)
+    reached(Step.WRITTEN)
+    return Written.together([*(found.written for found in first), *parts])
+
+
+def _process(
+    setup: WriteSetup, preparation: Preparation, consume: Consume[Result], exchange: Exchange | None = None
+) -> list[Result]:
+    assert setup.data is not None
+    return setup.call.engine.process(setup.data, preparation, preparation.prepared_schema, consume, exchange)
 
 
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
@@ -164,6 +221,44 @@ def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
             "option"
         )
     return setup
+
+
+def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> None:
+    """Refuse a sort or a distribution if the index decides where rows are. Raises: InvalidConfigError."""
+    asked = {"sort": _exchange(setup, sort) is not None, "distribution": Distribution.of(distribution) is not _AUTO}
+    for name, value in (("sort", sort), ("distribution", distribution)):
+        if setup.places_rows and asked[name]:
+            raise InvalidConfigError(
+                f"{name}={value!r}: the index {setup.index.name!r} decides the file group of each row; omit {name}"
+            )
+
+
+def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> _Spread:
+    """Return how rows come to tasks: by the arguments, else by the JVM's option, else `auto`.
+
+    Raises: InvalidConfigError for a sort with a distribution, or an argument with the option in one call.
+    """
+    asked, option = Distribution.of(distribution), options.BULK_SORT_MODE
+    mode = option.get(setup.options)
+    if sort is not None or asked is not _AUTO:
+        if option.key in setup.call.properties:
+            raise InvalidConfigError(f"{option.key} says what sort and distribution say; omit it, or the arguments")
+    elif mode != option.default:
+        sort, asked = _SORT_MODES[mode]
+    exchange = _exchange(setup, sort)
+    if exchange is not None and asked is not _AUTO:
+        raise InvalidConfigError(
+            f"distribution={distribution!r} with sort={sort!r}: the sort decides which rows come together; omit one"
+        )
+    if _reads_in_one_task(setup):
+        asked = Distribution.NONE
+    return _Spread(exchange, asked)
+
+
+def _reads_in_one_task(setup: WriteSetup) -> bool:
+    """Whether one thread of this process reads all data: it makes one file for each partition path until it is full."""
+    data = setup.data
+    return isinstance(data, ArrowDataset) and len(data.parts(setup.call.engine.parallelism)) == 1
 
 
 def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange | None:

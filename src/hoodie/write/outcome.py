@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie import config as options
+from hoodie.display import size_text
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
@@ -91,6 +93,11 @@ def _compact(
     return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 
 
+_SMALL_FILES_MIN = 20
+_SMALL_SHARE = 0.25
+"""A file is small if it has less than this share of the limit of small files."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagging:
     """What tagging tells of the rows of a write.
@@ -152,7 +159,14 @@ def result_of(
         look_up=tagging.look_up,
         compaction=after.compaction,
         services=after.services,
-        notes=(*notes, *write.notes, *tagging.notes, *_unordered(setup, counts), *after.notes),
+        notes=(
+            *notes,
+            *write.notes,
+            *tagging.notes,
+            *_unordered(setup, counts),
+            *_small_files(setup, stats),
+            *after.notes,
+        ),
     )
 
 
@@ -163,3 +177,24 @@ def _unordered(setup: WriteSetup, counts: RowCounts) -> tuple[str, ...]:
     names = ", ".join(setup.merger.ordering_columns)
     outcome = "were logged, and lose" if counts.undecided else "lost"
     return (f"{counts.unordered:,} rows without a value of {names} {outcome} against stored rows that have one",)
+
+
+def _small_files(setup: WriteSetup, stats: Sequence[WriteStat]) -> tuple[str, ...]:
+    """Return a note if a write made many files that are much smaller than a file needs to be, several in a partition.
+
+    Every later read and write opens these files. An index that decides where rows are makes them on purpose.
+    """
+    new = [stat for stat in stats if stat.is_new_file_group and not stat.is_log_append]
+    if setup.places_rows or len(new) < _SMALL_FILES_MIN:
+        return ()
+    partitions = Counter(stat.partition_path for stat in new)
+    limit = setup.sizing.small_file_bytes * _SMALL_SHARE
+    small = [stat for stat in new if stat.file_size_bytes < limit and partitions[stat.partition_path] > 1]
+    if len(small) < _SMALL_FILES_MIN or 2 * len(small) <= len(new):
+        return ()
+    largest = size_text(max(stat.file_size_bytes for stat in small))
+    return (
+        f"{len(small):,} of {len(new):,} new files are small (at most {largest}), in {len(partitions):,} partitions: "
+        "every later read opens them. bulk_insert and overwrites with distribution='auto' or 'partition', without a "
+        "sort, make fewer; t.cluster() joins those of this write",
+    )

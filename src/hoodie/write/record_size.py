@@ -20,6 +20,17 @@ def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str
 
     Without a suitable commit the result is a share of the Arrow size of the staged rows; without rows it is 1024.
     """
+    known = known_record_bytes(view, stored)
+    if known is not None:
+        return known
+    rows = sum(run.rows for run in runs)
+    if not rows:
+        return _DEFAULT_BYTES
+    return max(sum(run.size_bytes for run in runs) / rows * _PARQUET_SHARE, 1.0)
+
+
+def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | None:
+    """Return the bytes of one record from the option or the newest commits; None if neither tells."""
     fixed = options.RECORD_BYTES.get(stored)
     if fixed:
         return float(fixed)
@@ -27,7 +38,4 @@ def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str
         written = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
         if written.rows >= _ROWS_ENOUGH:
             return max(written.size_bytes / written.rows, 1.0)
-    rows = sum(run.rows for run in runs)
-    if not rows:
-        return _DEFAULT_BYTES
-    return max(sum(run.size_bytes for run in runs) / rows * _PARQUET_SHARE, 1.0)
+    return None

@@ -25,6 +25,9 @@ from hoodie.timeline.owner import Owner
 _FLUSH_BYTES = 32 * 1024 * 1024
 """Arrow bytes that a stage writer collects before it splits them into runs."""
 
+_OPEN_FILES_MAX = 200
+"""A process may have about a thousand open files, and a write as many staged files as its data has tasks."""
+
 _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 
 _HASHED_BYTES_MIN = 8 * 1024 * 1024
@@ -103,10 +106,16 @@ class RowListener(Protocol):
 
 
 class StageWriter:
-    """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows."""
+    """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows.
 
-    def __init__(self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None) -> None:
+    `by_hash`: large runs are split by key hash; otherwise the rows of a partition path keep their order.
+    """
+
+    def __init__(
+        self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None, *, by_hash: bool = True
+    ) -> None:
         self._path = path
+        self._by_hash = by_hash
         self._keys = keys
         self._sink = staged_output(store, path)
         self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
@@ -141,7 +150,8 @@ class StageWriter:
         self._rows += rows.num_rows
         rows = rows.append_column(_PLACE, pa.array(places))
         for partition_path, part in split_by_partition(rows):
-            for hash_start, hash_end, piece in _slices_by_hash(part):
+            slices = _slices_by_hash(part) if self._by_hash else ((0, HASH_END, part),)
+            for hash_start, hash_end, piece in slices:
                 placed = piece.combine_chunks().to_batches()[0]
                 batch = placed.select(self._schema.names)
                 run = StagedRun(
@@ -194,7 +204,7 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 class StageReader:
-    """Reads runs and hits, and keeps each IPC file open. Use as a context manager."""
+    """Reads runs and hits, and keeps up to 200 IPC files open. Use as a context manager."""
 
     def __init__(self, store: Store, columns: Sequence[str] | None = None) -> None:
         self._store = store
@@ -215,6 +225,8 @@ class StageReader:
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
         if path not in self._open:
+            if len(self._open) >= _OPEN_FILES_MAX:
+                self._open.pop(next(iter(self._open)))[0].close()
             source = staged_input(self._store, path)
             options = None
             if columns is not None:

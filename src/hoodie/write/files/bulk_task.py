@@ -44,7 +44,7 @@ class BulkWrite:
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
         counts = RowCounts()
-        with _OpenFiles(open_store(self.context.store), self.context, attempt, counts) as files:
+        with BulkFiles(open_store(self.context.store), self.context, attempt, counts) as files:
             schema = change_schema(self.context.schema)
             gathered: list[pa.RecordBatch] = []
             gathered_bytes = 0
@@ -62,15 +62,26 @@ class BulkWrite:
                 return [files.close()]
 
 
-class _OpenFiles:
-    """The open files of one task, by partition path. A context manager: files that are still open are abandoned."""
+class BulkFiles:
+    """The open files of one task, by partition path. A context manager: files that are still open are abandoned.
 
-    def __init__(self, store: Store, context: WriteContext, attempt: TaskContext, counts: RowCounts) -> None:
+    `numbers`: the number of the task in the sequence numbers of its rows; default is that of the attempt.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        context: WriteContext,
+        attempt: TaskContext,
+        counts: RowCounts,
+        *,
+        numbers: int | None = None,
+    ) -> None:
         self._store = store
         self._counts = counts
         self._context = context
         self._attempt = attempt
-        self._numbers = SequenceNumbers(context.instant_time, attempt.partition)
+        self._numbers = SequenceNumbers(context.instant_time, attempt.partition if numbers is None else numbers)
         self._unique = uuid.uuid4()
         self._count = 0
         self._open: dict[str, _OpenFile] = {}
@@ -78,6 +89,7 @@ class _OpenFiles:
         self._entries = EntryWriter(store, context.entries, attempt) if context.entries is not None else None
 
     def write(self, rows: pa.Table) -> None:
+        """Append rows to the open files of their partition paths."""
         if rows.num_rows == 0:
             return
         for partition_path, part in split_by_partition(rows):
@@ -96,9 +108,14 @@ class _OpenFiles:
             for file in self._open.values():
                 file.writer.flush()
 
-    def close(self) -> Written:
+    def finish(self) -> None:
+        """Finish all open files: rows that follow are written to new files."""
         for partition_path in list(self._open):
             self._finish(partition_path)
+
+    def close(self) -> Written:
+        """Finish all open files and return what was written."""
+        self.finish()
         return Written.of(self._done, self._entries.close() if self._entries is not None else None, self._counts)
 
     def _start(self, partition_path: str) -> _OpenFile:
@@ -118,7 +135,7 @@ class _OpenFiles:
         self._done.append(self._open[partition_path].close())
         del self._open[partition_path]
 
-    def __enter__(self) -> _OpenFiles:
+    def __enter__(self) -> BulkFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
