@@ -89,6 +89,8 @@ class Settings:
     many_files: tuple[tuple[int, int], ...] = ((10_000, 2), (100_000, 10))
     """Partitions, and files of each, of the large tables."""
     many_files_repeats: int = 3
+    file_sizes_rows: int = 2_000_000
+    file_sizes_rounds: int = 3
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
     automatic_keys: int = 10_000_000
@@ -134,6 +136,8 @@ TINY: dict[str, Any] = {
     "durable_repeats": 2,
     "many_files": ((200, 2),),
     "many_files_repeats": 1,
+    "file_sizes_rows": 20_000,
+    "file_sizes_rounds": 1,
     "hfile_entries": 20_000,
     "hfile_repeats": 1,
     "automatic_keys": 20_000,

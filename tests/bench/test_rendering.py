@@ -15,6 +15,7 @@ from bench import (
     bloom,
     commit_requests,
     commits,
+    file_sizes,
     indexes,
     many_files,
     merged_reads,
@@ -189,6 +190,21 @@ def test_a_made_up_table_lists_its_files_and_reads_its_real_partition(tmp_path: 
     assert table.to_arrow(where="p = 'real'").num_rows == 10_000
     table.upsert(pa.table({"id": ["k1"], "v": [7], "p": ["real"]}))
     assert table.to_arrow(where="p = 'real' AND v = 7")["id"].to_pylist() == ["k1"]
+
+
+def test_file_sizes_have_a_row_for_each_way_and_their_ratio() -> None:
+    def figures(files: int, worked: float) -> dict[str, Any]:
+        seconds = {"seconds": [9.0], "cpu_seconds": [worked, worked + 1, worked - 1], "read_seconds": [0.5]}
+        return {"files": files, "median_mib": 120 / files, **seconds}
+
+    ways = {
+        "plain Parquet, written by Spark": figures(160, 8.0),
+        "none": figures(160, 10.0),
+        "partition": figures(10, 9.0),
+    }
+    text = file_sizes.render({"machine": MACHINE, "rows": 2_000_000, "rounds": 3, "ways": ways})
+    assert "Bulk insert of 2,000,000 rows" in text
+    assert "| `distribution='partition'` | 10 | 12.0 | 9.00 | 9.00 (8.00-10.00) | 0.90x | 0.50 |" in text
 
 
 def test_merged_reads_have_ratios_to_plain_parquet_and_to_the_jvm() -> None:
