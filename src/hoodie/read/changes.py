@@ -59,15 +59,11 @@ class ChangesPlan:
         )
 
 
-def plan_changes(view: TableView, since: When | None, until: When | None, *, mode: str = "latest") -> ScanPlan:
+def plan_changes(view: TableView, since: When | None, until: When | None) -> ScanPlan:
     """Plan an incremental read of the commits that completed in `(since, until]`; see `plan_batch`.
 
-    Raises: as `plan_batch`; InvalidConfigError for another mode.
+    Raises: as `plan_batch`.
     """
-    if mode == "cdc":
-        raise UnsupportedError("mode='cdc' comes with a later release; mode='latest' gives each changed row once")
-    if mode != "latest":
-        raise InvalidConfigError(f"mode={mode!r}: expected 'latest'")
     return plan_batch(view, since, until).scan
 
 
@@ -93,7 +89,7 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     """
     if fallback not in ("error", "snapshot"):
         raise InvalidConfigError(f"fallback={fallback!r}: expected 'error' or 'snapshot'")
-    start, end = _span(view, since, until)
+    start, end = span_of(view, since, until)
     check_readable(view, by_meta_columns=since is not None)
     try:
         return _plan(view, start, end)
@@ -151,13 +147,13 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
 
     Raises: InvalidConfigError if the span ends before it begins; CorruptFileError if the archive is damaged.
     """
-    start, end = _span(view, since, until)
+    start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
     active = [found for found in at_end.completed_writes() if view.order_time(found) > (start or "")]
     return sorted([*archived_writes(view, start or "", end), *active], key=view.order_time)
 
 
-def _span(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
+def span_of(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:
     """Convert the caller's times to order times (`TableView.order_time`)."""
     start = None if since is None else completion_of(view, since)
     end = None if until is None else completion_of(view, until)

@@ -1,5 +1,6 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
+from hoodie.spark.cdc import read_cdc
 from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
 from hoodie.spark.frames import assigned, filter_exists
@@ -18,6 +19,7 @@ __all__ = [
     "filter_exists",
     "from_arrow",
     "open_local_session",
+    "read_cdc",
     "read_scan",
     "record_locations",
     "register",

@@ -126,14 +126,26 @@ class TableReads:
 
         return count_rows(self._context.scan(RECORD_KEY, where, as_of))
 
-    def changes(self, since: When | None = None, until: When | None = None, mode: str = "latest") -> Any:
-        """Read the rows changed by commits that completed in `(since, until]`, each once, as of `until`.
+    def changes(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        mode: str = "latest",
+        *,
+        flat: bool = False,
+    ) -> Any:
+        """Read what the commits changed that completed in `(since, until]`.
+
+        With mode `latest`, each changed row is returned once, as of `until`. With mode `cdc`, each change of each
+        commit is returned: `op` (`i`, `u` or `d`), `ts_ms` (the commit's requested time, as in Hudi), `before` and
+        `after` (docs/operations/change-data.md). `flat`: the images are columns `before_…` and `after_…`, not structs.
 
         Returns a Spark DataFrame, or a pyarrow Table without Spark. `since` and `until` are instants, datetimes or ISO
         dates; the `instant` of a `WriteResult` stands for its completion.
 
-        Raises: as `to_arrow`; UnsupportedError also for mode `cdc`; HistoryLostError if files that `until` needs were
-        cleaned, or a restore or a rollback after `since` took back a commit up to it.
+        Raises: as `to_arrow`; HistoryLostError if files that `until` needs, or for mode `cdc` the state before or after
+        one of the commits, were cleaned, or a restore or a rollback after `since` took back a commit up to it;
+        InvalidConfigError for another mode.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -143,12 +155,29 @@ class TableReads:
         1
         >>> t.changes(since=first).select(["id", "x"]).to_pylist()
         [{'id': 'b', 'x': 3}]
+        >>> t.changes(since=first, mode="cdc").select(["op", "before", "after"]).to_pylist()
+        [{'op': 'u', 'before': {'id': 'b', 'x': 2}, 'after': {'id': 'b', 'x': 3}}]
         """
+        from hoodie.errors import InvalidConfigError
+
+        if mode == "cdc":
+            return self._change_data(since, until, flat=flat)
+        if mode != "latest" or flat:
+            raise InvalidConfigError(
+                f"mode={mode!r}, flat={flat}: expected mode 'latest', or 'cdc' with or without flat"
+            )
         from hoodie.read.changes import plan_changes
 
-        return self._context.result(
-            self._context.planned(lambda view: plan_changes(view, since, until, mode=mode)),
-        )
+        return self._context.result(self._context.planned(lambda view: plan_changes(view, since, until)))
+
+    def _change_data(self, since: When | None, until: When | None, *, flat: bool) -> Any:
+        from hoodie.engine.selection import spark_room
+        from hoodie.read.cdc import read_cdc
+        from hoodie.read.cdc_plan import plan_cdc
+
+        plan = self._context.planned(lambda view: plan_cdc(view, since, until))
+        session = self._context.session()
+        return read_cdc(plan, flat=flat) if session is None else spark_room().read_cdc(session, plan, flat=flat)
 
     def changes_since(
         self, since: When | None = None, until: When | None = None, *, fallback: str = "error"

@@ -1,0 +1,114 @@
+"""Read change data: an operation, the time of the commit, and the images of a row before and after it.
+
+Implements the output of Hudi's change data capture queries (RFC-51), with images as structs instead of JSON text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.slices import FileSlice
+from hoodie.read.cdc_plan import CdcPlan, GroupChange
+from hoodie.read.local import SliceScan
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_lookup import KeyLookup
+from hoodie.storage import Store
+
+INSERT = "i"
+UPDATE = "u"
+DELETE = "d"
+BEFORE = "before"
+AFTER = "after"
+
+
+def cdc_schema(images: pa.Schema, *, flat: bool) -> pa.Schema:
+    """Return the schema of change data: `op`, `ts_ms`, and the two images, as structs or as columns with a prefix."""
+    head = [pa.field("op", pa.string(), nullable=False), pa.field("ts_ms", pa.string(), nullable=False)]
+    columns = [column.with_nullable(True) for column in images]
+    if flat:
+        named = [column.with_name(f"{image}_{column.name}") for image in (BEFORE, AFTER) for column in columns]
+        return pa.schema([*head, *named])
+    return pa.schema([*head, *(pa.field(image, pa.struct(columns)) for image in (BEFORE, AFTER))])
+
+
+def read_cdc(plan: CdcPlan, *, flat: bool = False) -> pa.Table:
+    """Read all changes of the plan, commit by commit. Memory: all changes."""
+    schema = cdc_schema(plan.schema, flat=flat)
+
+    def read(change: GroupChange, context: TaskContext) -> pa.Table:
+        return pa.Table.from_batches(list(change_batches(plan.view.store, change, schema)), schema)
+
+    tables = LocalEngine().run(read, plan.changes)
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def change_batches(store: Store, change: GroupChange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the changed rows of one file group and one commit, with a schema of `cdc_schema`.
+
+    A row that the commit wrote is an update if its key was in the file group before, otherwise an insert. A key that is
+    no longer in the file group is a delete. A record that moves to another partition is a delete and an insert.
+
+    Memory: the rows that the commit wrote into the file group, the record keys of the file group, and a row group.
+
+    Raises: MissingFileError, CorruptFileError.
+    """
+    shape = _Shape(schema)
+    scans = change.scans
+    written = _rows(store, change.after, scans.after)
+    changed = KeyLookup(written[RECORD_KEY].combine_chunks())
+    left = KeyLookup(_rows(store, change.after, scans.keys)[RECORD_KEY].combine_chunks())
+    met = np.zeros(written.num_rows, np.bool_)
+    for batch in () if change.before is None else scans.before.batches(store, change.before):
+        stored = pa.Table.from_batches([batch])
+        here, places = changed.find(stored[RECORD_KEY])
+        met[places] = True
+        yield from shape.rows(UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places)))
+        stays, _ = left.find(stored[RECORD_KEY])
+        is_gone = np.ones(stored.num_rows, np.bool_)
+        is_gone[stays] = False
+        yield from shape.rows(DELETE, scans.instant_time, stored.filter(pa.array(is_gone)), None)
+    yield from shape.rows(INSERT, scans.instant_time, None, written.filter(pa.array(~met)))
+
+
+def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:
+    schema = pa.schema([scan.schema.field(name) for name in scan.columns])
+    return pa.Table.from_batches(() if found is None else list(scan.batches(store, found)), schema)
+
+
+class _Shape:
+    """Makes batches of change data from images."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._is_flat = BEFORE not in schema.names
+
+    def rows(
+        self, operation: str, instant_time: str, before: pa.Table | None, after: pa.Table | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the changes; one image may be missing, and both have the same rows otherwise."""
+        found = before if before is not None else after
+        assert found is not None
+        if not found.num_rows:
+            return
+        images = [self._image(BEFORE, before, found.num_rows), self._image(AFTER, after, found.num_rows)]
+        head = [pa.repeat(pa.scalar(text), found.num_rows) for text in (operation, instant_time)]
+        yield from pa.Table.from_arrays([*head, *images[0], *images[1]], schema=self._schema).to_batches()
+
+    def _image(self, image: str, rows: pa.Table | None, count: int) -> list[pa.Array | pa.ChunkedArray]:
+        """Return the columns of one image: a struct, or a column for each column of the table."""
+        if self._is_flat:
+            fields = [field for field in self._schema if field.name.startswith(f"{image}_")]
+            names = [field.name.removeprefix(f"{image}_") for field in fields]
+        else:
+            struct = self._schema.field(image).type
+            fields = [struct.field(number) for number in range(struct.num_fields)]
+            names = [field.name for field in fields]
+        if rows is None:
+            missing = fields if self._is_flat else [self._schema.field(image)]
+            return [pa.nulls(count, field.type) for field in missing]
+        columns = [rows[name].combine_chunks() for name in names]
+        return columns if self._is_flat else [pa.StructArray.from_arrays(columns, fields=fields)]

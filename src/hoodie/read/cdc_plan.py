@@ -1,0 +1,162 @@
+"""Plan a read of change data: each commit of a time span, with the state of its file groups before and after it.
+
+The images come from the file slices. Files of supplemental logging (`hoodie.table.cdc.enabled`) repeat what these
+slices tell, so no read needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from hoodie.files.slices import FileSlice
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
+from hoodie.read.changes import BEGINNING, span_of
+from hoodie.read.local import SliceScan
+from hoodie.read.plan import ScanPlan
+from hoodie.read.readable import check_formats, check_readable
+from hoodie.read.taken_back import check_not_taken_back
+from hoodie.read.times import When
+from hoodie.records.change import RECORD_KEY
+from hoodie.timeline import Instant
+from hoodie.view.archived import archived_commits, archived_instants
+from hoodie.view.still_there import check_still_there
+from hoodie.view.stored_columns import stored_columns
+from hoodie.view.table_view import TableView
+
+_UNCHANGING: Final = frozenset(
+    {
+        WriteOperation.COMPACT,
+        WriteOperation.LOG_COMPACT,
+        WriteOperation.CLUSTER,
+        WriteOperation.BUCKET_RESCALE,
+        WriteOperation.INDEX,
+        WriteOperation.ALTER_SCHEMA,
+    }
+)
+"""Operations that move rows but change none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitScans:
+    """How the file slices around one commit are read. Picklable.
+
+    `before` reads all rows with all columns, `after` the rows that the commit wrote, `keys` all record keys after it.
+    """
+
+    instant_time: str
+    before: SliceScan
+    after: SliceScan
+    keys: SliceScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange:
+    """A file group that a commit changed: its slice before the commit (None: new), and after it (None: replaced)."""
+
+    scans: CommitScans
+    before: FileSlice | None
+    after: FileSlice | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files to read."""
+        return sum(found.size_bytes for found in (self.before, self.after) if found is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdcPlan:
+    """A planned read of change data; `schema` are the columns of the images, without meta columns.
+
+    `changes` are in the order in which the commits completed.
+    """
+
+    view: TableView
+    schema: pa.Schema
+    changes: tuple[GroupChange, ...]
+
+
+def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan:
+    """Plan a read of the changes of the commits that completed in `(since, until]`; times as for `plan_batch`.
+
+    Driver work: for each commit two listings of the partitions that it wrote.
+
+    Raises: UnsupportedError for a table without meta fields; HistoryLostError if a clean deleted files of the state
+        before or after a commit, or a restore took a commit back; ViewOvertakenError if the read must be planned again;
+        InvalidConfigError for a span that ends before it begins; CorruptFileError.
+    """
+    check_readable(view, by_meta_columns=True)
+    start, end = span_of(view, since, until)
+    at_end = view if end is None else view.as_completed_by(end)
+    schema = with_meta_fields(at_end.schema().arrow)
+    changes: list[GroupChange] = []
+    previous = start or BEGINNING
+    for instant, commit in _commits(view, at_end, start or BEGINNING, end):
+        now = view.order_time(instant)
+        if commit.operation_type not in _UNCHANGING:
+            changes += _of_commit(view, schema, instant, commit, previous)
+        previous = now
+    check_still_there(view)
+    return CdcPlan(view=at_end, schema=without_meta_fields(schema), changes=tuple(changes))
+
+
+def _commits(
+    view: TableView, at_end: TableView, start: str, end: str | None
+) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """Yield the completed writes of the span with their metadata, in the order of their completion."""
+    found_archived = archived_instants(view, start, end)
+    check_not_taken_back(view, start, end, found_archived)
+    archived = [found for found in found_archived if found.action.writes_data]
+    commits = dict(archived_commits(view, archived))
+    active = [found for found in at_end.completed_writes() if view.order_time(found) > start]
+    for instant in sorted([*archived, *active], key=view.order_time):
+        yield instant, commits.get(instant) or view.commit_metadata(instant)
+
+
+def _of_commit(
+    view: TableView, schema: pa.Schema, instant: Instant, commit: CommitMetadata, previous: str
+) -> Iterator[GroupChange]:
+    """Yield the changed file groups of one commit; `previous` is the order time of the state before it."""
+    written = {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
+    gone = {
+        (path, file_id)
+        for path, file_ids in (commit.partition_to_replace_file_ids or {}).items()
+        for file_id in file_ids
+    }
+    partitions = {path for path, _ in written | gone}
+    before_view, after_view = view.as_completed_by(previous), view.as_completed_by(view.order_time(instant))
+    before = {} if previous == BEGINNING else _slices(before_view, partitions)
+    after = _slices(after_view, partitions)
+    old = _scan_plan(before_view, schema, before)
+    new = _scan_plan(after_view, schema, after)
+    scans = CommitScans(
+        instant_time=instant.requested_time,
+        before=SliceScan.of(old),
+        after=SliceScan.of(replace(new, instants=frozenset({instant.requested_time}))),
+        keys=SliceScan.of(replace(new, columns=(RECORD_KEY,))),
+    )
+    for group in sorted(written | gone):
+        change = GroupChange(scans=scans, before=before.get(group), after=after.get(group))
+        if change.before is not None or change.after is not None:
+            yield change
+
+
+def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:
+    found = view.slices(partitions)
+    check_formats(view, found)
+    return {(one.partition_path, one.file_id): one for one in found}
+
+
+def _scan_plan(view: TableView, schema: pa.Schema, slices: dict[tuple[str, str], FileSlice]) -> ScanPlan:
+    return ScanPlan(
+        view=view,
+        schema=schema,
+        slices=tuple(slices.values()),
+        columns=tuple(schema.names),
+        where=None,
+        stored=stored_columns(view, schema),
+    )

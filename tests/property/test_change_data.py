@@ -1,0 +1,116 @@
+"""Change data of random operations: each commit's events turn the rows before it into the rows after it, and no others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.table import Table
+from tests.support.seeds import seeded
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("value", pa.float64())])
+CITIES = ("sf", "nyc", "la")
+Row = dict[str, Any]
+
+
+@seeded(1, 2)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("index", ["record", "simple"])
+def test_the_changes_of_each_commit_lead_from_its_rows_before_to_its_rows_after(
+    table_type: str, index: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    table = hoodie.create(
+        f"memory://change-data-{table_type}-{index}-{seed}", SCHEMA, record_key="id", partition_by="city",
+        ordering="ts", type=table_type, index=index, spark=False, properties={"hoodie.clean.automatic": "false"},
+    )  # fmt: skip
+    states: list[tuple[str, dict[tuple[str, str], Row]]] = []
+    for number in range(14):
+        done = _operation(table, chance, number)
+        if done is not None:
+            states.append((done, _rows(table)))
+    found = table.changes(mode="cdc").to_pylist()
+    by_commit: dict[str, list[Row]] = {}
+    for change in found:
+        by_commit.setdefault(change["ts_ms"], []).append(change)
+    assert by_commit.keys() <= {instant for instant, _ in states}
+    rows: dict[tuple[str, str], Row] = {}
+    for instant, after in states:
+        rows = _applied(rows, by_commit.get(instant, []))
+        assert rows == after, f"commit {instant}"
+    # A span has the changes of its commits, as columns too.
+    middle = states[len(states) // 2][0]
+    later = table.changes(since=middle, mode="cdc", flat=True).to_pylist()
+    wanted = [change for change in found if change["ts_ms"] > middle]
+    assert sorted(map(_flat, wanted), key=repr) == sorted(later, key=repr)
+
+
+def _operation(table: Table, chance: random.Random, number: int) -> str | None:
+    """Commit one random operation, and sometimes compact or cluster after it; return its instant."""
+    rows = [_row(chance, number) for _ in range(chance.randint(1, 12))]
+    data = pa.Table.from_pylist(list({row["id"]: row for row in rows}.values()), schema=SCHEMA)
+    key_columns = ["id", "city"]
+    choices: list[Callable[[], Any]] = [
+        lambda: table.upsert(data),
+        lambda: table.upsert(data),
+        lambda: table.delete(data.select(key_columns)),
+        lambda: table.insert_overwrite(data),
+        lambda: table.delete_partitions([chance.choice(sorted(table.view().listing()))]),
+        lambda: table.update({"value": "value + 1"}, where=f"city = '{chance.choice(CITIES)}'"),
+    ]
+    done = chance.choice(choices[:1] if number == 0 else choices)()
+    service = chance.random()
+    if service < 0.25 and table.view().config.table_type.value == "MERGE_ON_READ":
+        table.compact()
+    elif service < 0.35:
+        table.cluster(by=["value"])
+    return done.instant or None
+
+
+def _row(chance: random.Random, number: int) -> Row:
+    value = chance.choice([None, chance.random()])
+    return {
+        "id": f"k{chance.randint(0, 20):02}",
+        "ts": chance.randint(0, number + 1),
+        "city": chance.choice(CITIES),
+        "value": value,
+    }
+
+
+def _rows(table: Table) -> dict[tuple[str, str], Row]:
+    return {_identity(row): row for row in table.to_arrow(columns=SCHEMA.names).to_pylist()}
+
+
+def _applied(rows: dict[tuple[str, str], Row], changes: list[Row]) -> dict[tuple[str, str], Row]:
+    """Apply the changes of one commit: the images before must be the rows; deletes go first, as a record may move."""
+    now = dict(rows)
+    for change in changes:
+        if change["op"] in ("u", "d"):
+            assert rows[_identity(change["before"])] == change["before"]
+            del now[_identity(change["before"])]
+        else:
+            assert change["before"] is None
+    for change in changes:
+        if change["op"] in ("u", "i"):
+            assert _identity(change["after"]) not in now
+            now[_identity(change["after"])] = change["after"]
+        else:
+            assert change["after"] is None
+    return now
+
+
+def _identity(row: Row) -> tuple[str, str]:
+    return row["id"], row["city"]
+
+
+def _flat(change: Row) -> Row:
+    flat = {"op": change["op"], "ts_ms": change["ts_ms"]}
+    for image in ("before", "after"):
+        values = change[image] or dict.fromkeys(SCHEMA.names)
+        flat |= {f"{image}_{name}": values[name] for name in SCHEMA.names}
+    return flat
