@@ -137,13 +137,13 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
     ),
     keys.DELETE_MARKER: ("none", "6", "`properties`", "Value of that column for a deleted record."),
     keys.UNAVAILABLE_VALUE: ("none", "6", "read", "Placeholder of values that a partial row lacks."),
-    keys.CDC_ENABLED: (
-        "`false`",
+    keys.CDC_ENABLED: ("`false`", "6", "`properties`", "Writes log change data, for JVM Hudi's change data queries."),
+    keys.CDC_LOGGING_MODE: (
+        "`DATA_BEFORE_AFTER`",
         "6",
-        "always",
-        "The table stores change data; `hoodie` does not write into such tables.",
+        "`properties`",
+        "What is logged of a change: also `DATA_BEFORE` and `OP_KEY_ONLY`.",
     ),
-    keys.CDC_LOGGING_MODE: ("`DATA_BEFORE_AFTER`", "6", "read", "What the change data has."),
     keys.CREATE_SCHEMA: ("none", "6", "`schema`", "Schema at creation, as Avro JSON."),
     keys.TIMEZONE: ("`LOCAL`", "6", "`properties`", "Zone of instant times; `hoodie.create` stores `UTC`."),
     keys.TIMELINE_PATH: (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
@@ -109,6 +110,22 @@ def test_changes_are_the_rows_of_the_commits_in_the_span(story: Story) -> None:
     assert_same_rows(changed(until=first), FIRST, key="id")
     with pytest.raises(hoodie.InvalidConfigError, match="later"):
         table.changes(second, first)
+
+
+def test_change_data_has_the_images_of_each_change(story: Story) -> None:
+    lane, table, (first, second, third) = story.lane, story.table, story.instants
+    found = lane.arrow(table.changes(mode="cdc"))
+    assert found.schema.names == ["op", "ts_ms", "before", "after"]
+    in_process = hoodie.open(lane.path, spark=False)
+    assert_same_rows(found, in_process.changes(mode="cdc"))
+    by_commit = {time: found.filter(pc.equal(found["ts_ms"], time)) for time in (first, second, third)}
+    assert {*by_commit[first]["op"].to_pylist()} == {"i"}
+    assert_same_rows(pa.Table.from_pylist(by_commit[first]["after"].to_pylist(), TRIPS), FIRST)
+    flat = lane.arrow(table.changes(since=first, mode="cdc", flat=True))
+    assert flat.schema.names[2:4] == ["before_id", "before_ts"]
+    assert flat.num_rows == by_commit[second].num_rows + by_commit[third].num_rows > 0
+    with pytest.raises(hoodie.InvalidConfigError, match="mode"):
+        table.changes(mode="all")
 
 
 def test_keys_are_looked_up_in_every_form(story: Story) -> None:

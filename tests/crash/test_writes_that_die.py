@@ -94,6 +94,19 @@ def test_a_write_that_dies_while_it_appends_to_logs() -> None:
     check_deaths(store, CASES["upsert"])
 
 
+def test_a_write_that_dies_while_it_logs_change_data() -> None:
+    store = MemoryStore()
+    new_table(store, properties={"hoodie.table.cdc.enabled": "true"})
+    Table(store).upsert(trips(START))
+    check_deaths(store, CASES["upsert"])
+    changes = Table(store)
+    written = changes.upsert(trips({"a": (2, "sf")}))
+    assert any(info.name.endswith(".cdc") for info in store.list("city=sf"))
+    assert [
+        change["op"] for change in changes.changes(mode="cdc").to_pylist() if change["ts_ms"] == written.instant
+    ] == ["u"]
+
+
 def test_the_first_write_into_an_empty_table_that_dies() -> None:
     store = MemoryStore()
     new_table(store)

@@ -1,4 +1,4 @@
-"""Change data: what we compute from file slices is what the JVM reads, with each mode of supplemental logging."""
+"""Change data: what we compute from file slices is what the JVM reads, from its tables and from ours, in each mode."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.interop.judges import Jvm, to_arrow
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
 
 
@@ -80,3 +81,36 @@ def test_the_changes_of_a_table_of_the_jvm_are_what_the_jvm_reads(
     done = [found.completion_time or "" for found in hoodie.open(path).timeline.completed().instants]
     assert our_changes(path, None) == jvm_changes(jvm, path, "000")
     assert our_changes(path, done[1]) == jvm_changes(jvm, path, done[1])
+
+
+@pytest.mark.parametrize(
+    ("table_type", "mode"), [*(("copy_on_write", mode) for mode in MODES), ("merge_on_read", "DATA_BEFORE_AFTER")]
+)
+def test_the_jvm_reads_the_changes_that_we_log_and_continues_the_table(
+    jvm: Jvm, tmp_path: Path, table_type: str, mode: str
+) -> None:
+    path = tmp_path / "trips"
+    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, name="trips",
+        properties=cdc, spark=False,
+    )  # fmt: skip
+    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
+    table.upsert(trips(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 0, 9.0, "la")))
+    table.delete(["b", "d"])
+    if table_type == "merge_on_read":
+        table.compact()
+    else:
+        table.cluster(by="fare")
+    table.upsert(trips(("c", 3, 3.0, "nyc"), ("f", 3, 6.0, "nyc"), ("a", 3, None, "sf")))
+    table.insert_overwrite(trips(("g", 4, 7.0, "la")))
+    assert our_changes(path, None) == jvm_changes(jvm, path, "000")
+    done = [found.completion_time or "" for found in table.timeline.completed().instants]
+    jvm.write(
+        trips(("c", 4, 8.0, "nyc"), ("h", 1, 1.0, "nyc")), path, table_name="trips", key="id", partition="city",
+        ordering="ts", table_type=table_type.upper(), options={"hoodie.compact.inline": "false", **HIVE},
+    )  # fmt: skip
+    table.upsert(trips(("c", 5, 9.0, "nyc"), ("h", 5, None, "nyc")))
+    assert our_changes(path, done[-1]) == jvm_changes(jvm, path, done[-1])
+    assert sorted(our_changes(path, done[-1]).elements())[0].startswith('["i"')
+    assert not table.verify(full=True).problems

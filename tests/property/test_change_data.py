@@ -1,4 +1,4 @@
-"""Change data of random operations: each commit's events turn the rows before it into the rows after it, and no others."""
+"""Change data of random operations: the events of each commit lead from the rows before it to the rows after it."""
 
 from __future__ import annotations
 

@@ -91,9 +91,10 @@ def open_metadata_table(now: TableView) -> MetadataTable:
 
 
 def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
-    """Return the size in bytes of each written file, by partition path and file name."""
+    """Return the size in bytes of each written file, CDC log files too, by partition path and file name."""
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.write_stats():
-        name = (stat.path or "").rpartition("/")[2]
-        added.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
+        sizes = added.setdefault(stat.partition_path or "", {})
+        for path, size_bytes in {stat.path or "": stat.file_size_bytes, **(stat.cdc_stats or {})}.items():
+            sizes[path.rpartition("/")[2]] = size_bytes
     return added

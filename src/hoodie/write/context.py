@@ -37,6 +37,15 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CdcOptions:
+    """The options of logging change data. `schema` has the columns of the images, `avro_schema` those of the blocks."""
+
+    schema: pa.Schema
+    avro_schema: str
+    block_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
     """The facts of one write that its workers share. `schema` has the written data columns, without meta fields."""
 
@@ -58,3 +67,5 @@ class WriteContext:
     """How the table's files differ from `schema`."""
     log: LogOptions | None = None
     """How changes are appended to log files; None for copy-on-write tables."""
+    cdc: CdcOptions | None = None
+    """How the changes of rewritten base files are logged; None without change data capture."""

@@ -13,6 +13,7 @@ from hoodie import config as options
 from hoodie.config import Option
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
+from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
@@ -39,6 +40,14 @@ _HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition fold
 _URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
 _SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
 _TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
+_CDC = Option(keys.CDC_ENABLED, False, options.flag, "0.13", "Writes log change data.")
+_CDC_MODE = Option(
+    keys.CDC_LOGGING_MODE,
+    "data_before_after",
+    options.one_of(*(mode.lower() for mode in CdcMode)),
+    "0.13",
+    "What is logged of each change.",
+)
 _SET_BY_ARGUMENTS = frozenset(
     {
         options.INDEX_TYPE_KEY,
@@ -47,7 +56,8 @@ _SET_BY_ARGUMENTS = frozenset(
     }
 )
 _CREATION_KEYS = frozenset(
-    {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, keys.DATABASE} | _DELETE_KEYS
+    {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, _CDC.key, _CDC_MODE.key, keys.DATABASE}
+    | _DELETE_KEYS
 )
 
 
@@ -125,6 +135,8 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             is_url_encoded=_URL_ENCODE.get(properties),
             has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
+            is_cdc_enabled=_CDC.get(properties),
+            cdc_logging_mode=_CDC_MODE.get(properties).upper() if _CDC_MODE.key in properties else None,
             timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
             create_schema=new_table_avro(columns, table_name=name),
             extra={**extra, **index, **merging},

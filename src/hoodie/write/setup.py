@@ -29,6 +29,7 @@ from hoodie.errors import (
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.log.cdc_block import CdcMode, cdc_avro_schema
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
@@ -60,7 +61,7 @@ from hoodie.view.statistics import ignores_statistics_option, lost_statistics, w
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
-from hoodie.write.context import FileSizing, LogOptions, WriteContext
+from hoodie.write.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
 from hoodie.write.prepare import Preparation
 from hoodie.write.retry import Retries
@@ -279,6 +280,7 @@ class WriteSetup:
             entries=entries,
             stored=self._stored,
             log=self._log_options() if self.is_merge_on_read else None,
+            cdc=self._cdc_options() if self.view.config.is_cdc_enabled else None,
         )
 
     @property
@@ -297,6 +299,15 @@ class WriteSetup:
                 slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger), stored=self._stored
             ),
             is_partial=self.changed is not None,
+        )
+
+    def _cdc_options(self) -> CdcOptions:
+        """Return the options of logging change data. Raises: UnsupportedError for an unknown mode."""
+        mode = CdcMode.of(self.view.config.cdc_logging_mode)
+        return CdcOptions(
+            schema=self.schema.arrow,
+            avro_schema=cdc_avro_schema(self.schema.avro, mode),
+            block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
         )
 
     @property
@@ -436,7 +447,6 @@ def check_writable(view: TableView) -> None:
     missing = {
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "tables with change data capture": config.is_cdc_enabled,
         "bootstrapped tables": config.bootstrap_base_path is not None,
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
         f"partial update mode {config.partial_update_mode}": config.partial_update_mode is not None,

@@ -21,7 +21,6 @@ def check_rewritable(view: TableView, verb: str) -> None:
     missing = {
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "tables with change data capture": config.is_cdc_enabled,
         "bootstrapped tables": config.bootstrap_base_path is not None,
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }

@@ -16,7 +16,9 @@ from hoodie.files.stamping import Stamper
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.merging.merge import Merged
 from hoodie.write.context import WriteContext
+from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.first_change import unordered_rows
 from hoodie.write.files.written import RowCounts
 
@@ -43,8 +45,16 @@ class Locations:
 class FileMerge:
     """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
 
-    def __init__(self, context: WriteContext, changes: pa.Table, stamper: Stamper, locations: Locations) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        changes: pa.Table,
+        stamper: Stamper,
+        locations: Locations,
+        cdc: CdcLog | None = None,
+    ) -> None:
         self._context = context
+        self._cdc = cdc
         self._locations = locations
         self._changes = changes
         self._keys = changes[RECORD_KEY].combine_chunks()
@@ -72,6 +82,8 @@ class FileMerge:
         self._won[incoming[merged.replaced | merged.deleted]] = True
         self.updated += int(merged.replaced.sum())
         self.deleted += int(merged.deleted.sum())
+        if self._cdc is not None:
+            self._log(self._cdc, self._keys.take(pa.array(incoming)), older, merged)
         source = np.arange(stored.num_rows)
         source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
         if merged.deleted.any():
@@ -87,15 +99,26 @@ class FileMerge:
         step = 256 * 1024
         for start in range(0, len(new), step):
             rows = self._changes.take(pa.array(new[start : start + step]))
-            self._locations.put(rows[RECORD_KEY])
-            yield self._stamper.new_rows(rows)
+            yield self._new(rows)
 
     def append(self, changes: pa.Table) -> pa.Table:
         """Return further inserts, whose keys no stored row has."""
         rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
         self.inserted += rows.num_rows
+        return self._new(rows)
+
+    def _new(self, rows: pa.Table) -> pa.Table:
+        """Return inserts as rows of the file, and note their locations and the change."""
         self._locations.put(rows[RECORD_KEY])
+        if self._cdc is not None:
+            self._cdc.inserted(rows[RECORD_KEY].combine_chunks(), rows)
         return self._stamper.new_rows(rows)
+
+    def _log(self, cdc: CdcLog, keys: pa.StringArray, older: pa.Table, merged: Merged) -> None:
+        """Log the stored rows that a piece of changes replaces or deletes; `older` are the stored rows of the keys."""
+        replaced, deleted = pa.array(merged.replaced), pa.array(merged.deleted)
+        cdc.updated(keys.filter(replaced), older.filter(replaced), merged.rows)
+        cdc.deleted(keys.filter(deleted), older.filter(deleted))
 
     def count_ignored(self, counts: RowCounts) -> None:
         """Count the changes that lost against their stored row, and the deletes that met no stored row."""

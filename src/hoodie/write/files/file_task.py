@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
+from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.file_merge import FileMerge, Locations
 from hoodie.write.files.first_change import ChangeProbe, ReadAhead, all_lose, changes_surely
 from hoodie.write.files.task_changes import changes_of
@@ -115,16 +117,27 @@ class NewBaseFile:
         stamper = Stamper(self.context.schema, instant_time, self.numbers, self.partition_path, name)
         ensure_partition_metadata(store, self.partition_path, instant_time)
         write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
-        merge = FileMerge(self.context, changes, stamper, Locations(self.entries, self.partition_path, file_id))
-        with BaseFileWriter(store, path, self._schema, self.context.parquet) as writer:
-            for stored in stored_rows:
-                writer.write(merge.merge(stored))
-            for rows in merge.inserts():
-                writer.write(rows)
-            for part in parts:
-                writer.write(merge.append(part))
+        locations = Locations(self.entries, self.partition_path, file_id)
+        with self._cdc_log(base_file) as cdc:
+            merge = FileMerge(self.context, changes, stamper, locations, cdc)
+            with BaseFileWriter(store, path, self._schema, self.context.parquet) as writer:
+                for stored in stored_rows:
+                    writer.write(merge.merge(stored))
+                for rows in merge.inserts():
+                    writer.write(rows)
+                for part in parts:
+                    writer.write(merge.append(part))
         merge.count_ignored(self.counts)
-        return merge.stat(base_file, self.partition_path, path, writer, file_id, started)
+        stat = merge.stat(base_file, self.partition_path, path, writer, file_id, started)
+        return stat if cdc is None else replace(stat, cdc_stats=cdc.sizes)
+
+    def _cdc_log(self, base_file: BaseFile | None) -> AbstractContextManager[CdcLog | None]:
+        """Return the log of what a rewrite changes; None for a new file group, whose rows all are new."""
+        options = self.context.cdc
+        if options is None or base_file is None:
+            return nullcontext()
+        instant_time, token = self.context.instant_time, token_of(self.attempt)
+        return CdcLog(self.store, options, instant_time, self.partition_path, base_file.file_id, token)
 
     @property
     def _schema(self) -> pa.Schema:

@@ -194,6 +194,13 @@ class _Append:
             prev_commit=self.context.instant_time,
             upsert_time_ms=int((time.monotonic() - self.started) * 1000),
         )
+        if self.context.cdc is not None:
+            # Readers of change data find the state before the log file by these names.
+            found, base = self.file_slice, self.file_slice.base_file
+            earlier = tuple(log.name.name for log in found.log_files)
+            names = (*earlier, *(stat.log_files or ()))
+            base_file = "" if base is None else base.name
+            stat = replace(stat, prev_commit=found.base_instant_time, base_file=base_file, log_files=names)
         yield replace(
             stat,
             num_writes=self.updated + self.inserted,
