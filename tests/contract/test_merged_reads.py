@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
 from hoodie.files.base_file import BaseFileWriter
+from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
-from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
+from hoodie.spark import driver_merges, read_scan, superseded
+from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
@@ -26,6 +30,13 @@ LATER = trips(("a", 20, 9.0, "sf"), ("b", 5, 9.0, "sf"), ("e", 1, 5.0, "sf"))
 def merge_on_read(lane: Lane, schema: pa.Schema = TRIPS, **options: object) -> hoodie.Table:
     """The test's table, its versions ordered by `ts` unless told otherwise."""
     return lane.create(schema, **{"type": "merge_on_read", "partition_by": "city", "ordering": "ts", **options})
+
+
+def merged_by_workers(lane: Lane) -> hoodie.Table:
+    """A new handle of the test's table, of which the driver reads no file from now on."""
+    properties = lane.path / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text() + "".join(f"{key}={value}\n" for key, value in ON_WORKERS.items()))
+    return lane.open()
 
 
 def test_conditions_are_exact_after_the_merge(lane: Lane) -> None:
@@ -69,6 +80,11 @@ def test_all_types_come_out_of_logs(lane: Lane) -> None:
         found = lane.read(table)
         assert_same_rows(found, expected, key="id")
         assert found.schema == lane.read(table, view="read_optimized").schema
+        assert_same_rows(lane.read(table), found, key="id")
+        if lane.session is not None:
+            by_workers = lane.read(merged_by_workers(lane))
+            assert by_workers.schema == found.schema
+            assert_same_rows(by_workers, found, key="id")
         assert_same_rows(table.to_arrow(columns=TYPES.names), expected, key="id")
         ancient = expected.filter(pc.less(expected["day"], date(1600, 1, 1)))["id"].to_pylist()
         assert lane.read(table, where="day < DATE '1600-01-01'", columns=["id"])["id"].to_pylist() == ancient
@@ -210,15 +226,56 @@ def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: py
         {"as_of": third.instant},
         {"view": "read_optimized"},
     ]
-    for vectorized in ["true"] if lane.session is None else ["true", "false"]:
-        if lane.session is not None:
-            lane.session.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
-        for how in wanted if vectorized == "true" else wanted[:3]:
+
+    def check(wanted: list[dict[str, Any]]) -> None:
+        for how in wanted:
             chosen = {"columns": everything.column_names, **how}
             assert_same_rows(lane.read(lane.open(), **chosen), table.to_arrow(**chosen), meta=True)
+
+    def check_changes() -> None:
         assert_same_rows(lane.arrow(lane.open().changes(second.instant)), changed, meta=True)
-    if lane.session is not None:
-        lane.session.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+    check(wanted)
+    check_changes()
+    if lane.session is None:
+        return
+    lane.session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    check(wanted[:3])
+    lane.session.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    if not hasattr(type(lane.session.range(0)), "scalar"):
+        return  # On PySpark 3.5, workers have merged all of the above.
+    monkeypatch.setattr(driver_merges, "LOG_BYTES_MAX", 0)
+    check(wanted[1:2])
+    monkeypatch.setattr(superseded, "_SLOTTED_FILES_MAX", 0)
+    check(wanted[:1])
+    merged_by_workers(lane)
+    check(wanted[2:4])
+    check_changes()
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_a_table_may_have_a_column_with_the_name_of_sparks_positions(spark: object, tmp_path: Path) -> None:
+    lane = Lane(spark, tmp_path)
+    schema = pa.schema([("id", pa.string()), ("_tmp_metadata_row_index", pa.int64())])
+    table = lane.create(schema, type="merge_on_read")
+    table.bulk_insert(lane.data(table_of(schema, ("a", 7), ("b", 8), ("c", 9))))
+    table.delete(lane.data(table_of(schema, ("b", 8))))
+    # Spark puts positions there, with and without logs.
+    assert sorted(lane.read(table, columns=["id"])["id"].to_pylist()) == ["a", "c"]
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_a_table_of_logs_alone_is_joined_with_itself(spark: object, tmp_path: Path) -> None:
+    lane = Lane(spark, tmp_path)
+    table = merge_on_read(lane)
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(LATER))
+    plan = plan_scan(table.view())
+    plan = replace(plan, slices=tuple(replace(found, base_file=None) for found in plan.slices if found.log_files))
+    first, second = read_scan(lane.session, plan), read_scan(lane.session, plan)
+    assert first.join(second, first["ts"] < second["ts"]).count() == 3
 
 
 @pytest.mark.spark
@@ -229,13 +286,23 @@ def test_spark_scans_base_files_of_slices_with_logs(
     table = merge_on_read(lane)
     table.bulk_insert(lane.data(FIRST))
     table.upsert(lane.data(LATER))
-    table.read().where("fare > 2").select("city").explain()
-    told = capsys.readouterr().out
-    assert "ReadSchema: struct<fare:double,city:string" in told
-    assert "GreaterThan(fare,2.0)" in told
-    assert "LeftAnti, BuildRight" in told
-    assert told.count("MapInArrow superseded_rows") == told.count("MapInArrow merged_rows") == 1
-    assert "hashpartitioning" not in told
+
+    def plan(table: hoodie.Table) -> str:
+        table.read().where("fare > 2").select("city").explain()
+        told = capsys.readouterr().out
+        assert "ReadSchema: struct<fare:double,city:string" in told
+        assert "GreaterThan(fare,2.0)" in told
+        assert "hashpartitioning" not in told
+        return told
+
+    by_driver = plan(table)
+    if hasattr(type(lane.session.range(0)), "scalar"):
+        assert "Python" not in by_driver
+        assert "InArrow" not in by_driver
+        assert "Join" not in by_driver
+    by_workers = plan(merged_by_workers(lane))
+    assert "LeftAnti, BuildRight" in by_workers
+    assert by_workers.count("MapInArrow superseded_rows") == by_workers.count("MapInArrow merged_rows") == 1
 
 
 @pytest.mark.spark
@@ -248,3 +315,18 @@ def test_a_damaged_base_file_of_a_slice_with_logs_is_named(spark: object, tmp_pa
     base.write_bytes(base.read_bytes()[:-20])
     with pytest.raises(Exception, match=base.name):
         lane.open().read().count()
+
+
+@pytest.mark.spark
+def test_a_base_file_of_another_size_is_not_taken_for_one_of_the_table(spark: object, tmp_path: Path) -> None:
+    lane = Lane(spark, tmp_path)
+    if not hasattr(type(lane.session.range(0)), "scalar"):
+        pytest.skip("on PySpark 3.5 files are recognised by their names")
+    table = merge_on_read(lane, partition_by=None)
+    table.bulk_insert(lane.data(FIRST))
+    table.upsert(lane.data(LATER))
+    assert table.read().count() == 5
+    (base,) = lane.path.glob("*.parquet")
+    pq.write_table(pq.read_table(base), base, compression="none")
+    with pytest.raises(Exception, match="does not have the bytes that the table states"):
+        table.read().where("fare > 0").count()

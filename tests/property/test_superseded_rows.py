@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows, superseded_positions
+from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows, split_slice, superseded_positions
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.merge import RecordMerger
@@ -144,6 +144,14 @@ def test_the_parts_of_a_slice_are_its_merged_rows(seed: int, tmp_path: Path) -> 
         parts = pa.concat_tables([base.filter(pa.array(stays)), *logged])
         if read.base_filter is not None:
             merged, parts = merged.filter(read.base_filter), parts.filter(read.base_filter)
+        assert_same_rows(parts, merged, meta=True)
+        split = list(split_slice(built.store, found, read))
+        gone = np.concatenate([np.zeros(0, np.int64), *(positions for _, positions in split if positions is not None)])
+        assert len(np.unique(gone)) == len(gone)
+        stays = np.ones(base.num_rows, np.bool_)
+        stays[gone] = False
+        parts = pa.concat_tables([base.filter(pa.array(stays)), *(rows for rows, _ in split if rows is not None)])
+        parts = parts if read.base_filter is None else parts.filter(read.base_filter)
         assert_same_rows(parts, merged, meta=True)
         assert list(tmp_path.iterdir()) == []
 

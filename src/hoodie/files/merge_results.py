@@ -1,4 +1,4 @@
-"""What a merge of a file slice returns: all its rows, only the rows that come from its logs, or the superseded rows.
+"""What a merge of a file slice returns: all rows, the rows that come from its logs, the superseded rows, or both.
 
 The rows of a slice are the rows of its base file without the superseded rows, and the rows that come from its logs.
 """
@@ -123,6 +123,32 @@ class SupersededRows:
     def added(self, versions: pa.Table, numbers: Rows) -> Iterator[pa.Table]:
         """Yield nothing."""
         yield from ()
+
+
+class SplitRows:
+    """What LoggedRows and SupersededRows return: rows, and tables with the column POSITION alone."""
+
+    is_numbered: ClassVar[bool] = True
+    has_base_rows: ClassVar[bool] = False
+    decides_rows_alone: ClassVar[bool] = False
+
+    def __init__(self, read: SliceRead, rule: FoldRule) -> None:
+        self._rows = LoggedRows(read, rule)
+        self._positions = SupersededRows(read, rule)
+        self.base_schema = self._positions.base_schema
+
+    def untouched(self, stored: pa.Table) -> Iterator[pa.Table]:
+        """Yield nothing."""
+        yield from ()
+
+    def merged(self, stored: pa.Table, gone: Rows, rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield the positions of the rows that are replaced or deleted, and the rows that replace others."""
+        yield from self._positions.merged(stored, gone, rows)
+        yield from self._rows.merged(stored, gone, rows)
+
+    def added(self, versions: pa.Table, numbers: Rows) -> Iterator[pa.Table]:
+        """Yield the rows."""
+        yield from self._rows.added(versions, numbers)
 
 
 def _decisive(read: SliceRead, rule: FoldRule) -> pa.Schema:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hoodie.files.base_rows import BaseRows
 from hoodie.files.logs.log_records import VersionReader, delete_keys, row_keys
 from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
-from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SupersededRows
+from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SplitRows, SupersededRows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.spill import KeyFilter, SpilledParts
@@ -35,6 +35,7 @@ __all__ = [
     "logged_keys",
     "read_file_slice",
     "read_logged_rows",
+    "split_slice",
     "superseded_positions",
 ]
 
@@ -81,6 +82,20 @@ def superseded_positions(store: Store, file_slice: FileSlice, read: SliceRead) -
     """
     for found in _read(store, file_slice, read, SupersededRows):
         yield np.asarray(found[POSITION])
+
+
+def split_slice(
+    store: Store, file_slice: FileSlice, read: SliceRead
+) -> Iterator[tuple[pa.Table | None, Int64Array | None]]:
+    """Yield what `read_logged_rows` and `superseded_positions` yield, in one pass: rows, or positions.
+
+    Memory and errors: as `read_file_slice`.
+    """
+    for found in _read(store, file_slice, read, SplitRows):
+        if found.column_names == [POSITION]:
+            yield None, np.asarray(found[POSITION])
+        else:
+            yield found, None
 
 
 def _read(

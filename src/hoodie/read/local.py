@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -153,7 +153,7 @@ class SliceScan:
 
         Memory: the needed columns of one row group. For a slice with log files: as `files.merged_slice`.
         """
-        return self._filtered(self._rows(store, found))
+        return self.filtered(self._rows(store, found))
 
     def logged_batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
         """Read as `batches`, but only the rows that come from log files; the slice must have log files.
@@ -161,9 +161,10 @@ class SliceScan:
         Memory: as `files.merged_slice`.
         """
         assert self.merge is not None
-        return self._filtered(read_logged_rows(store, found, self.merge))
+        return self.filtered(read_logged_rows(store, found, self.merge))
 
-    def _filtered(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def filtered(self, rows: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """Return those of merged rows that match, with the plan's columns."""
         for kept in rows:
             if self.instants is not None:
                 kept = kept.filter(pc.is_in(kept[COMMIT_TIME], value_set=self.instants))

@@ -13,6 +13,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.read.plan import ScanPlan
 from hoodie.storage import Store
 
+Words = npt.NDArray[np.int64]
 _WORD_BITS = 64
 
 
@@ -35,18 +36,35 @@ class Superseded:
             return cls(replace(plan.slice_read((), in_utc=False), base_filter=None, base_filter_on_keys=False))
         return cls(plan.slice_read(tuple(dict.fromkeys(names)), in_utc=False))
 
-    def words(self, store: Store, found: FileSlice) -> npt.NDArray[np.int64]:
+    def words(self, store: Store, found: FileSlice) -> Words:
         """Return a bit for each row of the slice's base file, up to the last superseded row: set if it is superseded.
 
         Row n is bit n % 64 (0 is the lowest) of word n // 64. The bits of rows that the scan's condition rules out may
         be wrong. Memory: two bytes for each row of the base file, and as `files.merged_slice`.
         """
-        marked, end = np.zeros(0, np.bool_), 0
+        bits = Bits()
         for positions in superseded_positions(store, found, self.read):
-            end = max(end, int(positions.max()) + 1)
-            if end > len(marked):
-                marked = np.concatenate([marked, np.zeros(max(end, 2 * len(marked)) - len(marked), np.bool_)])
-            marked[positions] = True
-        padded = np.zeros(-(-end // _WORD_BITS) * _WORD_BITS, np.bool_)
-        padded[:end] = marked[:end]
+            bits.add(positions)
+        return bits.words()
+
+
+class Bits:
+    """Positions as bits. Memory: two bytes for each position up to the greatest."""
+
+    def __init__(self) -> None:
+        self._marked = np.zeros(0, np.bool_)
+        self._end = 0
+
+    def add(self, positions: npt.NDArray[np.int64]) -> None:
+        """Set the bits of these positions, of which there is at least one."""
+        self._end = max(self._end, int(positions.max()) + 1)
+        if self._end > len(self._marked):
+            more = max(self._end, 2 * len(self._marked)) - len(self._marked)
+            self._marked = np.concatenate([self._marked, np.zeros(more, np.bool_)])
+        self._marked[positions] = True
+
+    def words(self) -> Words:
+        """Return the bits as in `Superseded.words`."""
+        padded = np.zeros(-(-self._end // _WORD_BITS) * _WORD_BITS, np.bool_)
+        padded[: self._end] = self._marked[: self._end]
         return np.packbits(padded, bitorder="little").view("<i8")

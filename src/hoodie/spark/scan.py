@@ -7,7 +7,7 @@ or delete are left out by `superseded`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +15,18 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.errors import InvalidConfigError
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import BaseFile
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.read.key_holders import FILTERED_KEYS_MAX
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.driver_merges import merged_by_driver
 from hoodie.spark.file_list import FileOfScan, read_files
 from hoodie.spark.merged import SliceReader, read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
-from hoodie.spark.superseded import located, scannable, without_superseded
+from hoodie.spark.superseded import Superseding, scannable
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.spark.widening import widened
 from hoodie.timeline import ms_of_instant_time
@@ -36,9 +37,10 @@ _BROADCAST_KEYS_MAX = 100_000
 def read_scan(session: Any, plan: ScanPlan) -> Any:
     """Return the scan as a DataFrame; columns and conditions are pushed down to Parquet.
 
-    Without log files Spark's plan runs no Python. For slices with log files, Python workers find the superseded rows of
-    the base files, and return the rows that come from logs, with all columns that the scan needs: a `select` on the
-    DataFrame does not reduce these columns. Slices whose base files Spark cannot scan are merged in Python workers.
+    Without log files Spark's plan runs no Python. For slices with log files, the driver merges small logs in this call,
+    and the DataFrame has the rows that come from logs. Of larger logs Python workers merge the rows when a query runs,
+    with all columns that the scan needs: a `select` on the DataFrame does not reduce these columns. Slices whose base
+    files Spark cannot scan are merged in Python workers.
     """
     frame = _rows(session, plan)
     if plan.instants is not None:
@@ -70,10 +72,16 @@ def _with_merged(session: Any, plan: ScanPlan, parts: list[Any], today: Any) -> 
     # Slices without a base file are read in the same tasks as the logs of the others.
     by_logs = [found for found in plan.merged if found.base_file is None or found.base_file in scanned]
     whole = [found for found in plan.merged if found.base_file is not None and found.base_file not in scanned]
-    parts = parts + _file_parts(session, plan, tuple(scanned), today, scanned)
-    parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
     reader = SliceReader(plan.view.store.spec, scan, arrow_schema_of(schema))
-    if by_logs:
+    by_driver = merged_by_driver(session, plan, by_logs, reader, schema)
+    superseding = Superseding(scanned, None if by_driver is None else by_driver.by_file)
+    parts = parts + _file_parts(session, plan, tuple(scanned), today, superseding)
+    if scan.columns != tuple(today.names):
+        parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
+    if by_driver is not None and by_driver.has_rows:
+        # A DataFrame that is kept must not be the result: joined with itself, its columns would be ambiguous.
+        parts += [] if by_driver.rows is None else [by_driver.rows if parts else by_driver.rows.toDF(*scan.columns)]
+    elif by_logs:
         parts.append(read_merged(session, by_logs, replace(reader, only_logged=True), schema))
     if whole:
         parts.append(read_merged(session, whole, reader, schema))
@@ -85,11 +93,11 @@ def _file_parts(
     plan: ScanPlan,
     files: Sequence[BaseFile],
     today: Any,
-    superseded_by: Mapping[BaseFile, FileSlice] | None = None,
+    superseding: Superseding | None = None,
 ) -> list[Any]:
     """Return Spark's scans of base files: one scan for all files with the same types.
 
-    `superseded_by` are the slices of the files, whose log files supersede rows of them.
+    `superseding`: log files supersede rows of the files.
     """
     groups: dict[str, tuple[Any, list[BaseFile]]] = {}
     for stored, same in files_by_types(plan.view, files, plan.schema):
@@ -98,9 +106,13 @@ def _file_parts(
     schema = spark_schema_of(plan.schema)
     parts = []
     for types, same in groups.values():
-        part = _scan(session, plan, same, schema if types == today else types)
-        if superseded_by is not None:
-            part = without_superseded(session, located(part), plan, [superseded_by[file] for file in same])
+        stored_schema = schema if types == today else types
+        if superseding is None:
+            part = _scan(session, plan, same, stored_schema)
+        else:
+            part = superseding.without(
+                session, plan, same, functools.partial(_scan, session, plan, same), stored_schema
+            )
         parts.append(part if types == today else _cast(part, today))
     return parts
 

@@ -1,14 +1,16 @@
 """Scan base files in Spark without the rows that log files replace or delete.
 
-Python workers find the superseded rows of each base file, as a bit for each row. These bits, one row for each file, are
-broadcast, and an anti join by file name and position drops the rows. Nothing is shuffled.
+The superseded rows of each base file are known as a bit for each row. If the driver has found them, a scalar subquery
+gives the bits to the tasks, and a condition on the position of each row drops the rows. Else Python workers find them;
+the bits, one row for each file, are broadcast, and an anti join by file name and position drops the rows. Nothing is
+shuffled.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +19,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from hoodie.files.slices import FileSlice
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.read.local_merges import LocalMerge, key_of_all
 from hoodie.read.plan import ScanPlan
-from hoodie.read.superseded import Superseded
+from hoodie.read.superseded import Superseded, Words
+from hoodie.spark.local_rows import kept
 from hoodie.spark.merged import by_groups, decisive_bytes
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import arrow_schema_of
@@ -27,11 +31,19 @@ from hoodie.storage import StoreSpec, open_store
 
 _FILE, _ROW = "#file", "#row"
 """Columns of the scan; no column of a table can have such a name."""
-_NAME, _WORDS = "#name", "#words"
-_BITS_SCHEMA = StructType([StructField(_NAME, StringType(), False), StructField(_WORDS, ArrayType(LongType(), False))])
+_NAME, _WORDS, _SIZES = "#name", "#words", "#sizes"
+_LONGS = ArrayType(LongType(), False)
+_BITS_SCHEMA = StructType([StructField(_NAME, StringType(), False), StructField(_WORDS, _LONGS)])
+_SLOTS_SCHEMA = StructType([StructField(_SIZES, _LONGS, False), StructField(_WORDS, ArrayType(_LONGS, True), False)])
 _METADATA = "_metadata"
+_ROW_INDEX = "_tmp_metadata_row_index"
+"""Spark's Parquet scan gives the position of a row in its file to a column with this name. (`_metadata.row_index` has
+the same number, in a struct that Spark makes for each row.)"""
 _PLAIN_NAME = re.compile(r"[\w.,=-]+", re.ASCII)
 """Spark and this library spell these file names in the same way."""
+_OTHER_SIZE = "a base file does not have the bytes that the table states"
+_SLOTTED_FILES_MAX = 256
+_SLOT_COUNTS = 64
 
 
 def scannable(plan: ScanPlan, session: Any) -> tuple[FileSlice, ...]:
@@ -39,7 +51,7 @@ def scannable(plan: ScanPlan, session: Any) -> tuple[FileSlice, ...]:
 
     The name of such a base file is the only one of its kind in the scan.
     """
-    if _hides_metadata(plan.schema) and not hasattr(type(session.range(0)), "metadataColumn"):
+    if _has(plan.schema.names, _METADATA) and not hasattr(type(session.range(0)), "metadataColumn"):
         return ()
     logged = plan.logged
     names = Counter(found.base_file.name for found in logged if found.base_file is not None)
@@ -52,30 +64,113 @@ def scannable(plan: ScanPlan, session: Any) -> tuple[FileSlice, ...]:
     )
 
 
-def located(frame: Any) -> Any:
-    """Add the file name and the position of each row to a Parquet scan, as the last columns."""
-    metadata = F.col(_METADATA)
-    if _hides_metadata(frame.columns):
-        metadata = frame.metadataColumn(_METADATA)
-    return frame.select("*", metadata["file_name"].alias(_FILE), metadata["row_index"].alias(_ROW))
+@dataclass(frozen=True, slots=True)
+class Superseding:
+    """Leaves out the rows of base files that the log files of their slices supersede.
+
+    `merges` has the superseded rows if the driver has found them; else workers find them.
+    """
+
+    slices: Mapping[BaseFile, FileSlice]
+    merges: Mapping[BaseFile, LocalMerge] | None
+
+    def without(
+        self, session: Any, plan: ScanPlan, files: Sequence[BaseFile], scan: Callable[[Any], Any], schema: Any
+    ) -> Any:
+        """Return the other rows of some of the files. `scan` scans them with a Spark schema; `schema` is theirs."""
+        if self.merges is None:
+            return _without_found(session, scan(schema), plan, [self.slices[file] for file in files])
+        words = {file: self.merges[file].words for file in files}
+        slot_count = None if _has(schema.names, _ROW_INDEX) else _slot_count(list(words))
+        if slot_count is None:
+            names = pa.array([file.name for file in words])
+            bits = pa.Table.from_arrays([names, _lists(list(words.values()))], schema=arrow_schema_of(_BITS_SCHEMA))
+            return _without(scan(schema), session.createDataFrame(bits, _BITS_SCHEMA))
+        key = key_of_all(self.merges[file] for file in files)
+        key = None if key is None else ("slots", key)
+        size_bytes = sum(found.nbytes for found in words.values())
+        slots = kept(session, key, size_bytes, lambda: _subqueries(session, _slots(words, slot_count)))
+        positioned = type(schema)([*schema.fields, StructField(_ROW_INDEX, LongType())])
+        return _without_slots(scan(positioned), slot_count, slots)
 
 
-def without_superseded(session: Any, frame: Any, plan: ScanPlan, slices: Sequence[FileSlice]) -> Any:
-    """Drop the superseded rows of a `located` scan of the base files of these slices, and the added columns."""
+def _without_found(session: Any, frame: Any, plan: ScanPlan, slices: Sequence[FileSlice]) -> Any:
+    """Drop the superseded rows of a scan; Python workers find them when a query runs."""
     finder = _Finder(plan.view.store.spec, Superseded.of(plan), arrow_schema_of(_BITS_SCHEMA))
 
     def superseded_rows(group: tuple[FileSlice, ...]) -> Batches:
         yield from finder.batches(group)
 
-    bits = F.broadcast(by_groups(session, slices, decisive_bytes, superseded_rows, _BITS_SCHEMA))
-    word = F.get(F.col(f"`{_WORDS}`"), F.shiftright(F.col(f"`{_ROW}`"), 6).cast("int"))
-    is_set = F.getbit(word, (F.col(f"`{_ROW}`") % 64).cast("int")) == 1
-    same_file = F.col(f"`{_FILE}`") == F.col(f"`{_NAME}`")
-    return frame.join(bits, same_file & is_set, "left_anti").drop(_FILE, _ROW)
+    return _without(frame, by_groups(session, slices, decisive_bytes, superseded_rows, _BITS_SCHEMA))
 
 
-def _hides_metadata(names: Any) -> bool:
-    return any(name.lower() == _METADATA for name in getattr(names, "names", names))
+def _without(frame: Any, bits: Any) -> Any:
+    """Drop the rows of a scan whose bits are set."""
+    metadata = _metadata(frame)
+    located = frame.withColumns({_FILE: metadata["file_name"], _ROW: metadata["row_index"]})
+    is_set = F.expr(f"`{_FILE}` = `{_NAME}` AND {_bit(_quoted(_WORDS), _quoted(_ROW))} = 1")
+    return located.join(F.broadcast(bits), is_set, "left_anti").drop(_FILE, _ROW)
+
+
+def _slot_count(files: Sequence[BaseFile]) -> int | None:
+    """Return a number by which the sizes of all files have different remainders; None if none was found."""
+    sizes = np.array([file.size_bytes for file in files], np.int64)
+    if len(sizes) > _SLOTTED_FILES_MAX:
+        return None
+    least = max(len(sizes), len(sizes) ** 2 // 4)
+    counts = range(least, least + _SLOT_COUNTS)
+    return next((count for count in counts if len(np.unique(sizes % count)) == len(sizes)), None)
+
+
+def _slots(words: Mapping[BaseFile, Words], count: int) -> pa.Table:
+    """Return the sizes and the words of files in one row: two arrays, in the order of the remainders of the sizes.
+
+    Where there is no file, the size is 0.
+    """
+    sizes, by_slot = [0] * count, dict[int, Words]()
+    for file, found in words.items():
+        sizes[file.size_bytes % count] = file.size_bytes
+        by_slot[file.size_bytes % count] = found
+    schema = arrow_schema_of(_SLOTS_SCHEMA)
+    values = (sizes, [by_slot.get(slot) for slot in range(count)])
+    columns = [pa.array([value], child.type) for value, child in zip(values, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _subqueries(session: Any, slots: pa.Table) -> dict[str, Any]:
+    """Return scalar subqueries of the columns of one row."""
+    row = session.createDataFrame(slots, _SLOTS_SCHEMA)
+    return {name: row.select(F.col(_quoted(name))).scalar() for name in slots.column_names}
+
+
+def _without_slots(frame: Any, slot_count: int, slots: Mapping[str, Any]) -> Any:
+    """Drop the rows of a scan with positions whose bits are set."""
+    located = frame.withColumns({_FILE: _metadata(frame)["file_size"], **slots})
+    slot = f"cast(`{_FILE}` % {slot_count} AS int)"
+    is_known = f"get(`{_SIZES}`, {slot}) = `{_FILE}` OR cast(raise_error('{_OTHER_SIZE}') AS boolean)"
+    bit = _bit(f"get(`{_WORDS}`, {slot})", _ROW_INDEX)
+    return located.where(f"({is_known}) AND coalesce({bit}, 0) = 0").drop(_FILE, *slots, _ROW_INDEX)
+
+
+def _bit(words: str, position: str) -> str:
+    """Return the expression of the bit of a position in an array of words; null behind its end."""
+    return f"getbit(get({words}, cast(shiftright({position}, 6) AS int)), cast({position} % 64 AS int))"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def _metadata(frame: Any) -> Any:
+    return frame.metadataColumn(_METADATA) if _has(frame.columns, _METADATA) else F.col(_METADATA)
+
+
+def _has(names: Sequence[str], wanted: str) -> bool:
+    return any(name.lower() == wanted for name in names)
+
+
+def _lists(arrays: Sequence[Words | None]) -> pa.ListArray:
+    return pa.array(arrays, pa.list_(pa.field("element", pa.int64(), False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +187,6 @@ class _Finder:
         for found in slices:
             words = self.superseded.words(store, found)
             if len(words) and found.base_file is not None:
-                offsets = pa.array(np.array([0, len(words)], np.int32))
-                array = pa.ListArray.from_arrays(offsets, pa.array(words), type=self.schema.field(_WORDS).type)
-                yield pa.RecordBatch.from_arrays([pa.array([found.base_file.name]), array], schema=self.schema)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([found.base_file.name]), _lists([words])], schema=self.schema
+                )

@@ -34,6 +34,9 @@ class TableReads:
     ) -> DataFrame:
         """Read rows as a Spark DataFrame; see `to_arrow` for the arguments.
 
+        The DataFrame is lazy, but small log files are merged now, in this process, and kept for later reads; see
+        docs/merge-on-read/README.md.
+
         Raises: as `to_arrow`; InvalidConfigError also if there is no Spark session.
         """
         from hoodie.engine.selection import spark_room
