@@ -18,6 +18,7 @@ from hoodie.errors import CorruptFileError, StorageError
 from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.nan_chunks import footer_with_nan, nan_leaves
+from hoodie.files.same_text import SameText
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, footer_entries
 from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
@@ -32,6 +33,8 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
 """A column gets a dictionary if at most this share of a sample's values are distinct: otherwise it saves no space."""
+_DISTINCT = frozenset({RECORD_KEY, "_hoodie_commit_seqno"})
+"""Columns that have another value in each row, and get no dictionary."""
 _BATCH_ROWS = 128 * 1024
 _BATCH_BYTES = 64 * 1024 * 1024
 """Approximate bytes read at once, decoded except for dictionaries; pieces of wide rows have fewer rows."""
@@ -53,15 +56,23 @@ class ParquetOptions:
 class BaseFileWriter:
     """Streams rows into one new base file and closes it with Hudi's footer keys.
 
-    Rows have the full schema, meta columns included. Memory: one row group, and the bloom filter. Use as a context
+    `schema` has all columns, meta columns included. `same` are text columns with the same value in each row: rows come
+    without them, or with values that do not count. Memory: one row group, and the bloom filter. Use as a context
     manager: after an error in it, an unfinished file remains, which is found by its marker.
     """
 
-    def __init__(self, store: Store, path: str, schema: pa.Schema, options: ParquetOptions) -> None:
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        schema: pa.Schema,
+        options: ParquetOptions,
+        same: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = path
         self.rows = 0
         self.size_bytes = 0
-        self._schema = schema
+        self._same = SameText(same or {}, schema)
         self._options = options
         self._buffer: list[pa.Table] = []
         self._buffered_bytes = 0
@@ -82,8 +93,8 @@ class BaseFileWriter:
         """Append rows; they are written to the file when a row group is full."""
         if rows.num_rows == 0:
             return
-        self._buffer.append(rows)
-        self._buffered_bytes += rows.nbytes
+        self._buffer.append(rows.select(self._same.other_columns))
+        self._buffered_bytes += self._buffer[-1].nbytes + rows.num_rows * self._same.row_bytes
         self.rows += rows.num_rows
         if self._buffered_bytes >= self._options.row_group_bytes:
             self.flush()
@@ -101,7 +112,7 @@ class BaseFileWriter:
     def close(self) -> None:
         """Write the remaining rows and the footer; sets `size_bytes`."""
         self.flush()
-        writer = self._writer or self._start(self._schema.empty_table())
+        writer = self._writer or self._start(self._same.added(self._same.other_schema.empty_table()))
         writer.add_key_value_metadata(self._footer())
         writer.close()
         if self._nan_chunks:
@@ -140,9 +151,10 @@ class BaseFileWriter:
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
         if self._filter is not None:
             self._filter.add(rows[RECORD_KEY])
-        self._writer = self._writer or self._start(rows)
         if self._observer is not None:
             self._observer.observe(rows)
+        rows = self._same.added(rows)
+        self._writer = self._writer or self._start(rows)
         self._nan_chunks |= {(self._row_groups, leaf) for leaf in nan_leaves(rows)}
         self._row_groups += 1
         self._writer.write_table(rows, row_group_size=rows.num_rows)
@@ -151,7 +163,7 @@ class BaseFileWriter:
         """Open the Parquet writer; the first rows decide which columns get a dictionary."""
         return pq.ParquetWriter(
             self._sink,
-            self._schema,
+            rows.schema,
             compression=self._options.codec,
             compression_level=self._options.codec_level if self._options.codec == "zstd" else None,
             use_dictionary=dictionary_columns(rows),
@@ -178,7 +190,9 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
     for field in rows.schema:
         if pa.types.is_nested(field.type):
             chosen += _leaf_paths(field)
-        elif pc.count_distinct(sample[field.name]).as_py() <= sample.num_rows * _REPEATED_SHARE:
+        elif pa.types.is_dictionary(field.type) or (
+            field.name not in _DISTINCT and len(sample[field.name].unique()) <= sample.num_rows * _REPEATED_SHARE
+        ):
             chosen.append(field.name)
     return chosen
 

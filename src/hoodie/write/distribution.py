@@ -20,8 +20,9 @@ import pyarrow as pa
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import BaseFileWriter
 from hoodie.files.staging.staged import StagedRun, StageReader
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import MemoryStore, Store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.stage_task import Piece
@@ -98,12 +99,13 @@ class PiecePlanner:
         """Write the first rows to a file in memory, and return its bytes for each of them."""
         store, path = MemoryStore(_SAMPLES), f"{uuid.uuid4()}.parquet"
         numbers, rows = SequenceNumbers(self.context.instant_time, 0), 0
-        stamper = Stamper(self.context.schema, self.context.instant_time, numbers, runs[0].partition_path, path)
+        stamper = Stamper(self.context.schema, numbers, {})
+        same = {COMMIT_TIME: self.context.instant_time, PARTITION_PATH: runs[0].partition_path, FILE_NAME: path}
         parquet = replace(self.context.parquet, bloom=None, range_columns=None)
         try:
             with (
                 StageReader(self.store) as reader,
-                BaseFileWriter(store, path, with_meta_fields(self.context.schema), parquet) as writer,
+                BaseFileWriter(store, path, with_meta_fields(self.context.schema), parquet, same) as writer,
             ):
                 for run in runs:
                     if rows >= _SAMPLE_ROWS:

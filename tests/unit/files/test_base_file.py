@@ -178,3 +178,38 @@ def test_a_changed_byte_in_a_page_is_corrupt() -> None:
     store.replace(PATH, data.replace(stored, changed))
     with pytest.raises(CorruptFileError, match="CRC"):
         list(read_base_file(store, FILE, SCHEMA))
+
+
+SAME = {"_hoodie_file_name": "f.parquet", "city": "é"}
+WIDE = pa.schema([(KEY, pa.string()), ("_hoodie_file_name", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_columns_with_one_text_are_written_as_if_the_rows_had_them(count: int) -> None:
+    store = MemoryStore()
+    options = ParquetOptions(row_group_bytes=1, range_columns=("n",))
+    with BaseFileWriter(store, PATH, WIDE, options, SAME) as writer:
+        for number in range(count):
+            writer.write(rows([f"k{number}"]))
+    file = pq.ParquetFile(pa.BufferReader(store.read(PATH)))
+    assert file.schema_arrow == WIDE
+    assert file.metadata.num_row_groups == count
+    assert file.read().to_pylist() == [{KEY: f"k{number}", **SAME, "n": 0} for number in range(count)]
+    for group in range(count):
+        for place, text in enumerate(SAME.values(), 1):
+            chunk = file.metadata.row_group(group).column(place)
+            assert (chunk.statistics.min, chunk.statistics.max, chunk.statistics.null_count) == (text, text, 0)
+            assert "RLE_DICTIONARY" in chunk.encodings
+
+
+def test_values_of_the_rows_do_not_count_beside_the_one_text() -> None:
+    store = MemoryStore()
+    with BaseFileWriter(store, PATH, WIDE, ParquetOptions(), SAME) as writer:
+        writer.write(pa.table([["a", "b"], ["old", "old"], ["x", "y"], [1, 2]], schema=WIDE))
+    found = pq.read_table(pa.BufferReader(store.read(PATH)))
+    assert found.to_pydict() == {
+        KEY: ["a", "b"],
+        "_hoodie_file_name": ["f.parquet"] * 2,
+        "city": ["é"] * 2,
+        "n": [1, 2],
+    }

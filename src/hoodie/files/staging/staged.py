@@ -197,10 +197,36 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield names[0], rows
         return
     numbers = np.asarray(codes.indices)
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+    bounds = [0, *np.cumsum(np.bincount(numbers)).tolist()]
+    # NumPy sorts small numbers by counting them.
+    order = np.argsort(numbers.astype(np.uint16) if len(names) <= 1 << 16 else numbers, kind="stable")
+    sources, places = _distinct_columns(rows)
     for number, name in enumerate(names):
-        yield name, rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
+        part = sources.take(pa.array(order[bounds[number] : bounds[number + 1]]))
+        yield name, pa.Table.from_arrays([part.column(place) for place in places], schema=rows.schema)
+
+
+def _distinct_columns(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Return the different columns, each in one chunk, and the place of each column of `rows` among them.
+
+    Record key and partition path often are columns of the caller's data: the same memory under two names. Rows taken
+    from a column of several chunks would join these each time.
+    """
+    places: dict[object, int] = {}
+    found = [places.setdefault(_memory(column, number), len(places)) for number, column in enumerate(rows.columns)]
+    firsts = [found.index(place) for place in range(len(places))]
+    names = [str(place) for place in range(len(places))]
+    return pa.Table.from_arrays([rows.column(first) for first in firsts], names=names).combine_chunks(), found
+
+
+def _memory(column: pa.ChunkedArray, number: int) -> object:
+    """Return a key that is equal for text columns in the same memory; columns of other types have their number."""
+    if not pa.types.is_string(column.type):
+        return number
+    return tuple(
+        (chunk.offset, len(chunk), *(0 if part is None else part.address for part in chunk.buffers()))
+        for chunk in column.chunks
+    )
 
 
 class StageReader:

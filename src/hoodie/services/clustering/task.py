@@ -19,10 +19,9 @@ from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import FileSlice, join_path
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import FILE_NAME, SequenceNumbers
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
-from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.index.record import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.clustering.plan import RowOrder
@@ -118,11 +117,9 @@ class _Output:
         self._attempt = attempt
         self._output_files = output_files
         self._numbers = SequenceNumbers(own.instant_time, attempt.partition)
-        self._schema = without_meta_fields(own.read.schema)
         self._unique = uuid.uuid4()
         self._read_rows = 0
         self._writer: BaseFileWriter | None = None
-        self._stamper: Stamper | None = None
         self._file_id = ""
         self._started = 0.0
         self._stats: list[WriteStat] = []
@@ -141,9 +138,8 @@ class _Output:
                 if self._writer is not None and self._room(self._writer) <= 0:
                     self._finish()
                 writer = self._writer or self._start()
-                assert self._stamper is not None
                 part = rows.slice(start, min(self._room(writer), _PIECE_ROWS))
-                writer.write(self._stamper.kept_rows(self._restamped(part)))
+                writer.write(self._restamped(part))
                 start += part.num_rows
                 yield self._file_id, part
 
@@ -178,8 +174,7 @@ class _Output:
         ensure_partition_metadata(self._store, self._partition_path, own.instant_time)
         write_marker(self._store, own.instant_time, path, IoType.CREATE)
         self._started = time.monotonic()
-        self._stamper = Stamper(self._schema, own.instant_time, self._numbers, self._partition_path, name)
-        self._writer = BaseFileWriter(self._store, path, own.read.schema, own.parquet)
+        self._writer = BaseFileWriter(self._store, path, own.read.schema, own.parquet, {FILE_NAME: name})
         return self._writer
 
     def _finish(self) -> None:

@@ -16,10 +16,9 @@ from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import FileSlice, join_path
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import FILE_NAME
 from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
-from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.storage import Store, StoreSpec, explained, open_store
 
 _COMMIT_TIME = "_hoodie_commit_time"
@@ -53,15 +52,13 @@ class CompactSlice:
         path = join_path(task.partition_path, name)
         ensure_partition_metadata(store, task.partition_path, self.instant_time)
         write_marker(store, self.instant_time, path, IoType.MERGE if task.base_file else IoType.CREATE)
-        numbers = SequenceNumbers(self.instant_time, attempt.partition)
-        schema = without_meta_fields(self.read.schema)
-        stamper = Stamper(schema, self.instant_time, numbers, task.partition_path, name)
-        logged = _LoggedRows(task)
+        same = {FILE_NAME: name}
+        schema, logged = self.read.schema, _LoggedRows(task)
         try:
-            with explained(store.uri(path)), BaseFileWriter(store, path, self.read.schema, self.parquet) as writer:
+            with explained(store.uri(path)), BaseFileWriter(store, path, schema, self.parquet, same) as writer:
                 for rows in read_file_slice(store, task, self.read):
                     logged.count(rows)
-                    writer.write(stamper.kept_rows(rows))
+                    writer.write(rows)
         except MissingFileError as error:
             raise CorruptFileError(
                 f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the file "

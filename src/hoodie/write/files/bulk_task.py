@@ -15,12 +15,12 @@ from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
 from hoodie.files.staging.staged import split_by_partition
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import RECORD_KEY, change_schema
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.written import RowCounts, Written
@@ -127,8 +127,9 @@ class BulkFiles:
         ensure_partition_metadata(self._store, partition_path, instant_time, is_likely_new=True)
         write_marker(self._store, instant_time, path, IoType.CREATE)
         schema = with_meta_fields(self._context.schema)
-        writer = BaseFileWriter(self._store, path, schema, self._context.parquet)
-        stamper = Stamper(self._context.schema, instant_time, self._numbers, partition_path, name)
+        same = {COMMIT_TIME: instant_time, PARTITION_PATH: partition_path, FILE_NAME: name}
+        writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same)
+        stamper = Stamper(self._context.schema, self._numbers, {})
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
 
     def _finish(self, partition_path: str) -> None:

@@ -69,12 +69,11 @@ class FileMerge:
     def merge(self, stored: pa.Table) -> pa.Table:
         """Return the rows that replace the rows of `stored`, in the order of `stored`."""
         if not self._context.merge_stored:
-            return self._stamper.kept_rows(stored)
+            return stored
         places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
         here = np.flatnonzero(np.asarray(pc.is_valid(places)))
-        kept = self._stamper.kept_rows(stored)
         if not len(here):
-            return kept
+            return stored
         incoming = np.asarray(places.drop_null())
         self._met[incoming] = True
         older = stored.select(self._data).take(pa.array(here))
@@ -89,7 +88,7 @@ class FileMerge:
         if merged.deleted.any():
             self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
             source = np.delete(source, here[merged.deleted])
-        return pa.concat_tables([kept, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
+        return pa.concat_tables([stored, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
 
     def inserts(self) -> Iterator[pa.Table]:
         """Yield the rows whose key no stored row has; deletes of unknown keys are skipped."""

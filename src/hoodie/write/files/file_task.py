@@ -14,11 +14,12 @@ from hoodie.files.base_file import BaseFileWriter, open_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
+from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import Store, open_store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.cdc_log import CdcLog
@@ -74,7 +75,7 @@ class NewBaseFile:
         if base_file is None:
             return self._write(file_id, None, changes, (), parts)
         with open_base_file(self.store, base_file) as (parquet, _):
-            stored = self.context.stored.base_rows(self.store, parquet, self._schema, base_file)
+            stored = self.context.stored.base_rows(self.store, parquet, self._kept, base_file)
             return self._write(file_id, base_file, changes, stored, parts)
 
     def merge(
@@ -87,7 +88,7 @@ class NewBaseFile:
         with open_base_file(self.store, base_file) as (parquet, _):
 
             def read() -> Iterator[pa.Table]:
-                return self.context.stored.base_rows(self.store, parquet, self._schema, base_file)
+                return self.context.stored.base_rows(self.store, parquet, self._kept, base_file)
 
             if changes_surely(parquet, self.context, base_file, changes):
                 return [self._write(file_id, base_file, changes, read(), parts)]
@@ -114,13 +115,16 @@ class NewBaseFile:
         store, instant_time = self.store, self.context.instant_time
         name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
         path = join_path(self.partition_path, name)
-        stamper = Stamper(self.context.schema, instant_time, self.numbers, self.partition_path, name)
+        # A new file has rows of this instant only, and each column of one value is written by the writer.
+        values = {COMMIT_TIME: instant_time, PARTITION_PATH: self.partition_path}
+        stamper = Stamper(self.context.schema, self.numbers, values if base_file else {})
+        same = {FILE_NAME: name} if base_file else {**values, FILE_NAME: name}
         ensure_partition_metadata(store, self.partition_path, instant_time)
         write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
         locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
             merge = FileMerge(self.context, changes, stamper, locations, cdc)
-            with BaseFileWriter(store, path, self._schema, self.context.parquet) as writer:
+            with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
                 for stored in stored_rows:
                     writer.write(merge.merge(stored))
                 for rows in merge.inserts():
@@ -142,6 +146,11 @@ class NewBaseFile:
     @property
     def _schema(self) -> pa.Schema:
         return with_meta_fields(self.context.schema)
+
+    @property
+    def _kept(self) -> pa.Schema:
+        """The columns of stored rows that stay as they are: all but the file name."""
+        return self._schema.remove(self._schema.get_field_index(FILE_NAME))
 
 
 def token_of(attempt: TaskContext) -> str:

@@ -25,14 +25,14 @@ from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import deleted_keys, read_file_slice
 from hoodie.files.slices import FileSlice, join_path
-from hoodie.files.stamping import SequenceNumbers, Stamper
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.format.filenames import IoType, LogFileName, new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
+from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.storage import Store, open_store
 from hoodie.write.context import LogOptions, WriteContext
 from hoodie.write.files.file_merge import Locations
@@ -255,7 +255,12 @@ class _Append:
         if not changes.num_rows:
             return
         schema, found = self.context.schema, self.file_slice
-        stamper = Stamper(schema, self.context.instant_time, self.numbers, found.partition_path, found.file_id)
+        values = {
+            COMMIT_TIME: self.context.instant_time,
+            PARTITION_PATH: found.partition_path,
+            FILE_NAME: found.file_id,
+        }
+        stamper = Stamper(schema, self.numbers, values)
         rows = stamper.new_rows(changes.select([*LEADING, *schema.names]))
         self._note_ranges(rows)
         step = max(int(rows.num_rows * self.options.block_bytes_max / max(rows.nbytes, 1)), 1)

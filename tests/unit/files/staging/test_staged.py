@@ -14,8 +14,8 @@ import pytest
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging import staged
 from hoodie.files.staging.place import stage_folder
-from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, write_hits
-from hoodie.records.change import change_schema
+from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, split_by_partition, write_hits
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import FaultStore, MemoryStore, ObjectStore, StoreSpec
 from hoodie.timeline import forget_all
 from hoodie.timeline.owner import Owner
@@ -42,6 +42,33 @@ def test_runs_keep_the_order_of_their_partition(monkeypatch: pytest.MonkeyPatch)
         assert [reader.read(run)["v"].to_pylist() for run in runs] == [[0, 2], [1, 3], [4, 5]]
     with StageReader(store, ["v"]) as reader:
         assert reader.read(runs[1]).schema.names == ["v"]
+
+
+def test_columns_in_one_memory_are_split_as_others() -> None:
+    texts = pa.array([f"{number:02}" for number in range(12)])
+    paths = pa.array(list("pqpqqp"))
+    schema = pa.schema([(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH, "key", "later", "path")])
+    columns = [texts[:6], paths, texts[:6], texts[6:], paths]
+    whole = pa.Table.from_arrays(columns, schema=schema)
+    chunked = pa.concat_tables([whole.slice(0, 2), whole.slice(2, 1), whole.slice(3)])
+    for rows in (whole, chunked):
+        found = {path: part.to_pydict() for path, part in split_by_partition(rows)}
+        assert found == {
+            "p": {
+                RECORD_KEY: ["00", "02", "05"],
+                PARTITION_PATH: ["p"] * 3,
+                "key": ["00", "02", "05"],
+                "later": ["06", "08", "11"],
+                "path": ["p"] * 3,
+            },
+            "q": {
+                RECORD_KEY: ["01", "03", "04"],
+                PARTITION_PATH: ["q"] * 3,
+                "key": ["01", "03", "04"],
+                "later": ["07", "09", "10"],
+                "path": ["q"] * 3,
+            },
+        }
 
 
 def test_nothing_staged() -> None:
