@@ -59,6 +59,7 @@ def test_rows_of_a_partition_come_together(spark: Any, tmp_path: Path, options: 
     assert _files(table) == [1] * _PARTS
     assert len(list(evaluated.iterdir())) == _TASKS
     _check(table)
+    assert table.bulk_insert(frame.where("id < 0"), properties=options).files_created == 0
     again = table.insert_overwrite(frame, distribution="partition", properties=options)
     assert (again.inserted, again.deleted) == (_ROWS, _ROWS)
     assert _files(table) == [1] * _PARTS
