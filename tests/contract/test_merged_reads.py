@@ -17,12 +17,13 @@ from hoodie.files.base_file import BaseFileWriter
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
-from hoodie.spark import driver_merges, read_scan, superseded
+from hoodie.spark import driver_merges, local_rows, read_scan, superseded
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
 
+THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
 FIRST = trips(("a", 10, 1.0, "sf"), ("b", 10, 2.0, "sf"), ("c", 10, 3.0, "sf"), ("d", 10, 4.0, "nyc"))
 LATER = trips(("a", 20, 9.0, "sf"), ("b", 5, 9.0, "sf"), ("e", 1, 5.0, "sf"))
 
@@ -276,6 +277,26 @@ def test_a_table_of_logs_alone_is_joined_with_itself(spark: object, tmp_path: Pa
     plan = replace(plan, slices=tuple(replace(found, base_file=None) for found in plan.slices if found.log_files))
     first, second = read_scan(lane.session, plan), read_scan(lane.session, plan)
     assert first.join(second, first["ts"] < second["ts"]).count() == 3
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_many_rows_of_logs_are_decoded_by_tasks(spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = Lane(spark, tmp_path)
+    if not hasattr(type(lane.session.range(0)), "scalar"):
+        pytest.skip("on PySpark 3.5 workers return the rows of logs")
+    monkeypatch.setattr(local_rows, "_FOLDED_BYTES_MAX", 0)
+    table = lane.create(TYPES, type="merge_on_read")
+    table.bulk_insert(lane.data(VALUES))
+    table.upsert(lane.data(VALUES))
+    for setting in (None, "1000000b"):
+        if setting is not None:
+            lane.session.conf.set(THRESHOLD, setting)
+        before = lane.session.conf.get(THRESHOLD)
+        columns = TYPES.names if setting is None else TYPES.names[::-1]
+        assert_same_rows(lane.read(table, columns=columns), VALUES.select(columns), key="id")
+        assert lane.session.conf.get(THRESHOLD) == before
+    lane.session.conf.unset(THRESHOLD)
 
 
 @pytest.mark.spark
