@@ -144,7 +144,7 @@ class StageWriter:
     def _flush(self) -> None:
         if not self._buffer:
             return
-        rows = pa.Table.from_batches(self._buffer, self._schema).combine_chunks()
+        rows = pa.Table.from_batches(self._buffer, self._schema)
         self._buffer, self._buffered_bytes = [], 0
         places = np.arange(self._rows, self._rows + rows.num_rows)
         self._rows += rows.num_rows
@@ -176,6 +176,7 @@ def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
     if rows.nbytes < _HASHED_BYTES_MIN:
         yield 0, HASH_END, rows
         return
+    rows = rows.combine_chunks()
     numbers = spread(rows[RECORD_KEY].combine_chunks()) // (HASH_END // _HASH_SLICES)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(_HASH_SLICES + 1))
