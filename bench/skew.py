@@ -41,7 +41,9 @@ class _TimedEngine(LocalEngine):
 
     noted: list[tuple[int, float]] = field(default_factory=list)
 
-    def run(self, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any]) -> list[Any]:
+    def run(
+        self, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any], sizes: Sequence[int] | None = None
+    ) -> list[Any]:
         """Run the tasks, and note those that compare keys with files."""
 
         def timed(task: Any, context: TaskContext) -> Any:

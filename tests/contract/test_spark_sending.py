@@ -59,6 +59,33 @@ def test_a_worker_unpickles_its_own_task(
     assert {unpickled for _, _, unpickled in results} == {1}
 
 
+def test_small_tasks_share_a_task_of_spark_and_keep_their_numbers(spark: SparkSession) -> None:
+    def look(task: int, context: TaskContext) -> tuple[int, TaskContext]:
+        return task, context
+
+    def places(sizes: list[int] | None) -> int:
+        found = SparkEngine(spark).run(look, list(range(20)), sizes)
+        assert [task for task, _ in found] == [context.partition for _, context in found] == list(range(20))
+        return len({context.attempt for _, context in found})
+
+    few = places([1000] * 20)
+    assert few == SparkEngine(spark).slots < 20
+    assert places([1 << 30] * 20) == places(None) == 20
+    # One task is as large as all others: it has a task of Spark for itself.
+    assert places([19_000, *[1000] * 19]) == few
+
+
+def test_the_error_of_small_tasks_is_that_of_the_first(spark: SparkSession) -> None:
+    def fail(task: int, context: TaskContext) -> int:
+        if task in (3, 4, 7):
+            raise hoodie.CommitConflictError(f"task {task}")
+        return task
+
+    for sizes in ([1] * 8, [1, 1, 1, 9, 1, 1, 1, 1]):
+        with pytest.raises(hoodie.CommitConflictError, match=r"^task 3$"):
+            SparkEngine(spark).run(fail, list(range(8)), sizes)
+
+
 def test_workers_exempt_modules_from_garbage_collection_once(spark: SparkSession) -> None:
     def look(task: int, context: TaskContext) -> tuple[int, int, int]:
         import gc

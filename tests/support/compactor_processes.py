@@ -25,7 +25,7 @@ from hoodie.services.planned.coordination import coordinator_of
 from hoodie.storage import open_store
 
 class Stuck(LocalEngine):
-    def run(self, function, tasks):
+    def run(self, function, tasks, sizes=None):
         results = LocalEngine.run(self, function, tasks)
         print("stuck", flush=True)
         time.sleep(600)

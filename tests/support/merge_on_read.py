@@ -76,8 +76,10 @@ class EngineThen(LocalEngine):
 
     then: Callable[[], object] = field(default=lambda: None)
 
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+    def run(
+        self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task], sizes: Sequence[int] | None = None
+    ) -> list[Result]:
         """Run the tasks, then the rest."""
-        results = super().run(function, tasks)
+        results = super().run(function, tasks, sizes)
         self.then()
         return results

@@ -67,8 +67,16 @@ class Engine(Protocol):
         """Number of tasks that run at once."""
         ...
 
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+    def run(
+        self,
+        function: Callable[[Task, TaskContext], Result],
+        tasks: Sequence[Task],
+        sizes: Sequence[int] | None = None,
+    ) -> list[Result]:
         """Call the function once per task and return the results in the order of the tasks.
+
+        `sizes`: the bytes that each task reads. Spark then runs several small tasks one after the other in one of its
+        own tasks.
 
         Raises: the error of the first failing task; with the same class if it is an error of hoodie.
         """

@@ -71,8 +71,16 @@ class LocalEngine:
         """Number of threads."""
         return self.threads
 
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Call the function for every task on the threads; the first error cancels waiting tasks and is raised."""
+    def run(
+        self,
+        function: Callable[[Task, TaskContext], Result],
+        tasks: Sequence[Task],
+        sizes: Sequence[int] | None = None,
+    ) -> list[Result]:
+        """Call the function for every task on the threads; the first error cancels waiting tasks and is raised.
+
+        `sizes` change nothing.
+        """
         stage = next(_stages)
         contexts = [TaskContext(number, stage, 0) for number in range(len(tasks))]
         if len(tasks) <= 1 or self.threads <= 1:

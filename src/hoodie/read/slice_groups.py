@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
+
+from hoodie.engine.groups import balanced_groups
 
 
 class HasBytes(Protocol):
@@ -27,15 +28,7 @@ def file_bytes(found: HasBytes) -> int:
 def balanced(
     slices: Sequence[_Found], group_bytes: int, size_of: Callable[[_Found], int] = file_bytes
 ) -> list[tuple[_Found, ...]]:
-    """Divide the slices into groups of similar size, each of about `group_bytes`; `size_of` measures a slice.
-
-    The slices are added in order of size, the largest first. Each slice is added to the smallest group so far.
-    """
-    count = -(-sum(map(size_of, slices)) // group_bytes)
-    groups: list[list[_Found]] = [[] for _ in range(min(max(count, 1), len(slices)))]
-    sizes = [(0, number) for number in range(len(groups))]
-    for found in sorted(slices, key=lambda one: -size_of(one)):
-        size_bytes, number = sizes[0]
-        groups[number].append(found)
-        heapq.heapreplace(sizes, (size_bytes + size_of(found), number))
-    return [tuple(group) for group in groups]
+    """Divide the slices into groups of similar size, each of about `group_bytes`; `size_of` measures a slice."""
+    sizes = [size_of(found) for found in slices]
+    groups = balanced_groups(sizes, -(-sum(sizes) // group_bytes))
+    return [tuple(slices[position] for position in group) for group in groups]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+from hoodie.engine.groups import balanced_groups
 from hoodie.errors import HoodieError
 from hoodie.spark.jobs import errors_of_jobs
 from hoodie.spark.partitioning import salts
@@ -28,7 +29,9 @@ _RESULT = "result"
 _RESULT_SCHEMA = StructType([StructField(_RESULT, BinaryType(), False)])
 _RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
 _PARTS_MAX = 1000
-_parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+_JOINED_BYTES = 64 * 1024 * 1024
+"""Bytes of tasks that may run in one Spark task: about two seconds of work."""
+_slots: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +61,58 @@ class SparkEngine:
     def parallelism(self) -> int:
         """Number of tasks that Spark creates for a shuffle, at most the number that it creates for a range.
 
-        It usually is the number of cores. The first call of a session runs a small Spark job, because Connect has no
-        other way to read the number.
+        It usually is the number of cores.
         """
-        if self.session not in _parallelism:
+        shuffled = int(self.session.conf.get("spark.sql.shuffle.partitions"))
+        return max(min(self.slots, shuffled), 1)
+
+    @property
+    def slots(self) -> int:
+        """Number of tasks that Spark creates for a range.
+
+        The first call of a session runs a small Spark job, because Connect has no other way to read the number.
+        """
+        if self.session not in _slots:
             with errors_of_jobs():
                 parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
-            shuffled = int(self.session.conf.get("spark.sql.shuffle.partitions"))
-            _parallelism[self.session] = max(min(parts, shuffled), 1)
-        return _parallelism[self.session]
+            _slots[self.session] = max(parts, 1)
+        return _slots[self.session]
 
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+    def run(
+        self,
+        function: Callable[[Task, TaskContext], Result],
+        tasks: Sequence[Task],
+        sizes: Sequence[int] | None = None,
+    ) -> list[Result]:
         """Call the function for every task, each call in its own Spark task; see `Engine.run`.
 
-        A worker unpickles its own task only. Many or large tasks are sent as rows, which requires a shuffle.
+        With `sizes`, one Spark task for each core, or for 64 MiB, gets several tasks: a Spark task costs some 50 ms of
+        CPU time. If it fails, all of them are repeated. A worker unpickles its own tasks only. Many or large tasks are
+        sent as rows, which requires a shuffle.
         """
         if not tasks:
             return []
 
-        def work(number: int, packed: bytes) -> Iterator[pa.RecordBatch]:
-            yield from _answers(lambda: [(number, function(pickle.loads(packed), task_context()))])
+        def work(_: int, packed: bytes) -> Iterator[pa.RecordBatch]:
+            for number, task in pickle.loads(packed):
+                try:
+                    result = function(pickle.loads(task), replace(task_context(), partition=number))
+                except HoodieError as error:
+                    yield _row(_Failure(error, number))
+                    return
+                yield _row((number, result))
 
-        found = dict(self._collect(each_in_a_task(self.session, packed_tasks(tasks), work, _RESULT_SCHEMA)))
+        packed = packed_tasks(tasks)
+        groups = [pickle.dumps([(number, packed[number]) for number in group]) for group in self._groups(tasks, sizes)]
+        found = dict(self._collect(each_in_a_task(self.session, groups, work, _RESULT_SCHEMA)))
         return [found[number] for number in range(len(tasks))]
+
+    def _groups(self, tasks: Sequence[Any], sizes: Sequence[int] | None) -> list[tuple[int, ...]]:
+        """Return the numbers of the tasks that each Spark task runs."""
+        if sizes is None or len(tasks) == 1:
+            return [(number,) for number in range(len(tasks))]
+        rounds = max(-(-sum(sizes) // (self.slots * _JOINED_BYTES)), 1)
+        return balanced_groups(sizes, rounds * self.slots)
 
     def process(
         self,
@@ -110,14 +142,14 @@ class SparkEngine:
             yield from _answers(lambda: consume(prepare(batches, context), context))
 
         if exchange is None:
-            return list(self._collect(data.frame.mapInArrow(guarded(self.session, both), _RESULT_SCHEMA)))
+            return self._collect(data.frame.mapInArrow(guarded(self.session, both), _RESULT_SCHEMA))
         prepared = data.frame.mapInArrow(guarded(self.session, prepare_all), spark_schema_of(prepared_schema))
         if exchange.range_by:
             # Spark samples the rows to find the ranges. Without persist() the caller's data is evaluated twice.
             prepared = prepared.persist()
         try:
             exchanged = self._exchange(prepared, exchange)
-            return list(self._collect(exchanged.mapInArrow(guarded(self.session, consume_all), _RESULT_SCHEMA)))
+            return self._collect(exchanged.mapInArrow(guarded(self.session, consume_all), _RESULT_SCHEMA))
         finally:
             if exchange.range_by:
                 prepared.unpersist()
@@ -130,18 +162,18 @@ class SparkEngine:
             frame = frame.repartition(count, salts(exchange.bucket_by, count))
         return frame.sortWithinPartitions(*exchange.sort_by) if exchange.sort_by else frame
 
-    def _collect(self, frame: Any) -> Iterable[Any]:
+    def _collect(self, frame: Any) -> list[Any]:
         """Run the job and unpickle the results; raise the first HoodieError of a worker with its own type.
 
         Raises: as `errors_of_jobs`.
         """
         with errors_of_jobs(), watched(self.session):
             rows = frame.collect()
-        for row in rows:
-            answer = pickle.loads(row[0])
-            if isinstance(answer, _Failure):
-                raise answer.error
-            yield answer
+        answers = [pickle.loads(row[0]) for row in rows]
+        failures = [answer for answer in answers if isinstance(answer, _Failure)]
+        if failures:
+            raise min(failures, key=lambda failure: failure.number).error
+        return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +181,8 @@ class _Failure:
     """A HoodieError that a worker returns as a result, because Spark's retries of the task would fail again."""
 
     error: HoodieError
+    number: int = 0
+    """The number of the task that raised it."""
 
 
 def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:

@@ -254,6 +254,8 @@ def _write_files(
     combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
     entries = write.index.entry_stage(folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
-    work_bytes = sum(run.size_bytes for run in rows.runs)
-    work_bytes += sum(task.size_bytes for task in tasks)
-    return Written.together(setup.engine_for(work_bytes).run(WriteFileGroup(context, rows), tasks))
+    row_bytes = sum(run.size_bytes for run in rows.runs)
+    engine = setup.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
+    each = row_bytes // max(sum(run.rows for run in rows.runs), 1)
+    sizes = [task.size_bytes + task.changed_rows * each for task in tasks]
+    return Written.together(engine.run(WriteFileGroup(context, rows), tasks, sizes))

@@ -87,6 +87,11 @@ class FileTask:
         """Return the bytes of the file group that the task reads."""
         return self.base_file.size_bytes if self.base_file is not None and not self.appends else 0
 
+    @property
+    def changed_rows(self) -> int:
+        """Return the number of staged rows that the task writes."""
+        return self.insert_rows + sum(hit.updates + hit.moves for hit in self.hits)
+
 
 def plan_files(
     runs: Sequence[StagedRun],

@@ -169,7 +169,9 @@ class TwiceEngine:
     name: str = "twice"
     parallelism: int = 2
 
-    def run(self, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any]) -> list[Any]:
+    def run(
+        self, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any], sizes: Sequence[int] | None = None
+    ) -> list[Any]:
         return LocalEngine(1).run(function, tasks)
 
     def process(

@@ -181,7 +181,8 @@ def write_entries(
         _LogTask(tuple(file_ids), tuple(range(group, len(file_ids), count)), found)
         for group, found in sorted(batches.items())
     ]
-    return _write_groups(engine, store, tasks, locations, instant_time, instant_ms)
+    rows = sum(entries.rows for entries in staged)
+    return _write_groups(engine, store, tasks, locations, rows, instant_time, instant_ms)
 
 
 def write_partitioned_entries(
@@ -204,7 +205,8 @@ def write_partitioned_entries(
     for partition_path, found in sorted(batches.items()):
         own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
         tasks.append(_LogTask(own, tuple(range(len(own))), found))
-    return _write_groups(engine, store, tasks, locations, instant_time, instant_ms)
+    rows = sum(entries.rows for entries in staged)
+    return _write_groups(engine, store, tasks, locations, rows, instant_time, instant_ms)
 
 
 def _write_groups(
@@ -212,11 +214,14 @@ def _write_groups(
     store: StoreSpec,
     tasks: Sequence[_LogTask],
     locations: Sequence[tuple[str, str]],
+    rows: int,
     instant_time: str,
     instant_ms: int,
 ) -> WrittenEntries:
     told = tuple(RecordLocation(path, file_id, instant_ms) for path, file_id in locations)
-    return WrittenEntries.together(engine.run(_WriteGroup(store, instant_time, told), tasks))
+    batch_bytes = ENTRY_BYTES * rows // max(sum(len(task.batches) for task in tasks), 1)
+    sizes = [len(task.batches) * batch_bytes for task in tasks]
+    return WrittenEntries.together(engine.run(_WriteGroup(store, instant_time, told), tasks, sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ class RecordTagger:
                 "committed, try again"
             )
         tasks = list(self._tasks(request, self.state))
-        work_bytes = sum(task.size_bytes for task in tasks) + sum(keys.rows for keys in request.keys) * ENTRY_BYTES
-        parts = request.engine_for(work_bytes).run(tag_file_groups, tasks)
+        sizes = [task.size_bytes + sum(keys.rows for keys in task.keys) * ENTRY_BYTES for task in tasks]
+        parts = request.engine_for(sum(sizes)).run(tag_file_groups, tasks, sizes)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
         slices = tuple(self.view.slices(partitions))

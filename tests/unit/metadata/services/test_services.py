@@ -378,7 +378,9 @@ class RemoteEngine:
     def process(self, *arguments: object) -> list[R]:
         raise NotImplementedError
 
-    def run(self, function: Callable[[T, TaskContext], R], tasks: Sequence[T]) -> list[R]:
+    def run(
+        self, function: Callable[[T, TaskContext], R], tasks: Sequence[T], sizes: Sequence[int] | None = None
+    ) -> list[R]:
         sent = pickle.loads(pickle.dumps((function, tasks)))
         return [sent[0](task, TaskContext(number, 0, 0)) for number, task in enumerate(sent[1])]
 

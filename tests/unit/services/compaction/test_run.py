@@ -393,7 +393,9 @@ class Pickling:
     name = "pickling"
     parallelism = 1
 
-    def run(self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task]) -> list[Result]:
+    def run(
+        self, function: Callable[[Task, TaskContext], Result], tasks: Sequence[Task], sizes: Sequence[int] | None = None
+    ) -> list[Result]:
         """Run what came back."""
         sent: list[tuple[Callable[[Task, TaskContext], Result], Task]]
         sent = [pickle.loads(pickle.dumps((function, task))) for task in tasks]
