@@ -98,6 +98,7 @@ CASES = {
     "insert, random, worker killed": Case("insert", "kill", "random"),
     "bulk_insert, quiet": Case("bulk_insert", None),
     "bulk_insert, task fails": Case("bulk_insert", "raise"),
+    "source, task fails": Case("source", "raise"),
     "bulk_insert, random, executor killed": Case("bulk_insert", "executor", "random"),
 }
 
@@ -108,14 +109,19 @@ def run(session: Any, case: Case, folder: Path) -> dict[str, Any]:
     attempts = folder / "attempts"
     attempts.mkdir()
     table = hoodie.create(folder / "table", SCHEMA, spark=False)
+    frame = case.frame(session, attempts)
     try:
-        result = getattr(table, case.method)(case.frame(session, attempts))
+        if case.method == "source":
+            frame.write.format("hoodie").mode("append").save(str(folder / "table"))
+        else:
+            getattr(table, case.method)(frame)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}", "rows": table.count(), "ok": table.verify(full=True).ok}
     rows = table.to_arrow(["_hoodie_record_key", "id"])
+    (written,) = table.history().to_pylist()
     return {
-        "instant": result.instant,
-        "inserted": result.inserted,
+        "instant": written["instant"],
+        "inserted": written["inserted"],
         "keys": rows["_hoodie_record_key"].to_pylist(),
         "ids": rows["id"].to_pylist(),
         "attempts": sorted(path.name for path in attempts.iterdir()),

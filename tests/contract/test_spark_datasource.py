@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,19 +28,10 @@ def needs_data_sources(spark: SparkSession) -> None:
         pytest.skip("PySpark 3.5 has no data sources in Python")
 
 
-def test_a_session_without_data_sources_is_told_what_to_use(spark: SparkSession) -> None:
-    if hasattr(spark, "dataSource"):
-        hoodie.register(spark)
-    else:
-        with pytest.raises(hoodie.UnsupportedError, match=r"hoodie\.open\(path\)\.read\(\)"):
-            hoodie.register(spark)
-
-
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lane, str]:
-    """A table of two commits, and the instant of the first."""
+    """A table of two commits, and the instant of the first. Nobody registered the data source."""
     needs_data_sources(spark)
-    hoodie.register(spark)
     lane = Lane(spark, tmp_path_factory.mktemp("source"))
     made = lane.create(partition_by="city")
     first = made.insert(ROWS)
@@ -80,9 +71,42 @@ def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
     assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
 
 
+def test_keys_are_an_option(table: tuple[Lane, str]) -> None:
+    lane, _ = table
+
+    def ids(keys: str, **options: str) -> list[str]:
+        reader = lane.session.read.format("hoodie").option("keys", keys).options(columns="id", **options)
+        return sorted(row["id"] for row in reader.load(str(lane.path)).collect())
+
+    assert ids('["c", "a", "d", "unknown"]') == ["a", "c"]
+    assert ids('[{"id": "b"}]') == ["b"]
+    for wrong in ("a,b", "[]", '"a"'):
+        with pytest.raises(Exception, match="expected a list of record keys in JSON"):
+            ids(wrong)
+    with pytest.raises(Exception, match="options as_of and keys belong to different reads"):
+        ids('["a"]', as_of="2024-01-01")
+
+
+def test_changes_are_options(table: tuple[Lane, str]) -> None:
+    lane, first = table
+    made = lane.open()
+
+    def changes(**options: str) -> Any:
+        return lane.session.read.format("hoodie").options(**options).load(str(lane.path))
+
+    second = made.upsert(trips(("b", 9, 9.0, "it's")))
+    assert [(row["id"], row["ts"]) for row in changes(since=first).collect()] == [("b", 9)]
+    until = changes(since="2020-01-01", until=first).select("id")
+    assert sorted(row["id"] for row in until.collect()) == ["a", "b", "c", "d"]
+    nothing = changes(since=second.instant, mode="latest", columns="ts")
+    assert (nothing.columns, nothing.count()) == (["ts"], 0)
+    made.rollback(second.instant)
+    with pytest.raises(Exception, match="the data source has 'latest' only"):
+        changes(since=first, mode="cdc").collect()
+
+
 def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:
     needs_data_sources(spark)
-    hoodie.register(spark)
     lane = Lane(spark, tmp_path)
     lane.create(TYPES).insert(VALUES)
     found = to_arrow(spark.read.format("hoodie").load(str(lane.path)).select(*TYPES.names))
@@ -92,14 +116,12 @@ def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:
         assert to_arrow(frame)["id"].to_pylist() == ["high"], where
 
 
-def test_wrong_options_and_writes_are_refused(table: tuple[Lane, str]) -> None:
+def test_wrong_options_are_refused(table: tuple[Lane, str]) -> None:
     lane, _ = table
     with pytest.raises(Exception, match="unknown options"):
         lane.session.read.format("hoodie").option("as_off", "2024").load(str(lane.path)).collect()
     with pytest.raises(Exception, match="TableNotFoundError"):
         lane.session.read.format("hoodie").load(str(lane.folder)).collect()
-    with pytest.raises(Exception, match="reads only"):
-        lane.session.range(1).write.format("hoodie").mode("append").save(str(lane.path))
 
 
 @pytest.mark.parametrize("pushdown", ["false", "true"])
@@ -122,3 +144,15 @@ def test_one_loaded_table_serves_queries_with_other_filters(table: tuple[Lane, s
     cached = loaded.where("city = 'sf'").cache()
     assert (cached.count(), loaded.count()) == (1, 3)
     cached.unpersist()
+
+
+def test_a_program_may_register_the_source_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """The last test of the module: the others use the source that Spark found."""
+    if not hasattr(spark, "dataSource"):
+        with pytest.raises(hoodie.UnsupportedError, match=r"hoodie\.open\(path\)\.read\(\)"):
+            hoodie.register(spark)
+        return
+    hoodie.register(spark)
+    lane = Lane(spark, tmp_path)
+    lane.create().insert(ROWS)
+    assert spark.read.format("hoodie").load(str(lane.path)).count() == 4

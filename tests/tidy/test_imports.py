@@ -161,6 +161,10 @@ def test_importing_hoodie_is_light() -> None:
     assert _loaded("import hoodie") & heavy == set(), "`import hoodie` must stay light"
 
 
+def test_the_module_that_every_spark_looks_into_is_light() -> None:
+    assert "hoodie" not in _loaded("import pyspark_hoodie; pyspark_hoodie.DefaultSource")
+
+
 def test_a_read_without_a_condition_loads_no_parser() -> None:
     table = "import hoodie, pyarrow as pa; t = hoodie.create('memory://t', pa.schema([('id', pa.string())]))"
     assert "sqlglot" not in _loaded(f"{table}; t.head()")

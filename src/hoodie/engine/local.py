@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,20 @@ _PART_ROWS_MIN = 10_000
 
 _stages = itertools.count()
 """A number for every job of this process, so that the write tokens of two jobs are never equal."""
+
+
+@runtime_checkable
+class PartedDataset(Protocol):
+    """Rows that threads of this process read, once."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        ...
+
+    def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
+        """Return up to `count` streams that together contain every row."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +117,7 @@ class LocalEngine:
         exchange: Exchange | None = None,
     ) -> list[Result]:
         """See `Engine.process`."""
-        if not isinstance(data, ArrowDataset):
+        if not isinstance(data, PartedDataset):
             raise TypeError(f"the in-process engine accepts only Arrow data, got {type(data).__name__}")
         parts = data.parts(self.threads)
         if exchange is None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
-from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset
 from hoodie.engine.untyped import UntypedDataset, untyped_dataset
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -45,7 +45,7 @@ def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     if is_spark(data):
         room = spark_room()
         return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
-    if isinstance(data, ArrowDataset):
+    if isinstance(data, PartedDataset):
         return LocalEngine(), data
     untyped = untyped_dataset(data)
     return LocalEngine(), ArrowDataset(arrow_source(data)) if untyped is None else untyped

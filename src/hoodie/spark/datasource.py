@@ -1,4 +1,4 @@
-"""`spark.read.format("hoodie").load(path)`: hoodie tables as a Python data source of PySpark 4, classic and Connect.
+"""`format("hoodie")`: hoodie tables as a Python data source of PySpark 4, classic and Connect.
 
 Python workers read the rows of the data source. `hoodie.open(path).read()` is faster, because Spark scans the files
 itself. The data source is for programs that can only pass a format and a path, and for stores that Spark cannot read.
@@ -6,29 +6,32 @@ PySpark 3.5 has no Python data sources.
 
 Spark evaluates the filters of a query on the rows that it gets. The data source takes no filters from Spark: Spark 4.1
 to 4.3 plan a loaded DataFrame once and use the partitions of its first query for its later queries, whatever their
-filters are. The option `where` prunes partitions and files.
+filters are. The option `where` prunes partitions and files. docs/data-source.md.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.engine.selection import table_in_memory
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
+from hoodie.read.changes import plan_changes
 from hoodie.read.local import SliceScan
+from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.slice_groups import balanced
 from hoodie.records.condition import Condition
+from hoodie.spark.datasource_writer import TableWriter
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
-from hoodie.view.still_there import planned_again
-from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableView
+from hoodie.table.context import TableContext
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -38,16 +41,27 @@ else:
     except ImportError:
         DataSource = DataSourceReader = InputPartition = object
 
-_OPTIONS = ("as_of", "where", "columns", "view")
+_OF_SNAPSHOTS = ("as_of", "where", "view")
+_OF_CHANGES = ("since", "until", "mode")
+_OF_READS = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES)
+_OF_WRITES = ("columns", "operation")
+_HUDI = "hoodie."
+_OF_CATALOGS = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
+"""Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
 _STORAGE = "storage."
 _PARTITION_BYTES = 64 * 1024 * 1024
 
 
 def register(session: Any) -> None:
-    """Register `format("hoodie")` in a session.
+    """Register `format("hoodie")` in a session whose server did not find it.
 
-    Options: `as_of`, `where` and `view` as for `Table.read`; `columns`, separated by commas; `storage.<option>` for the
-    object store.
+    Spark finds it in the package `pyspark_hoodie` where its server can import that; then this call is not needed,
+    and Spark's log says that a data source was replaced.
+
+    Options: `as_of`, `where` and `view` as for `Table.read`; `since`, `until` and `mode` (`latest`) as for
+    `Table.changes`; `keys`
+    as for `Table.read_keys`, as a list in JSON; `columns`, separated by commas; `storage.<option>` for the object
+    store.
 
     Raises: UnsupportedError on PySpark 3.5.
     """
@@ -60,39 +74,90 @@ def register(session: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of a `spark.read` call."""
+    """The options of a `spark.read` call. `keys` are the values of a list in JSON."""
 
     store: StoreSpec
-    as_of: str | None
-    where: Condition | None
-    columns: tuple[str, ...] | None
-    view: str
+    as_of: str | None = None
+    where: Condition | None = None
+    columns: tuple[str, ...] | None = None
+    view: str = SNAPSHOT
+    keys: tuple[Any, ...] | None = None
+    changes: Mapping[str, str] | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:
         """Parse the options of a reader; the case of option names is ignored.
 
-        Raises: InvalidConfigError for an unknown option, or without a path.
+        Raises: InvalidConfigError for an unknown option, options of different reads, or without a path.
         """
-        found = {name.lower(): value for name, value in options.items()}
-        storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
-        unknown = [name for name in found if name not in {*_OPTIONS, "path"} and not name.startswith(_STORAGE)]
-        if unknown or "path" not in found:
-            what = f"unknown options {sorted(unknown)}" if unknown else "no path"
-            raise InvalidConfigError(f"{what}: load(path) takes the options {', '.join(_OPTIONS)} and {_STORAGE}<name>")
+        store, found = store_and_options(options, _OF_READS)
         names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
-        store = open_store(found["path"], storage).spec
-        where = Condition.parse_optional(found.get("where") or None)
-        return cls(store, found.get("as_of"), where, names, found.get("view", SNAPSHOT))
+        reads = [[name for name in own if name in found] for own in (_OF_SNAPSHOTS, ("keys",), _OF_CHANGES)]
+        if len([own for own in reads if own]) > 1:
+            given = " and ".join("/".join(own) for own in reads if own)
+            raise InvalidConfigError(f"options {given} belong to different reads: filter the loaded DataFrame instead")
+        return cls(
+            store=store,
+            as_of=found.get("as_of"),
+            where=Condition.parse_optional(found.get("where") or None),
+            columns=names,
+            view=found.get("view", SNAPSHOT),
+            keys=_keys(found["keys"]) if "keys" in found else None,
+            changes={name: found[name] for name in reads[2]} or None,
+        )
 
     def plan(self, columns: Sequence[str] | None = None) -> ScanPlan:
-        """Plan the scan on the newest commit, or `as_of`. Raises: as `plan_scan`."""
-        state = TableState(open_store(self.store))
+        """Plan the scan on the newest commit, or `as_of`. Raises: as the plans of the reads of `Table`."""
+        context = TableContext(open_store(self.store), spark=False)
         chosen = self.columns if columns is None else columns
-        return planned_again(
-            lambda: TableView.load(state),
-            lambda view: plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view),
+        if self.changes is not None:
+            since, until, mode = (self.changes.get(name) for name in _OF_CHANGES)
+            if mode not in (None, "latest"):
+                raise UnsupportedError(f"mode={mode!r}: the data source has 'latest' only; use t.changes(mode='cdc')")
+            plan = context.planned(lambda view: plan_changes(view, since, until))
+            return plan.with_columns(chosen)
+        if self.keys is not None:
+            view = context.view()
+            wanted = table_in_memory(context.keys(list(self.keys), view))
+            return context.planned(lambda view: plan_lookup(view, wanted), view).with_columns(chosen)
+        return context.planned(
+            lambda view: plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view)
         )
+
+
+def store_and_options(
+    options: Mapping[str, str], known: Sequence[str], *, with_hudi: bool = False
+) -> tuple[StoreSpec, dict[str, str]]:
+    """Return the store of the option `path`, and the other options with names in lower case.
+
+    Raises: InvalidConfigError for an option that is not known, or without a path; `with_hudi`: options `hoodie.*` are
+        known.
+    """
+    found = {name.lower(): value for name, value in options.items()}
+    storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
+    own = {
+        name: value
+        for name, value in found.items()
+        if name not in ("path", *_OF_CATALOGS) and not name.startswith((_STORAGE, "option."))
+    }
+    unknown = sorted(name for name in own if name not in known and not (with_hudi and name.startswith(_HUDI)))
+    if unknown or "path" not in found:
+        no_path = "no path: call load(path) or save(path); in SQL, tables of the catalog need WITH (path = '...')"
+        what = f"unknown options {unknown}" if unknown else no_path
+        more = f", {_HUDI}<name>" if with_hudi else ""
+        raise InvalidConfigError(f"{what}; the options are path, {', '.join(known)}{more} and {_STORAGE}<name>")
+    return open_store(found["path"], storage).spec, own
+
+
+def _keys(text: str) -> tuple[Any, ...]:
+    """Parse the option `keys`. Raises: InvalidConfigError."""
+    try:
+        keys = json.loads(text)
+    except ValueError:
+        keys = None
+    if not isinstance(keys, list) or not keys:
+        raise InvalidConfigError(f'keys={text!r}: expected a list of record keys in JSON, such as ["a", "b"]')
+    return tuple(keys)
 
 
 class TableSource(DataSource):
@@ -111,12 +176,13 @@ class TableSource(DataSource):
         """Return a reader of rows of this schema."""
         return TableReader(TableOptions.parse(self.options), schema)
 
-    def writer(self, schema: Any, overwrite: bool) -> Any:
-        """Refuse to write: each write operation has its own method of `Table`.
+    def writer(self, schema: Any, overwrite: bool) -> TableWriter:
+        """Return a writer of rows of this schema, after a check of the table, the options and the columns.
 
-        Raises: UnsupportedError.
+        Raises: as `TableWriter.of`.
         """
-        raise UnsupportedError("format('hoodie') reads only: write with hoodie.open(path).upsert(df), insert, ...")
+        store, found = store_and_options(self.options, _OF_WRITES, with_hudi=True)
+        return TableWriter.of(store, found, schema, overwrite=overwrite)
 
 
 @dataclass(frozen=True)

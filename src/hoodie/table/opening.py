@@ -115,9 +115,11 @@ def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None)
 
 
 def register(spark: Any) -> None:
-    """Register `spark.read.format("hoodie").load(path)` in a Spark session; requires PySpark 4.
+    """Register the data source `format("hoodie")` in a Spark session; requires PySpark 4.
 
-    Options: `as_of`, `where`, `view`, `columns` (separated by commas), `storage.<option>`. Raises: UnsupportedError.
+    Spark finds the data source itself where its server can import `pyspark_hoodie` (docs/data-source.md).
+
+    Raises: UnsupportedError.
     """
     from hoodie.engine.selection import spark_room
 

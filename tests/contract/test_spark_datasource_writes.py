@@ -1,0 +1,116 @@
+"""`df.write.format("hoodie")` and SQL on a table of the catalog write what the methods of `Table` write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from tests.contract.table_lanes import TRIPS, Lane, trips
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+ROWS = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, None, "nyc"))
+
+
+@pytest.fixture
+def lane(spark: SparkSession, tmp_path: Path) -> Lane:
+    """A folder without a table; PySpark 3.5 has no data sources in Python."""
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("PySpark 3.5 has no data sources in Python")
+    return Lane(spark, tmp_path)
+
+
+def save(lane: Lane, rows: pa.Table, mode: str = "append", **options: str) -> None:
+    lane.data(rows).write.format("hoodie").options(**options).mode(mode).save(str(lane.path))
+
+
+def found(table: hoodie.Table) -> list[tuple[Any, ...]]:
+    """The rows of the table, and no staged file that a write left."""
+    assert table.verify(full=True).ok
+    store = table.view().store
+    assert store.list(".hoodie/.temp", recursive=True) == []
+    return sorted(tuple(row.values()) for row in table.to_arrow(TRIPS.names).to_pylist())
+
+
+def test_each_operation_is_one_commit(lane: Lane) -> None:
+    table = lane.create(partition_by="city")
+    save(lane, ROWS)
+    assert found(table) == [("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, None, "nyc")]
+    save(lane, trips(("a", 2, 3.0, "sf"), ("d", 2, 4.0, "sf")), operation="upsert")
+    save(lane, trips(("e", 3, 5.0, "la")), operation="bulk_insert")
+    save(lane, trips(("c", 0, 0.0, "nyc")).select(["id", "city"]), operation="delete")
+    assert found(table) == [("a", 2, 3.0, "sf"), ("b", 1, 2.0, "nyc"), ("d", 2, 4.0, "sf"), ("e", 3, 5.0, "la")]
+    save(lane, trips(("f", 4, 6.0, "sf")), "overwrite", operation="insert_overwrite")
+    assert found(table) == [("b", 1, 2.0, "nyc"), ("e", 3, 5.0, "la"), ("f", 4, 6.0, "sf")]
+    save(lane, trips(("g", 5, 7.0, "sf")), "overwrite")
+    assert found(table) == [("g", 5, 7.0, "sf")]
+    done = [row["operation"] for row in reversed(table.history().to_pylist())]
+    assert done == ["insert", "upsert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table"]
+
+
+def test_rows_that_were_read_can_be_written_back_with_options(lane: Lane) -> None:
+    table = lane.create()
+    table.insert(ROWS)
+    read = lane.session.read.format("hoodie").load(str(lane.path)).where("id <> 'b'").selectExpr("*", "'x' AS more")
+    options = {"operation": "upsert", "hoodie.python.schema.evolution": "never"}
+    writer = read.write.format("hoodie").mode("append")
+    with pytest.raises(Exception, match="SchemaMismatchError"):
+        writer.options(**options).save(str(lane.path))
+    writer.options(**{**options, "hoodie.python.schema.evolution": "typed"}).save(str(lane.path))
+    assert sorted((row["id"], row["more"]) for row in table.to_arrow().to_pylist()) == [
+        ("a", "x"),
+        ("b", None),
+        ("c", "x"),
+    ]
+
+
+def test_writes_that_cannot_be_are_refused_before_a_task_runs(lane: Lane) -> None:
+    with pytest.raises(Exception, match=r"TableNotFoundError.*create a table with hoodie\.create"):
+        save(lane, ROWS)
+    table = lane.create()
+    for rows, mode, options, message in (
+        (ROWS, "append", {"operation": "insert_overwrite"}, "mode 'append' takes insert, upsert, bulk_insert, delete"),
+        (ROWS, "overwrite", {"operation": "upsert"}, "mode 'overwrite' takes insert_overwrite_table"),
+        (ROWS, "append", {"as_of": "2024"}, r"unknown options \['as_of'\]"),
+        (ROWS, "append", {"hoodie.no.such": "1"}, "InvalidConfigError"),
+        (ROWS.select(["ts"]), "append", {}, "column 'id' .* is missing in the data"),
+        (ROWS, "error", {}, 'use either the "Append" or "Overwrite" mode'),
+    ):
+        with pytest.raises(Exception, match=message):
+            save(lane, rows, mode, **options)
+    assert table.timeline.instants == ()
+    null_key = trips((None, 1, 1.0, "sf"))
+    with pytest.raises(Exception, match="RecordKeyError"):
+        save(lane, null_key)
+    assert found(table) == []
+
+
+def test_sql_reads_and_writes_views_and_tables_of_the_catalog(lane: Lane) -> None:
+    table = lane.create()
+    sql = lane.session.sql
+    options = f"path '{lane.path}', columns '{','.join(TRIPS.names)}'"
+    sql(f"CREATE TEMPORARY VIEW sql_view USING hoodie OPTIONS ({options})")
+    sql(f"CREATE TABLE sql_trips USING hoodie OPTIONS ({options})")
+    path = f"path = '{lane.path}'"
+    try:
+        sql("INSERT INTO sql_view VALUES ('a', 1, 1.0, 'sf'), ('b', 2, NULL, 'nyc')")
+        assert [row["id"] for row in sql("SELECT id FROM sql_view WHERE fare IS NULL").collect()] == ["b"]
+        sql(f"INSERT INTO sql_trips WITH ({path}, operation = 'upsert') VALUES ('b', 3, 3.0, 'nyc')")
+        assert found(table) == [("a", 1, 1.0, "sf"), ("b", 3, 3.0, "nyc")]
+        newest = f"sql_trips WITH ({path})"
+        sql(f"INSERT OVERWRITE {newest} SELECT id, ts + 1, fare, city FROM {newest} WHERE id = 'b'")
+        assert found(table) == [("b", 4, 3.0, "nyc")]
+        for statement in ("INSERT INTO sql_trips VALUES ('c', 1, 1.0, 'sf')", "SELECT * FROM sql_trips"):
+            with pytest.raises(Exception, match=r"no path: .* tables of the catalog need WITH \(path = '\.\.\.'\)"):
+                sql(statement).collect()
+    finally:
+        sql("DROP TABLE sql_trips")
+        sql("DROP VIEW sql_view")
+    assert table.count() == 1

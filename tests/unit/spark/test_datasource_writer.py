@@ -1,0 +1,110 @@
+"""Writers of the data source, as Spark calls them: pickled, with attempts that fail, and without a commit."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.files.staging.staged import is_dead_stage_folder
+from hoodie.spark.datasource import TableSource
+from hoodie.spark.datasource_writer import StagedRows, TableWriter
+from hoodie.spark.types import spark_schema_of
+
+SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64())])
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def batch(*rows: tuple[str, int]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+
+
+def failing(first: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    yield first
+    raise RuntimeError("this attempt fails")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hoodie.Table:
+    return hoodie.create(tmp_path / "t", SCHEMA, record_key="id", spark=False)
+
+
+def writer_of(table: hoodie.Table, **options: str) -> TableWriter:
+    source = TableSource({"path": table.path, **options})
+    return source.writer(spark_schema_of(SCHEMA), overwrite=False)
+
+
+def sent(writer: TableWriter) -> TableWriter:
+    """The writer in another process."""
+    copy: TableWriter = pickle.loads(pickle.dumps(writer))
+    return copy
+
+
+def staged(table: hoodie.Table) -> list[str]:
+    return [info.path for info in table.view().store.list(".hoodie/.temp", recursive=True)]
+
+
+def test_only_the_attempts_that_succeeded_are_written(table: hoodie.Table) -> None:
+    writer = writer_of(table)
+    with pytest.raises(RuntimeError, match="this attempt fails"):
+        sent(writer).write(failing(batch(("a", 1), ("b", 2))))
+    speculative = sent(writer).write(iter([batch(("a", 1), ("b", 2))]))
+    again = sent(writer).write(iter([batch(("a", 1)), batch(("b", 2))]))
+    other = sent(writer).write(iter([batch(), batch(("c", 3))]))
+    empty = sent(writer).write(iter([batch()]))
+    assert (empty.path, speculative.path == again.path, len(staged(table))) == (None, False, 4)
+    sent(writer).commit([again, other, empty])
+    assert sorted(row["id"] for row in table.to_arrow().to_pylist()) == ["a", "b", "c"]
+    assert staged(table) == []
+
+
+def test_a_write_that_is_given_up_leaves_nothing(table: hoodie.Table) -> None:
+    writer = writer_of(table)
+    with pytest.raises(RuntimeError, match="this attempt fails"):
+        sent(writer).write(failing(batch(("a", 1))))
+    done = sent(writer).write(iter([batch(("b", 2))]))
+    sent(writer).abort([None, done])
+    assert (staged(table), table.timeline.instants, table.count()) == ([], (), 0)
+
+
+def test_a_death_before_the_commit_leaves_files_that_a_write_deletes_a_day_later(table: hoodie.Table) -> None:
+    writer = writer_of(table)
+    sent(writer).write(iter([batch(("a", 1))]))
+    table.insert([{"id": "z", "x": 0}])  # another write meanwhile must not delete the rows of a write that may run
+    assert len(staged(table)) == 1
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["z"]
+    (folder,) = {path.rpartition("/")[0] for path in staged(table)}
+    now_ms = time.time_ns() // 1_000_000
+    store = table.view().store
+    assert not is_dead_stage_folder(store, folder, now_ms=now_ms)
+    assert is_dead_stage_folder(store, folder, now_ms=now_ms + DAY_MS + 60_000)
+
+
+def test_a_commit_that_fails_leaves_the_table_as_it_was(table: hoodie.Table) -> None:
+    writer = writer_of(table)
+    done = sent(writer).write(iter([batch(("a", 1))]))
+    with pytest.raises(FileNotFoundError):
+        sent(writer).commit([done, StagedRows(f"{done.path}-lost")])
+    sent(writer).abort([done])
+    assert (staged(table), table.count()) == ([], 0)
+    assert table.insert([{"id": "b", "x": 1}]).inserted == 1
+    assert table.verify(full=True).ok
+
+
+def test_notes_of_the_result_are_warnings(table: hoodie.Table) -> None:
+    table.insert([{"id": "a", "x": 1}])
+    writer = writer_of(table)
+    done = writer.write(iter([batch(("a", 2))]))
+    with pytest.warns(hoodie.HoodieWarning, match=r"insert \d{17}: .*a record that the table had"):
+        writer.commit([done])
+
+
+def test_tables_of_one_process_are_refused() -> None:
+    table = hoodie.create("memory://datasource-writer", SCHEMA, record_key="id", spark=False)
+    with pytest.raises(hoodie.UnsupportedError, match="Spark's workers cannot write to it"):
+        writer_of(table)
