@@ -5,6 +5,7 @@ from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
 from hoodie.spark.frames import assigned, filter_exists
 from hoodie.spark.locations import record_locations
+from hoodie.spark.merge_rows import merged_rows
 from hoodie.spark.scan import read_scan
 from hoodie.spark.session import open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
@@ -18,6 +19,7 @@ __all__ = [
     "assigned",
     "filter_exists",
     "from_arrow",
+    "merged_rows",
     "open_local_session",
     "read_cdc",
     "read_scan",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
+    from hoodie.table.merge import TableMerger
     from hoodie.view.table_view import TableView
     from hoodie.write.result import WriteResult
 
@@ -392,3 +393,49 @@ class TableWrites:
             return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
 
         return again_from_the_read(self._context.view, properties or {}, attempt)
+
+    def merge(
+        self,
+        source: Any,
+        on: str,
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> TableMerger:
+        """Begin a merge of source rows into the table; clauses follow, and `execute()` commits it.
+
+        The changed rows are written as an upsert writes them: with event-time ordering a row with a lower ordering
+        value than the stored row changes nothing, and deletes apply regardless of ordering values. Without a Spark
+        DataFrame the source and the stored rows that it matches are held in memory, and the index or the keys of the
+        files tell which files to read. With a DataFrame Spark joins it with the table, unless the merge updates and
+        inserts all rows: that is an upsert.
+
+        Args:
+            source: data in the forms of `upsert`. At most one row may change a record.
+            on: the equality of the columns that name a record, in Spark SQL: `t.id = s.id`, joined by AND for several
+                record key columns, and for the partition columns if the table's index is not global.
+            target_alias: the name of the table in expressions.
+            source_alias: the name of the source in expressions.
+            extra_metadata: text by name, stored in the commit (`extraMetadata`).
+            properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a", "b"], "fare": [1.0, 2.0]})
+        >>> t = hoodie.create("memory://doc-merge", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> source = [{"id": "a", "fare": 5.0}, {"id": "b", "fare": -1.0}, {"id": "c", "fare": 3.0}]
+        >>> merge = t.merge(source, on="t.id = s.id").when_matched_delete("s.fare < 0")
+        >>> merge = merge.when_matched_update({"fare": "t.fare + s.fare"}).when_not_matched_insert_all()
+        >>> result = merge.execute()
+        >>> result.inserted, result.updated, result.deleted
+        (1, 1, 1)
+        >>> sorted(t.to_arrow(columns=["id", "fare"]).to_pylist(), key=lambda row: row["id"])
+        [{'id': 'a', 'fare': 6.0}, {'id': 'c', 'fare': 3.0}]
+        """
+        from hoodie.table.merge import TableMerger
+        from hoodie.write.merge_plan import Merge
+
+        merge = Merge(on=on, clauses=(), target=target_alias, source=source_alias)
+        return TableMerger(self._context, source, merge, extra_metadata=extra_metadata, properties=properties)

@@ -8,6 +8,7 @@ from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
+from hoodie.errors import RecordKeyError
 from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -77,6 +78,19 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
     return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE, looks_up=True)
 
 
+def merge(call: WriteCall, data: Dataset, *, computed: bool, one_row_per_key: bool = True) -> WriteResult:
+    """Write the changes of a merge as one commit: updates, inserts, and deletes.
+
+    `computed`: `data` has the kind of each change in the column `_hoodie_change`, and the table's columns; otherwise
+    all rows are upserted. `one_row_per_key`: refuse several changes of one key.
+
+    Raises: as `upsert`; RecordKeyError for several changes of one key.
+    """
+    setup = WriteSetup.of(call, None if computed else data)
+    rows = data if setup.data is None else setup.data
+    return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key)
+
+
 def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> WriteResult:
     setup = WriteSetup.of(call, data)
     assert setup.data is not None
@@ -90,7 +104,9 @@ def bulk_insert_in_place(setup: WriteSetup) -> WriteResult:
     return _write(setup, setup.data, WriteOperation.BULK_INSERT, looks_up=False)
 
 
-def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool) -> WriteResult:
+def _write(
+    setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool, one_row_per_key: bool = False
+) -> WriteResult:
     """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve."""
     watch = PhaseTimes(*WRITE_PHASES)
     source = key_source(setup, operation)
@@ -100,7 +116,7 @@ def _write(setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks
     with stage_folder(setup.view.store, in_process=setup.is_in_process) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
-        batch = _Batch(setup, operation, source, looks_up, staged, watch)
+        batch = _Batch(setup, operation, source, looks_up, staged, watch, one_row_per_key)
         done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
     after = services_after(setup, watch, slices=done.tagged.slices, stats=done.written.stats)
     after = replace(after, notes=(*retries.notes, *after.notes))
@@ -117,6 +133,8 @@ class _Batch:
     looks_up: bool
     staged: Staged
     watch: PhaseTimes
+    one_row_per_key: bool = False
+    """Whether several rows with one key are an error; otherwise the merge rule decides between them."""
 
     @property
     def is_indexed(self) -> bool:
@@ -177,6 +195,8 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
         with watch.phase("write"):
             rows = TaggedRows(staged.runs, known.hits, is_global or not is_indexed)
             written = _write_files(setup, write, tasks, rows, folder, is_indexed=is_indexed)
+        if batch.one_row_per_key:
+            _refuse_duplicates(tagging.counts.duplicates + written.counts.duplicates)
         reached(Step.WRITTEN)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
@@ -184,6 +204,16 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             extra = setup.call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
     return _Attempt(write, tagged, written, index, tagging)
+
+
+def _refuse_duplicates(duplicates: int) -> None:
+    """Raises: RecordKeyError if changes have the key of another change of the merge."""
+    if duplicates:
+        raise RecordKeyError(
+            f"merge: {duplicates:,} rows change a record that another row of the merge changes too: expected at most "
+            "one source row for each record key, and one stored row; remove the duplicates from the source, or add "
+            "conditions that only one of the rows meets; nothing was committed"
+        )
 
 
 def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:

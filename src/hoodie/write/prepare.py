@@ -24,7 +24,7 @@ from hoodie.records.keys.key_hash import spread
 
 BUCKET = "_hoodie_bucket"
 ROW_NUMBER = "_hoodie_row"
-_META_NAMES = frozenset(META_FIELDS)
+_NO_DATA = frozenset((*META_FIELDS, KIND))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,18 @@ class Preparation:
             yield prepared
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Convert full rows: inserts, updates, and rows that are marked as deletes."""
-        keep = [name for name in batch.schema.names if name not in _META_NAMES]
+        """Convert full rows: inserts, updates, and rows that are marked as deletes.
+
+        A column `_hoodie_change`, which a merge computes, tells the kind of each row.
+        """
+        keep = [name for name in batch.schema.names if name not in _NO_DATA]
         rows = conform(batch.select(keep), self.schema)
         keys = self._record_keys(batch, rows)
         paths = self.key_generator.partition_paths(rows)
         kinds = np.full(len(keys), np.int8(Kind.ROW))
         kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
+        if KIND in batch.schema.names:
+            kinds[np.asarray(batch.column(KIND)) == Kind.DELETE] = np.int8(Kind.DELETE)
         return pa.RecordBatch.from_arrays(
             [pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema)
         )

@@ -1,0 +1,87 @@
+"""Compute the changes of a merge in Spark: join the source with the table, and decide by the clauses."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from hoodie.read.plan import plan_scan
+from hoodie.records.change import KIND, Kind
+from hoodie.spark.engine import session_of
+from hoodie.spark.scan import read_scan
+from hoodie.spark.types import spark_schema_of
+from hoodie.write.merge_plan import Clause, Group, MergePlan, quoted
+
+_CLAUSE = "_hoodie_clause"
+_STORED = "_hoodie_stored"
+_GIVEN = "_hoodie_given"
+
+
+def merged_rows(plan: MergePlan, source: Any) -> Any:
+    """Return the changes as a DataFrame: the column `_hoodie_change`, then the table's columns.
+
+    The table is scanned and joined with the source; partitions and files are not skipped.
+    """
+    names = plan.schema.names
+    scan = plan_scan(plan.view, columns=names)
+    stored = read_scan(session_of(source), scan).withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
+    given = source.withColumn(_GIVEN, F.lit(True)).alias(plan.merge.source)
+    same = [
+        F.col(f"{quoted(plan.merge.target)}.{quoted(key)}").eqNullSafe(
+            F.col(f"{quoted(plan.merge.source)}.{quoted(column)}")
+        )
+        for key, column in plan.source_of.items()
+    ]
+    joined = stored.join(given, reduce(and_, same), _join_type(plan))
+    decided = joined.withColumn(_CLAUSE, _clause_number(plan)).where(F.col(_CLAUSE).isNotNull())
+    types = spark_schema_of(plan.schema)
+    projections = [plan.projection(clause) for clause in plan.merge.clauses]
+    columns = []
+    for name in names:
+        values = [_expression(one[name]).cast(types[name].dataType) for one in projections]
+        columns.append(_by_clause(values).alias(name))
+    kinds = [F.lit(int(Kind.DELETE if clause.deletes else Kind.ROW)) for clause in plan.merge.clauses]
+    return decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
+
+
+def _expression(text: str | None) -> Any:
+    return F.lit(None) if text is None else F.expr(text)
+
+
+def _join_type(plan: MergePlan) -> str:
+    inserts, others = bool(plan.merge.of(Group.NOT_MATCHED)), bool(plan.merge.of(Group.BY_SOURCE))
+    if inserts and others:
+        return "full_outer"
+    return "right_outer" if inserts else "left_outer" if others else "inner"
+
+
+def _clause_number(plan: MergePlan) -> Any:
+    """Return the number of the clause that takes a row; null if none does."""
+    first, *rest = enumerate(plan.merge.clauses)
+    chain = F.when(_takes(first[1]), F.lit(first[0]))
+    for number, clause in rest:
+        chain = chain.when(_takes(clause), F.lit(number))
+    return chain
+
+
+def _takes(clause: Clause) -> Any:
+    is_stored, is_given = F.col(_STORED).isNotNull(), F.col(_GIVEN).isNotNull()
+    of_group = {
+        Group.MATCHED: is_stored & is_given,
+        Group.NOT_MATCHED: is_given & ~is_stored,
+        Group.BY_SOURCE: is_stored & ~is_given,
+    }[clause.group]
+    return of_group if clause.condition is None else of_group & F.expr(clause.condition)
+
+
+def _by_clause(values: list[Any]) -> Any:
+    """Return the value of the clause that took the row."""
+    if len(values) == 1:
+        return values[0]
+    chain = F.when(F.col(_CLAUSE) == 0, values[0])
+    for number, value in enumerate(values[1:-1], 1):
+        chain = chain.when(F.col(_CLAUSE) == number, value)
+    return chain.otherwise(values[-1])

@@ -1,0 +1,137 @@
+"""The builder of a merge."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hoodie.table.context import TableContext, Text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie.view.table_view import TableView
+    from hoodie.write.merge_plan import Clause, Merge
+    from hoodie.write.result import WriteResult
+
+
+class TableMerger:
+    """A merge that is built clause by clause, and executed by `execute`; the names are those of Delta.
+
+    Clauses of one kind (matched, not matched, not matched by source) are tried in the order of the calls. The first one
+    whose condition is true decides about a row; a condition that is null is not true. Without a condition a clause
+    takes every row, so it must be the last of its kind. Rows that no clause takes stay as they are.
+
+    Expressions are Spark SQL. They name columns of the table and of the source by the aliases, `t.fare` and `s.fare`;
+    a column that only one side has needs no alias.
+    """
+
+    def __init__(
+        self,
+        context: TableContext,
+        source: Any,
+        merge: Merge,
+        *,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> None:
+        """Hold the parts of a merge; `Table.merge` makes the builder."""
+        self._context, self._source, self._merge = context, source, merge
+        self._extra_metadata, self._properties = extra_metadata, properties
+
+    def when_matched_update(self, set: Mapping[str, str], condition: str | None = None) -> TableMerger:
+        """Set columns of stored rows that a source row matches to expressions; other columns keep their values."""
+        return self._with("MATCHED", values=dict(set), condition=condition)
+
+    def when_matched_update_all(self, condition: str | None = None) -> TableMerger:
+        """Set all columns of stored rows that a source row matches to the columns of the source."""
+        return self._with("MATCHED", condition=condition)
+
+    def when_matched_delete(self, condition: str | None = None) -> TableMerger:
+        """Delete stored rows that a source row matches, whatever their ordering values."""
+        return self._with("MATCHED", deletes=True, condition=condition)
+
+    def when_not_matched_insert(self, values: Mapping[str, str], condition: str | None = None) -> TableMerger:
+        """Insert source rows that match no stored row; columns without an expression become null."""
+        return self._with("NOT_MATCHED", values=dict(values), condition=condition)
+
+    def when_not_matched_insert_all(self, condition: str | None = None) -> TableMerger:
+        """Insert source rows that match no stored row, with all columns of the table."""
+        return self._with("NOT_MATCHED", condition=condition)
+
+    def when_not_matched_by_source_update(self, set: Mapping[str, str], condition: str | None = None) -> TableMerger:
+        """Set columns of stored rows that no source row matches. Reads the whole table."""
+        return self._with("BY_SOURCE", values=dict(set), condition=condition)
+
+    def when_not_matched_by_source_delete(self, condition: str | None = None) -> TableMerger:
+        """Delete stored rows that no source row matches. Reads the whole table."""
+        return self._with("BY_SOURCE", deletes=True, condition=condition)
+
+    def execute(self) -> WriteResult:
+        """Execute the merge as one commit.
+
+        Computed again after a conflict that a retry can solve. A Spark DataFrame is then evaluated again too.
+
+        Raises: as `Table.update`; RecordKeyError if several source rows change one record, unless the merge only
+        deletes matched rows without a condition; UnsupportedError for a condition `on` that is not the equality of the
+        columns that name a record.
+        """
+        from hoodie.engine.selection import is_spark
+        from hoodie.write.conditional import again_from_the_read
+        from hoodie.write.indexed import merge
+        from hoodie.write.merge_plan import plan_merge
+
+        source = self._source
+        if is_spark(source):
+            self._context.write_call(source, None, None)  # Refuses a table that Spark's workers cannot read.
+            names = list(source.columns)
+        else:
+            source = self._arrow_source()
+            names = source.schema.names
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_merge(view, self._merge, names, self._properties or {})
+            is_upsert = plan.merge.is_upsert
+            if is_upsert:
+                rows = source.select([f"`{name}`" if is_spark(source) else name for name in plan.schema.names])
+            else:
+                rows = self._computed(plan, source)
+            call, dataset = self._context.write_call(rows, self._extra_metadata, self._properties)
+            # The rows of an upsert are not computed from stored rows, so they have no baseline.
+            call = dataclasses.replace(call, baseline=None if is_upsert else view)
+            return merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
+
+        return again_from_the_read(self._context.view, self._properties or {}, attempt)
+
+    def _with(self, group: str, **parts: Any) -> TableMerger:
+        """Return the builder with one more clause; the builder itself is not changed."""
+        from hoodie.write.merge_plan import Clause, Group
+
+        clause: Clause = Clause(group=Group[group], **parts)
+        merge = dataclasses.replace(self._merge, clauses=(*self._merge.clauses, clause))
+        return TableMerger(
+            self._context, self._source, merge, extra_metadata=self._extra_metadata, properties=self._properties
+        )
+
+    def _arrow_source(self) -> pa.Table:
+        """Return the source as a table; columns without declared types get those of the table."""
+        from hoodie.engine.selection import engine_and_dataset, table_in_memory
+        from hoodie.engine.untyped import UntypedDataset
+
+        _, dataset = engine_and_dataset(self._source)
+        if isinstance(dataset, UntypedDataset):
+            dataset = dataset.typed(self._context.view().schema().arrow)
+        return table_in_memory(dataset.source)  # type: ignore[attr-defined]  # no Spark data here
+
+    def _computed(self, plan: Any, source: Any) -> Any:
+        """Return the changes. Raises: CommitConflictError if a clean took files of the view meanwhile."""
+        from hoodie.commit.conflicts import conflict
+        from hoodie.engine.selection import is_spark, spark_room
+        from hoodie.errors import ViewOvertakenError
+        from hoodie.write.merge_rows import merged_rows
+
+        try:
+            return spark_room().merged_rows(plan, source) if is_spark(source) else merged_rows(plan, source)
+        except ViewOvertakenError as error:
+            raise conflict(str(error)) from error

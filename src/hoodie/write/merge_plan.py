@@ -1,0 +1,299 @@
+"""Plan a merge: check its clauses against the table, and find how the source rows meet the stored rows.
+
+The rules are those of Delta's MERGE. The clauses of one kind are tried in order, and the first clause whose condition
+is true decides about a row. A row for which no condition is true stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.index import index_of
+from hoodie.records.sql.columns import is_column
+from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
+from hoodie.view.rules import table_key_generator
+from hoodie.view.table_view import TableView
+from hoodie.write.setup import effective_options
+
+
+class Group(Enum):
+    """The rows that a clause is about; the values are the words of SQL."""
+
+    MATCHED = "when matched"
+    NOT_MATCHED = "when not matched"
+    BY_SOURCE = "when not matched by source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """One clause. `values`: an SQL expression for each column to set; None for all columns. `condition`: in SQL."""
+
+    group: Group
+    deletes: bool = False
+    values: Mapping[str, str] | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A merge as the caller wrote it. `target` and `source` are the names by which expressions call both sides."""
+
+    on: str
+    clauses: tuple[Clause, ...]
+    target: str = "t"
+    source: str = "s"
+
+    def of(self, group: Group) -> list[Clause]:
+        """Return the clauses of a group, in their order."""
+        return [clause for clause in self.clauses if clause.group is group]
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether the merge updates and inserts all source rows, with all columns and without conditions."""
+        whole = all(not c.deletes and c.values is None and c.condition is None for c in self.clauses)
+        return whole and [c.group for c in self.clauses] in (
+            [Group.MATCHED, Group.NOT_MATCHED],
+            [Group.NOT_MATCHED, Group.MATCHED],
+        )
+
+    @property
+    def takes_duplicates(self) -> bool:
+        """Whether several source rows may meet one stored row: the merge only deletes, without a condition."""
+        return all(c.deletes and c.condition is None for c in self.clauses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """A merge, checked against a view. `schema` has the table's columns.
+
+    `source_of`: for each key column of the table, the source column that `on` compares with it. `by_path`: whether
+    rows must also have the same partition path to match, because keys are unique within partitions only.
+    """
+
+    view: TableView
+    merge: Merge
+    schema: pa.Schema
+    source_of: Mapping[str, str]
+    by_path: bool
+
+    def projection(self, clause: Clause) -> dict[str, str | None]:
+        """Return the SQL expression of every column of the changed rows; None for null."""
+        target, source = quoted(self.merge.target), quoted(self.merge.source)
+        if clause.deletes:
+            return {name: f"{target}.{quoted(name)}" for name in self.schema.names}
+        if clause.values is None:
+            return {name: f"{source}.{quoted(name)}" for name in self.schema.names}
+        unset = None if clause.group is Group.NOT_MATCHED else target
+        kept = {name: None if unset is None else f"{unset}.{quoted(name)}" for name in self.schema.names}
+        return {**kept, **clause.values}
+
+
+def quoted(name: str) -> str:
+    """Return a name between backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], properties: Mapping[str, str]) -> MergePlan:
+    """Check a merge. `source_names` are the source's columns, `properties` the options of the call.
+
+    Raises: InvalidConfigError for clauses that contradict, or that set key columns; SchemaMismatchError for unknown
+    or ambiguous columns; UnsupportedError for automatic keys, and for an `on` that does not compare the key.
+    """
+    schema = view.schema().arrow
+    effective = effective_options(view.config, properties)
+    by_path = not index_of(view, effective).is_global and bool(view.config.partition_fields)
+    _check_order(merge)
+    source_of = _matched_columns(view, merge, source_names, by_path=by_path)
+    naming = {*view.config.record_key_fields, *view.config.partition_fields}
+    clauses = tuple(
+        _qualified_clause(_checked(clause, merge, schema, naming, source_names, source_of), merge, schema, source_names)
+        for clause in merge.clauses
+    )
+    merge = Merge(on=merge.on, clauses=clauses, target=merge.target, source=merge.source)
+    return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path)
+
+
+def _check_order(merge: Merge) -> None:
+    if not merge.clauses:
+        raise InvalidConfigError("merge: expected at least one clause, such as when_matched_update_all()")
+    if merge.target.lower() == merge.source.lower():
+        raise InvalidConfigError(f"merge: both sides have the name {merge.target!r}: choose another for one of them")
+    for group in Group:
+        found = merge.of(group)
+        if any(clause.condition is None for clause in found[:-1]):
+            raise InvalidConfigError(
+                f"merge: a clause `{group.value}` without a condition is not the last of its kind, so that the clauses "
+                "after it would never apply; give it a condition, or make it the last one"
+            )
+
+
+def _checked(
+    clause: Clause,
+    merge: Merge,
+    schema: pa.Schema,
+    naming: set[str],
+    source_names: Sequence[str],
+    source_of: Mapping[str, str],
+) -> Clause:
+    """Return the clause with the table's names of the columns that it sets. Raises: as `plan_merge`."""
+    if clause.deletes:
+        return clause
+    if clause.values is None:
+        lacking = [name for name in schema.names if name not in source_names]
+        if lacking:
+            raise SchemaMismatchError(
+                f"merge: all columns of the table are set from the source, which lacks {lacking} and has "
+                f"{list(source_names)}; add them, or name the columns to set"
+            )
+        other = {name: column for name, column in source_of.items() if name != column}
+        if other:
+            raise InvalidConfigError(
+                f"merge: `on` compares key columns with source columns of other names, {other}, so the columns to set "
+                "must be named"
+            )
+        return clause
+    values = {_table_column(name, merge, schema): str(text) for name, text in clause.values.items()}
+    if clause.group is Group.NOT_MATCHED:
+        lacking = sorted(name for name in naming if name not in values)
+        if lacking:
+            raise InvalidConfigError(f"merge: an insert sets no value for {lacking}, columns of the key or partition")
+        wrong = [name for name in source_of if not _is_match(values[name], name, merge, source_of)]
+        if wrong:
+            raise InvalidConfigError(
+                f"merge: an insert sets {wrong} to other values than those that `on` looked up; expected "
+                f"{[f'{merge.source}.{source_of[name]}' for name in wrong]}"
+            )
+        return Clause(group=clause.group, values=values, condition=clause.condition)
+    same = {name for name in naming & values.keys() if _is_match(values[name], name, merge, source_of)}
+    wrong = sorted((naming & values.keys()) - same)
+    if wrong or not values:
+        raise InvalidConfigError(
+            f"merge: an update sets {wrong or 'no columns'}; expected columns that are not part of the record key or "
+            "the partition path: delete such rows and insert them again"
+        )
+    kept = {name: text for name, text in values.items() if name not in same}
+    return Clause(group=clause.group, values=kept, condition=clause.condition)
+
+
+def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> Clause:
+    """Return the clause with the name of its side before every column."""
+    sides: dict[str, Sequence[str]] = {merge.target: schema.names, merge.source: source_names}
+    if clause.group is not Group.MATCHED:
+        del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
+    values = clause.values
+    if values is not None:
+        values = {name: qualified(text, sides) for name, text in values.items()}
+    condition = None if clause.condition is None else qualified(clause.condition, sides)
+    return Clause(group=clause.group, deletes=clause.deletes, values=values, condition=condition)
+
+
+def qualified(text: str, sides: Mapping[str, Sequence[str]]) -> str:
+    """Return an SQL expression in which every column has the name of its side before it; `sides`: columns by side.
+
+    Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for a name that no side has, or
+    several sides.
+    """
+    tree = parse_expression(text)
+    has_variables = tree.find(exp.Lambda) is not None
+
+    def qualify(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return node
+        parts = [part.name.lower() for part in node.parts]
+        if len(parts) > 1 and any(parts[0] == side.lower() for side in sides):
+            return node
+        holders = [side for side, names in sides.items() if any(parts[0] == name.lower() for name in names)]
+        if len(holders) == 1 and len(parts) < 4:
+            names = [exp.to_identifier(holders[0], quoted=True), *(part.copy() for part in node.parts)]
+            return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(names), strict=False)))
+        if has_variables and not holders:
+            return node
+        both = f"is ambiguous: write {' or '.join(f'{side}.{parts[0]}' for side in holders)}"
+        known = "; ".join(f"{side} has {list(names)}" for side, names in sides.items())
+        raise SchemaMismatchError(f"merge: column {node.sql()!r} {both if holders else f'is not known here: {known}'}")
+
+    found: exp.Expression = tree.transform(qualify)
+    return to_sql(found)
+
+
+def _is_match(text: str, name: str, merge: Merge, source_of: Mapping[str, str]) -> bool:
+    """Return whether an expression is the key column itself, or the source column that equals it in matched rows."""
+    node = without_parens(parse_expression(text))
+    if not is_column(node) or not isinstance(node, exp.Column) or len(node.parts) != 2:
+        return False
+    side, column = node.parts[0].name.lower(), node.parts[1].name
+    if side == merge.target.lower():
+        return column.lower() == name.lower()
+    return side == merge.source.lower() and column == source_of.get(name)
+
+
+def _table_column(name: str, merge: Merge, schema: pa.Schema) -> str:
+    """Return the table's spelling of a column to set, which may be named with the target's name before it."""
+    plain = name.replace("`", "")
+    prefix = f"{merge.target}.".lower()
+    if plain not in schema.names and plain.lower().startswith(prefix):
+        plain = plain[len(prefix) :]
+    found = [column for column in schema.names if column.lower() == plain.lower()]
+    if len(found) != 1:
+        raise SchemaMismatchError(f"merge sets {name!r}: expected a column of the table, {schema.names}")
+    return str(found[0])
+
+
+def _matched_columns(view: TableView, merge: Merge, source_names: Sequence[str], *, by_path: bool) -> Mapping[str, str]:
+    """Return the source column that `on` compares with each key column. Raises: as `plan_merge`."""
+    config = view.config
+    if not config.record_key_fields:
+        raise UnsupportedError(
+            "merge: the table makes its record keys automatically, so no column of the source names a record; use "
+            "update, delete_where and insert"
+        )
+    wanted = dict.fromkeys((*config.record_key_fields, *(config.partition_fields if by_path else ())))
+    if any("." in name for name in wanted):
+        raise UnsupportedError(f"merge: the record key or partition has nested columns, {list(wanted)}; use upsert")
+    if by_path and any(table_key_generator(config).time_formats):
+        raise UnsupportedError(
+            "merge: the partition paths are made from times, so that rows with other values share a partition; use "
+            "upsert, or a table with a global index"
+        )
+    pairs: dict[str, str] = {}
+    for part in operands(parse_expression(merge.on), exp.And):
+        pair = _pair(part, merge, view.schema().arrow, source_names)
+        if pair is None or pair[0] not in wanted or pair[0] in pairs:
+            raise _other_condition(part, merge, wanted)
+        pairs[pair[0]] = pair[1]
+    if set(pairs) != set(wanted):
+        raise _other_condition(parse_expression(merge.on), merge, wanted)
+    return pairs
+
+
+def _pair(part: exp.Expression, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns of both sides that an equality compares; None for any other condition."""
+    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+        return None
+    sides: dict[str, str] = {}
+    for node in (without_parens(part.this), without_parens(part.expression)):
+        if not isinstance(node, exp.Column) or len(node.parts) != 2:
+            return None
+        sides[node.parts[0].name.lower()] = node.parts[1].name
+    target, source = sides.get(merge.target.lower()), sides.get(merge.source.lower())
+    if target is None or source is None:
+        return None
+    found = [name for name in schema.names if name.lower() == target.lower()]
+    given = [name for name in source_names if name.lower() == source.lower()]
+    if len(given) != 1:
+        raise SchemaMismatchError(f"merge: no column {source!r} in the source, which has {list(source_names)}")
+    return (str(found[0]), given[0]) if len(found) == 1 else None
+
+
+def _other_condition(part: exp.Expression, merge: Merge, wanted: Mapping[str, None]) -> UnsupportedError:
+    expected = " AND ".join(f"{merge.target}.{name} = {merge.source}.{name}" for name in wanted)
+    return UnsupportedError(
+        f"merge on {to_sql(part)[:300]!r}: expected exactly the equality of the columns that name a record, "
+        f"{expected!r}; other conditions belong to the clauses"
+    )

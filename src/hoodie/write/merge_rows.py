@@ -1,0 +1,108 @@
+"""Compute the changes of a merge in this process, from Arrow data.
+
+The record keys of the source are looked up, so that only files that can hold them are read. A merge with a clause for
+stored rows that no source row matches reads the whole table.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from hoodie.read.local import read_table
+from hoodie.read.lookup import key_columns, key_table, plan_lookup
+from hoodie.read.plan import plan_scan
+from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.expression import evaluate, to_projection
+from hoodie.records.sql.parse import parse_expression
+from hoodie.write.merge_plan import Clause, Group, MergePlan
+
+
+def merged_rows(plan: MergePlan, source: pa.Table) -> pa.Table:
+    """Return the changes: the column `_hoodie_change`, then the table's columns.
+
+    Memory: the source, the stored rows that it matches, and the changes; with a clause for stored rows without a source
+    row, the whole table.
+
+    Raises: RecordKeyError for null keys in the source; SchemaMismatchError for unknown or ambiguous columns, and values
+    that do not fit; UnsupportedError for expressions that only Spark evaluates; ViewOvertakenError.
+    """
+    names = list(plan.source_of.values())
+    keys = source.select(names).rename_columns(list(plan.source_of)) if names else source
+    wanted = key_table(key_columns(plan.view), keys)
+    if not plan.by_path:
+        wanted = wanted.select([RECORD_KEY])
+    stored = _stored_rows(plan, wanted)
+    places = pc.index_in(_names(wanted, plan), value_set=_names(stored, plan))
+    meets = pc.is_valid(places)
+    columns = plan.schema.names
+    target_rows = stored.select(columns)
+    sides = {
+        Group.MATCHED: (target_rows.take(places.filter(meets)), source.filter(meets)),
+        Group.NOT_MATCHED: (None, source.filter(pc.invert(meets))),
+        Group.BY_SOURCE: (
+            target_rows.filter(pc.invert(pc.is_in(_names(stored, plan), value_set=_names(wanted, plan)))),
+            None,
+        ),
+    }
+    parts = [part for group, (target, own) in sides.items() for part in _changes(plan, group, target, own)]
+    return pa.concat_tables([_change_schema(plan).empty_table(), *parts])
+
+
+def _stored_rows(plan: MergePlan, wanted: pa.Table) -> pa.Table:
+    """Return the stored rows with the wanted keys; all rows if the merge has a clause for other rows."""
+    if plan.merge.of(Group.BY_SOURCE):
+        columns = [RECORD_KEY, PARTITION_PATH, *plan.schema.names]
+        return read_table(plan_scan(plan.view, columns=columns))
+    return read_table(plan_lookup(plan.view, wanted))
+
+
+def _names(rows: pa.Table, plan: MergePlan) -> pa.Array:
+    """Return one text for each row that names its record: the key, behind the partition path if that counts."""
+    keys = rows[RECORD_KEY].combine_chunks()
+    if not plan.by_path:
+        return keys
+    return pc.binary_join_element_wise(rows[PARTITION_PATH].combine_chunks(), keys, "\n")
+
+
+def _changes(plan: MergePlan, group: Group, target: pa.Table | None, source: pa.Table | None) -> list[pa.Table]:
+    """Return the changes of each clause of a group; the first clause whose condition is true takes a row."""
+    sides = {plan.merge.target: target, plan.merge.source: source}
+    rows = pa.table({name: side.to_struct_array() for name, side in sides.items() if side is not None})
+    found = []
+    for clause in plan.merge.of(group):
+        mine = rows
+        if clause.condition is not None:
+            condition = to_projection(clause.condition, rows.schema, as_type=pa.bool_())
+            is_true = pc.fill_null(evaluate(condition, rows), False)
+            mine, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
+        found.append(_projected(plan, clause, mine))
+        if clause.condition is None:
+            break
+    return found
+
+
+def _projected(plan: MergePlan, clause: Clause, rows: pa.Table) -> pa.Table:
+    """Return the changes of the rows that a clause takes."""
+    kind = Kind.DELETE if clause.deletes else Kind.ROW
+    columns: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)]
+    for field, text in zip(plan.schema, plan.projection(clause).values(), strict=True):
+        columns.append(pa.nulls(rows.num_rows, field.type) if text is None else _value(text, field.type, rows))
+    return pa.Table.from_arrays(columns, schema=_change_schema(plan))
+
+
+def _value(text: str, data_type: pa.DataType, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    """Return the values of an expression, cast as an assignment to a column casts them."""
+    node = parse_expression(text)
+    if isinstance(node, exp.Column) and len(node.parts) == 2:
+        side, name = (part.name for part in node.parts)
+        if side in rows.schema.names and rows.schema.field(side).type.get_field_index(name) >= 0:
+            values = pc.struct_field(rows[side], name)
+            if values.type == data_type:
+                return values
+    return evaluate(to_projection(text, rows.schema, as_type=data_type), rows)
+
+
+def _change_schema(plan: MergePlan) -> pa.Schema:
+    return pa.schema([pa.field(KIND, pa.int8()), *(field.with_nullable(True) for field in plan.schema)])
