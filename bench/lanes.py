@@ -185,6 +185,7 @@ class HoodieArrowLane(Lane):
     """This project in process, with Arrow data and the record index."""
 
     type = "copy_on_write"
+    upsert_properties: Mapping[str, str] = {}
 
     def bulk_insert(self, base: Path) -> Phases:
         import pyarrow.parquet as pq
@@ -202,7 +203,7 @@ class HoodieArrowLane(Lane):
 
         import hoodie
 
-        result = hoodie.open(self.path, spark=False).upsert(pq.read_table(changes))
+        result = hoodie.open(self.path, spark=False).upsert(pq.read_table(changes), properties=self.upsert_properties)
         print(result, file=sys.stderr)
         return result.seconds
 
@@ -211,6 +212,12 @@ class HoodieArrowLane(Lane):
 
         rows = hoodie.open(self.path, spark=False).to_arrow()
         return list(rows.group_by("city").aggregate([("fare", "sum"), ("distance", "mean")]).to_pylist())
+
+
+class HoodieArrowNewFilesLane(HoodieArrowLane):
+    """The same, with upserts that put their inserts into new files, as delta-rs does, and do not fill small files."""
+
+    upsert_properties: Mapping[str, str] = {"hoodie.parquet.small.file.limit": "0"}
 
 
 class HoodieArrowMergeOnReadLane(HoodieArrowLane):
@@ -344,6 +351,7 @@ LANES = {
     "hoodie-workers-mor": HoodieWorkersMergeOnReadLane,
     "hoodie-cluster": HoodieClusterLane,
     "hoodie-arrow": HoodieArrowLane,
+    "hoodie-arrow-new-files": HoodieArrowNewFilesLane,
     "hoodie-arrow-mor": HoodieArrowMergeOnReadLane,
     "hudi-jvm": HudiJvmLane,
     "hudi-jvm-mor": HudiJvmMergeOnReadLane,

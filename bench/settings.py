@@ -30,7 +30,7 @@ INDEXES_PICTURE = ROOT / "docs" / "indexes" / "tagging.svg"
 
 COPY_ON_WRITE_LANES = ("parquet", "parquet-partitioned", "hoodie/4", "hoodie/3.5", "hudi-jvm/3.5", "delta-rs")
 RECORD_LANES = ("parquet-partitioned", "hoodie-record/4", "hoodie-record/3.5", "hudi-jvm-record/3.5")
-IN_PROCESS_LANES = ("hoodie-arrow/4", "hoodie-arrow-mor/4", "delta-rs")
+IN_PROCESS_LANES = ("hoodie-arrow/4", "hoodie-arrow-new-files/4", "hoodie-arrow-mor/4", "delta-rs")
 SPARK_PATH_LANES = (
     "parquet-partitioned",
     "hoodie-record/4",

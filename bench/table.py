@@ -96,7 +96,17 @@ def render_spark_path(result: Mapping[str, Any]) -> str:
     if "hoodie-workers/4" in lanes and _JVM_RECORD in lanes:
         faster = _faster(lanes["hoodie-workers/4"], lanes[_JVM_RECORD], ("bulk_insert", "upsert", "commit_100"))
         told.append(f"- hoodie-workers/4 against JVM Hudi: {faster} faster")
+    told += [text for label, lane in lanes.items() if (text := _peaks(label, lane))]
     return _story(result, lanes, SPARK_PATH_STEPS, ", record index, steps on Spark's workers", told)
+
+
+def _peaks(label: str, lane: Mapping[str, Any]) -> str:
+    """Tell the peak memory of the driver's Python process and of the largest worker in the writes, if any ran."""
+    steps = [lane["memory"][step] for step in ("bulk_insert", "upsert") if step in lane["memory"]]
+    driver, worker = (max((step[name] for step in steps), default=0.0) for name in ("driver_mib", "worker_mib"))
+    if not label.startswith("hoodie") or not steps:
+        return ""
+    return f"- {label}: peak of the driver's Python {driver:.0f} MiB, of the largest worker {worker:.0f} MiB"
 
 
 def _times(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from bench import (
 )
 from bench.markdown import put_section, seconds_text
 from bench.settings import Settings
-from bench.table import render, render_record
+from bench.table import render, render_record, render_spark_path
 
 MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00"}
 
@@ -60,6 +60,20 @@ def test_the_record_story_shows_look_ups_and_phases() -> None:
     assert "| 0.25 | 0.12 | 0.50 | - | 3 |" in text
     assert "upsert 8.0x" in text
     assert "keys_3 8.0x faster" in text
+
+
+def test_the_spark_path_shows_ratios_to_the_driver_and_the_memory_of_both() -> None:
+    memory = {
+        "bulk_insert": {"driver_mib": 300.0, "worker_mib": 410.0},
+        "upsert": {"driver_mib": 350.0, "worker_mib": 1.0},
+    }
+    workers = _lane("hoodie-workers/4", _steps(3.0)) | {"memory": memory}
+    text = render_spark_path(
+        _story(_lane("hoodie-record/4", _steps(2.0)), workers, _lane("hudi-jvm-record/3.5", _steps(9.0)))
+    )
+    assert "- hoodie-workers/4: bulk_insert 1.50x, upsert 1.50x" in text
+    assert "- hoodie-workers/4 against JVM Hudi: bulk_insert 3.0x" in text
+    assert "- hoodie-workers/4: peak of the driver's Python 350 MiB, of the largest worker 410 MiB" in text
 
 
 def test_lanes_alone_have_no_ratios() -> None:
