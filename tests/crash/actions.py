@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import pyarrow as pa
+
+from hoodie.index import index_of_view
 from hoodie.storage import CrashPoint, FaultStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action as InstantAction
@@ -240,11 +243,24 @@ def _has_global_record_index(kind: Kind) -> bool:
     return kind.index == "record"
 
 
+def _merge(table: Table, source: pa.Table) -> object:
+    """Delete `c`, update the other rows that the table has, and insert the rest."""
+    on = "t.id = s.id" if index_of_view(table.view()).is_global else "t.id = s.id AND t.city = s.city"
+    merge = table.merge(source, on).when_matched_delete("s.id = 'c'")
+    return merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
 ACTIONS: tuple[Action, ...] = (
     Action(
         "upsert",
         "upsert",
         lambda table: table.upsert(trips({"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")}, deleted=("c",))),
+        changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
+    ),
+    Action(
+        "merge",
+        "merge",
+        lambda table: _merge(table, trips({"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")})),
         changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
     ),
     Action(

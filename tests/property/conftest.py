@@ -22,8 +22,8 @@ def nothing_is_left_to_chance(request: pytest.FixtureRequest, monkeypatch: pytes
     monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=chooser.getrandbits(128), version=4))
     run: Callable[..., list[Any]] = LocalEngine.run
 
-    def run_in_order(engine: LocalEngine, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
-        return run(replace(engine, threads=1), function, tasks)
+    def run_in_order(engine: LocalEngine, function: Callable[..., Any], tasks: Sequence[Any], *sizes: Any) -> list[Any]:
+        return run(replace(engine, threads=1), function, tasks, *sizes)
 
     monkeypatch.setattr(LocalEngine, "run", run_in_order)
     monkeypatch.setattr(LocalEngine.__init__, "__defaults__", (THREADS,))

@@ -198,7 +198,7 @@ def test_tasks_do_not_grow_with_the_file_groups(monkeypatch: pytest.MonkeyPatch)
     sizes: list[int] = []
     run = LocalEngine.run
 
-    def watched(engine: LocalEngine, function: Callable[..., Any], tasks: list[Any]) -> list[Any]:
+    def watched(engine: LocalEngine, function: Callable[..., Any], tasks: list[Any], *_: Any) -> list[Any]:
         sizes.extend(len(pickle.dumps(task)) for task in tasks)
         return run(engine, pickle.loads(pickle.dumps(function)), tasks)
 

@@ -249,7 +249,7 @@ def test_a_task_is_small_and_travels(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tasks: list[TagTask] = []
     run = LocalEngine.run
 
-    def watched(engine: LocalEngine, function: Callable[..., Any], given: list[Any]) -> list[Any]:
+    def watched(engine: LocalEngine, function: Callable[..., Any], given: list[Any], *_: Any) -> list[Any]:
         tasks.extend(task for task in given if isinstance(task, TagTask))
         return run(engine, function, given)
 
