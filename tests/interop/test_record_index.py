@@ -73,7 +73,9 @@ def tasks_fail_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Switch: every task of our engine does its work, is lost, and runs again as the next attempt."""
     run = LocalEngine.run
 
-    def run_twice(engine: LocalEngine, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any]) -> list[Any]:
+    def run_twice(
+        engine: LocalEngine, function: Callable[[Any, TaskContext], Any], tasks: Sequence[Any], *sizes: Any
+    ) -> list[Any]:
         def lost(task: Any, context: TaskContext) -> Any:
             # The caller's own rows can be had once only, there as in Spark's driver.
             if isinstance(task, Iterator):
@@ -81,7 +83,7 @@ def tasks_fail_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
             function(task, context)
             return function(task, replace(context, attempt=context.attempt + 1))
 
-        return run(engine, lost, tasks)
+        return run(engine, lost, tasks, *sizes)
 
     def switch(on: bool) -> None:
         monkeypatch.setattr(LocalEngine, "run", run_twice if on else run)
