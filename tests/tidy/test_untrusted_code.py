@@ -10,7 +10,6 @@ from tests.tidy.sources import Source, package_sources
 ALLOWED = {
     ("src/hoodie/cli/app.py", "importlib.import_module"): "the modules of the commands, by constant names",
     ("src/hoodie/engine/selection.py", "importlib.import_module"): "hoodie.spark, a constant name",
-    ("src/hoodie/spark/cdc.py", "pickle.loads"): "tasks between the driver and its workers",
     ("src/hoodie/spark/engine.py", "pickle.loads"): "tasks and results between the driver and its workers",
     ("src/hoodie/spark/merged.py", "pickle.loads"): "tasks between the driver and its workers",
 }

@@ -12,15 +12,13 @@ import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
+from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_lookup import KeyLookup
 from hoodie.storage import Store
 
-INSERT = "i"
-UPDATE = "u"
-DELETE = "d"
 BEFORE = "before"
 AFTER = "after"
 
@@ -66,12 +64,14 @@ def change_batches(store: Store, change: GroupChange, schema: pa.Schema) -> Iter
         stored = pa.Table.from_batches([batch])
         here, places = changed.find(stored[RECORD_KEY])
         met[places] = True
-        yield from shape.rows(UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places)))
+        yield from shape.rows(
+            CdcOperation.UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places))
+        )
         stays, _ = left.find(stored[RECORD_KEY])
         is_gone = np.ones(stored.num_rows, np.bool_)
         is_gone[stays] = False
-        yield from shape.rows(DELETE, scans.instant_time, stored.filter(pa.array(is_gone)), None)
-    yield from shape.rows(INSERT, scans.instant_time, None, written.filter(pa.array(~met)))
+        yield from shape.rows(CdcOperation.DELETE, scans.instant_time, stored.filter(pa.array(is_gone)), None)
+    yield from shape.rows(CdcOperation.INSERT, scans.instant_time, None, written.filter(pa.array(~met)))
 
 
 def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:
@@ -87,7 +87,7 @@ class _Shape:
         self._is_flat = BEFORE not in schema.names
 
     def rows(
-        self, operation: str, instant_time: str, before: pa.Table | None, after: pa.Table | None
+        self, operation: CdcOperation, instant_time: str, before: pa.Table | None, after: pa.Table | None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes; one image may be missing, and both have the same rows otherwise."""
         found = before if before is not None else after
@@ -95,7 +95,7 @@ class _Shape:
         if not found.num_rows:
             return
         images = [self._image(BEFORE, before, found.num_rows), self._image(AFTER, after, found.num_rows)]
-        head = [pa.repeat(pa.scalar(text), found.num_rows) for text in (operation, instant_time)]
+        head = [pa.repeat(pa.scalar(text), found.num_rows) for text in (str(operation), instant_time)]
         yield from pa.Table.from_arrays([*head, *images[0], *images[1]], schema=self._schema).to_batches()
 
     def _image(self, image: str, rows: pa.Table | None, count: int) -> list[pa.Array | pa.ChunkedArray]:

@@ -17,7 +17,7 @@ class HasBytes(Protocol):
         ...
 
 
-_Found = TypeVar("_Found", bound=HasBytes)
+Found = TypeVar("Found", bound=HasBytes)
 
 
 def file_bytes(found: HasBytes) -> int:
@@ -26,8 +26,8 @@ def file_bytes(found: HasBytes) -> int:
 
 
 def balanced(
-    slices: Sequence[_Found], group_bytes: int, size_of: Callable[[_Found], int] = file_bytes
-) -> list[tuple[_Found, ...]]:
+    slices: Sequence[Found], group_bytes: int, size_of: Callable[[Found], int] = file_bytes
+) -> list[tuple[Found, ...]]:
     """Divide the slices into groups of similar size, each of about `group_bytes`; `size_of` measures a slice."""
     sizes = [size_of(found) for found in slices]
     groups = balanced_groups(sizes, -(-sum(sizes) // group_bytes))

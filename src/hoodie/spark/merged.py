@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
 from hoodie.read.local import SliceScan
-from hoodie.read.slice_groups import balanced, file_bytes
+from hoodie.read.slice_groups import Found, balanced, file_bytes
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
 from hoodie.storage import Store, StoreSpec, open_store
@@ -81,12 +81,12 @@ def decisive_bytes(found: FileSlice) -> int:
 
 def by_groups(
     session: Any,
-    slices: Sequence[FileSlice],
-    size_of: Callable[[FileSlice], int],
-    read: Callable[[tuple[FileSlice, ...]], Batches],
+    slices: Sequence[Found],
+    size_of: Callable[[Found], int],
+    read: Callable[[tuple[Found, ...]], Batches],
     schema: Any,
 ) -> Any:
-    """Return what `read` yields for groups of slices, as a DataFrame of this Spark schema.
+    """Return what `read` yields for groups of slices, or of slices around commits, as a DataFrame of this Spark schema.
 
     Each group is read in its own task: the tasks keep all cores busy, and none is very small. `size_of` measures a
     slice. The step of Spark's plan has the name of `read`.
