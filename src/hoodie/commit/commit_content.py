@@ -95,6 +95,6 @@ def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.write_stats():
         sizes = added.setdefault(stat.partition_path or "", {})
-        for path, size_bytes in {stat.path or "": stat.file_size_bytes, **(stat.cdc_stats or {})}.items():
+        for path, size_bytes in stat.sizes.items():
             sizes[path.rpartition("/")[2]] = size_bytes
     return added

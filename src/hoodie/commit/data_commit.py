@@ -53,7 +53,7 @@ class DataCommit:
         if self.index is not None:
             self.index.refresh(now, self.metadata)
         self.check_conflicts(now)
-        reported = {path for stat in self.metadata.write_stats() for path in (stat.path or "", *(stat.cdc_stats or {}))}
+        reported = {path for stat in self.metadata.write_stats() for path in stat.sizes}
         delete_marked_files(now.store, self.instant_time, keep=reported)
 
     def update_metadata_table(self, now: TableView) -> None:

@@ -189,9 +189,10 @@ def committed_files(view: TableView, instant: Instant) -> dict[str, int]:
     """Return the files that a completed write created, and their sizes in bytes, by path."""
     sizes: dict[str, int] = {}
     for stat in view.commit_metadata(instant).write_stats():
-        named = {stat.path or "": stat.file_size_bytes, **(stat.cdc_stats or {})}
         # A statistic may name a file of another instant, to which the write appended nothing.
-        sizes |= {path: size for path, size in named.items() if instant_of_data_file(path) == instant.requested_time}
+        sizes |= {
+            path: size for path, size in stat.sizes.items() if instant_of_data_file(path) == instant.requested_time
+        }
     return sizes
 
 

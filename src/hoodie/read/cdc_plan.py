@@ -94,12 +94,13 @@ def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan
     at_end = view if end is None else view.as_completed_by(end)
     schema = with_meta_fields(at_end.schema().arrow)
     changes: list[GroupChange] = []
-    previous = start or BEGINNING
-    for instant, commit in _commits(view, at_end, start or BEGINNING, end):
-        now = view.order_time(instant)
+    start = start or BEGINNING
+    before = None if start == BEGINNING else view.as_completed_by(start)
+    for instant, commit in _commits(view, at_end, start, end):
+        after = view.as_completed_by(view.order_time(instant))
         if commit.operation_type not in _UNCHANGING:
-            changes += _of_commit(view, schema, instant, commit, previous)
-        previous = now
+            changes += _of_commit(schema, instant, commit, before, after)
+        before = after
     check_still_there(view)
     return CdcPlan(view=at_end, schema=without_meta_fields(schema), changes=tuple(changes))
 
@@ -118,9 +119,9 @@ def _commits(
 
 
 def _of_commit(
-    view: TableView, schema: pa.Schema, instant: Instant, commit: CommitMetadata, previous: str
+    schema: pa.Schema, instant: Instant, commit: CommitMetadata, before_view: TableView | None, after_view: TableView
 ) -> Iterator[GroupChange]:
-    """Yield the changed file groups of one commit; `previous` is the order time of the state before it."""
+    """Yield the changed file groups of one commit; the views are the states before it (None: no rows) and after it."""
     written = {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
     gone = {
         (path, file_id)
@@ -128,10 +129,9 @@ def _of_commit(
         for file_id in file_ids
     }
     partitions = {path for path, _ in written | gone}
-    before_view, after_view = view.as_completed_by(previous), view.as_completed_by(view.order_time(instant))
-    before = {} if previous == BEGINNING else _slices(before_view, partitions)
+    before = {} if before_view is None else _slices(before_view, partitions)
     after = _slices(after_view, partitions)
-    old = _scan_plan(before_view, schema, before)
+    old = _scan_plan(before_view or after_view, schema, before)
     new = _scan_plan(after_view, schema, after)
     scans = CommitScans(
         instant_time=instant.requested_time,

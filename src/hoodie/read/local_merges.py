@@ -66,13 +66,12 @@ def merge_locally(
 
     def merge(found: FileSlice, context: TaskContext) -> LocalMerge:
         key = None if rules is None else (store.spec, found, rules)
-        kept = None if key is None else _merges.get(key)
+        kept = _merges.get(key)
         if kept is not None:
             budget.take(kept.size_bytes)
             return kept
         made = _merged(store, found, scan, schema, budget, key)
-        if key is not None:
-            _merges.keep(key, made, made.size_bytes)
+        _merges.keep(key, made, made.size_bytes)
         return made
 
     try:
@@ -87,12 +86,11 @@ def superseded_locally(store: Store, slices: Sequence[FileSlice], superseded: Su
 
     def find(found: FileSlice, context: TaskContext) -> LocalMerge:
         key = None if rules is None else (store.spec, found, rules)
-        kept = None if key is None else _merges.get(key)
+        kept = _merges.get(key)
         if kept is not None:
             return kept
         made = LocalMerge(key, superseded.words(store, found), None)
-        if key is not None:
-            _merges.keep(key, made, made.size_bytes)
+        _merges.keep(key, made, made.size_bytes)
         return made
 
     return LocalEngine().run(find, slices)

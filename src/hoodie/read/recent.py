@@ -19,17 +19,17 @@ class RecentResults(Generic[Value]):
         self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, key: Hashable) -> Value | None:
-        """Return the result with this key; None if it is not kept."""
+    def get(self, key: Hashable | None) -> Value | None:
+        """Return the result with this key; None if it is not kept. Nothing is kept without a key."""
         with self._lock:
             if key not in self._kept:
                 return None
             self._kept.move_to_end(key)
             return self._kept[key][0]
 
-    def keep(self, key: Hashable, value: Value, size_bytes: int) -> None:
+    def keep(self, key: Hashable | None, value: Value, size_bytes: int) -> None:
         """Keep a result, and drop those that were used longest ago; a result above the limit is not kept."""
-        if size_bytes > self._bytes_max:
+        if key is None or size_bytes > self._bytes_max:
             return
         with self._lock:
             if key in self._kept:

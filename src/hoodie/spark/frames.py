@@ -12,6 +12,7 @@ from hoodie.read.lookup import key_columns
 from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
 from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, FileGroupLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
@@ -28,7 +29,7 @@ def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> 
         *(
             F.expr(assignments[name]).cast(types[name].dataType).alias(name)
             if name in assignments
-            else F.col(f"`{name}`")
+            else F.col(quoted(name))
             for name in plan.columns
         )
     )
@@ -53,7 +54,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     wanted = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
     held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
-    return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(f"`{name}`") for name in names))
+    return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(quoted(name)) for name in names))
 
 
 def _new_rows(index: FileGroupLookUp, width: int) -> Any:

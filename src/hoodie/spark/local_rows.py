@@ -31,11 +31,11 @@ def kept(session: Any, key: Hashable | None, size_bytes: int, make: Callable[[],
 
     `size_bytes` are the bytes that the JVM holds for it. Nothing is kept without a key.
     """
-    found = None if key is None else _kept.get((session, key))
+    session_key = None if key is None else (session, key)
+    found = _kept.get(session_key)
     if found is None:
         found = make()
-        if key is not None:
-            _kept.keep((session, key), found, size_bytes)
+        _kept.keep(session_key, found, size_bytes)
     return found
 
 

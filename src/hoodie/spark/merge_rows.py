@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from hoodie.read.plan import plan_scan
 from hoodie.records.change import KIND, Kind
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.types import spark_schema_of
-from hoodie.write.merge_plan import Clause, Group, MergePlan, quoted
+from hoodie.write.merge_plan import Clause, Group, MergePlan
 
 _CLAUSE = "_hoodie_clause"
 _STORED = "_hoodie_stored"

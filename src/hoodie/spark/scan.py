@@ -21,6 +21,7 @@ from hoodie.read.key_holders import FILTERED_KEYS_MAX
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.driver_merges import merged_by_driver
 from hoodie.spark.file_list import FileOfScan, read_files
 from hoodie.spark.merged import SliceReader, read_merged
@@ -49,7 +50,7 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
         frame = frame.where(plan.where.text)
     if plan.keys is not None:
         frame = _with_keys(session, frame, plan.keys)
-    return frame if list(plan.columns) == frame.columns else frame.select(*map(_quoted, plan.columns))
+    return frame if list(plan.columns) == frame.columns else frame.select(*map(quoted, plan.columns))
 
 
 def _rows(session: Any, plan: ScanPlan) -> Any:
@@ -77,7 +78,7 @@ def _with_merged(session: Any, plan: ScanPlan, parts: list[Any], today: Any) -> 
     superseding = Superseding(scanned, None if by_driver is None else by_driver.by_file)
     parts = parts + _file_parts(session, plan, tuple(scanned), today, superseding)
     if scan.columns != tuple(today.names):
-        parts = [part.select(*map(_quoted, scan.columns)) for part in parts]
+        parts = [part.select(*map(quoted, scan.columns)) for part in parts]
     if by_driver is not None and by_driver.has_rows:
         # A DataFrame that is kept must not be the result: joined with itself, its columns would be ambiguous.
         parts += [] if by_driver.rows is None else [by_driver.rows if parts else by_driver.rows.toDF(*scan.columns)]
@@ -122,7 +123,7 @@ def _cast(frame: Any, schema: Any) -> Any:
     columns = zip(frame.schema, schema, strict=True)
     return frame.select(
         *(
-            widened(F.col(_quoted(child.name)), stored.dataType, child.dataType).alias(child.name)
+            widened(F.col(quoted(child.name)), stored.dataType, child.dataType).alias(child.name)
             for stored, child in columns
         )
     )
@@ -146,10 +147,6 @@ def _written_ms(file: BaseFile, zone: TimelineZone) -> int:
         return 0
 
 
-def _quoted(name: str) -> str:
-    return f"`{name}`"
-
-
 def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
     """Keep the rows with one of the keys: few keys by a condition that Parquet statistics can use, many by a join."""
     if keys.num_rows == 0:
@@ -162,4 +159,4 @@ def _with_keys(session: Any, frame: Any, keys: pa.Table) -> Any:
     wanted = from_arrow(session, distinct)
     if distinct.num_rows <= _BROADCAST_KEYS_MAX:
         wanted = F.broadcast(wanted)
-    return frame.join(wanted, keys.column_names, "left_semi").select(*(_quoted(n) for n in frame.columns))
+    return frame.join(wanted, keys.column_names, "left_semi").select(*(quoted(n) for n in frame.columns))

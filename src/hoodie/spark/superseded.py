@@ -23,6 +23,7 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.read.local_merges import LocalMerge, key_of_all
 from hoodie.read.plan import ScanPlan
 from hoodie.read.superseded import Superseded, Words
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.local_rows import kept
 from hoodie.spark.merged import by_groups, decisive_bytes
 from hoodie.spark.tasks import Batches
@@ -108,7 +109,7 @@ def _without(frame: Any, bits: Any) -> Any:
     """Drop the rows of a scan whose bits are set."""
     metadata = _metadata(frame)
     located = frame.withColumns({_FILE: metadata["file_name"], _ROW: metadata["row_index"]})
-    is_set = F.expr(f"`{_FILE}` = `{_NAME}` AND {_bit(_quoted(_WORDS), _quoted(_ROW))} = 1")
+    is_set = F.expr(f"`{_FILE}` = `{_NAME}` AND {_bit(quoted(_WORDS), quoted(_ROW))} = 1")
     return located.join(F.broadcast(bits), is_set, "left_anti").drop(_FILE, _ROW)
 
 
@@ -140,7 +141,7 @@ def _slots(words: Mapping[BaseFile, Words], count: int) -> pa.Table:
 def _subqueries(session: Any, slots: pa.Table) -> dict[str, Any]:
     """Return scalar subqueries of the columns of one row."""
     row = session.createDataFrame(slots, _SLOTS_SCHEMA)
-    return {name: row.select(F.col(_quoted(name))).scalar() for name in slots.column_names}
+    return {name: row.select(F.col(quoted(name))).scalar() for name in slots.column_names}
 
 
 def _without_slots(frame: Any, slot_count: int, slots: Mapping[str, Any]) -> Any:
@@ -155,10 +156,6 @@ def _without_slots(frame: Any, slot_count: int, slots: Mapping[str, Any]) -> Any
 def _bit(words: str, position: str) -> str:
     """Return the expression of the bit of a position in an array of words; null behind its end."""
     return f"getbit(get({words}, cast(shiftright({position}, 6) AS int)), cast({position} % 64 AS int))"
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"
 
 
 def _metadata(frame: Any) -> Any:

@@ -78,6 +78,7 @@ class TableMerger:
         columns that name a record.
         """
         from hoodie.engine.selection import is_spark
+        from hoodie.records.sql.quoting import quoted
         from hoodie.write.conditional import again_from_the_read
         from hoodie.write.indexed import merge
         from hoodie.write.merge_plan import plan_merge
@@ -94,7 +95,7 @@ class TableMerger:
             plan = plan_merge(view, self._merge, names, self._properties or {})
             is_upsert = plan.merge.is_upsert
             if is_upsert:
-                rows = source.select([f"`{name}`" if is_spark(source) else name for name in plan.schema.names])
+                rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
             else:
                 rows = self._computed(plan, source)
             call, dataset = self._context.write_call(rows, self._extra_metadata, self._properties)

@@ -17,6 +17,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.index import index_of
 from hoodie.records.sql.columns import is_column
 from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
+from hoodie.records.sql.quoting import quoted
 from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
 from hoodie.write.setup import effective_options
@@ -92,11 +93,6 @@ class MergePlan:
         unset = None if clause.group is Group.NOT_MATCHED else target
         kept = {name: None if unset is None else f"{unset}.{quoted(name)}" for name in self.schema.names}
         return {**kept, **clause.values}
-
-
-def quoted(name: str) -> str:
-    """Return a name between backticks."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], properties: Mapping[str, str]) -> MergePlan:

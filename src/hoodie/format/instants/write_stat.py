@@ -100,6 +100,11 @@ class WriteStat:
         )
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """Size of each file that the stat names, its change log files too, by path."""
+        return {self.path or "": self.file_size_bytes, **(self.cdc_stats or {})}
+
+    @property
     def is_log_append(self) -> bool:
         """Whether the file is a log file."""
         return self.log_version is not None or self.log_files is not None
