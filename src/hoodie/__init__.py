@@ -25,6 +25,7 @@ from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, create, exists, open, register
 
 if TYPE_CHECKING:
+    from hoodie.statements.run import sql
     from hoodie.write.result import WriteResult
 
 __version__ = "0.4.0"
@@ -55,15 +56,20 @@ __all__ = [
     "open",
     "register",
     "register_merger",
+    "sql",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `WriteResult` when it is first used; its module loads the modules of writes."""
+    """Load `WriteResult` and `sql` when they are first used; their modules load many others."""
     if name == "WriteResult":
         from hoodie.write.result import WriteResult
 
         return WriteResult
+    if name == "sql":
+        from hoodie.statements.run import sql
+
+        return sql
     raise AttributeError(f"module 'hoodie' has no attribute {name!r}")
 
 

@@ -29,6 +29,7 @@ LINES = (
     ("write",),
     ("index_facade",),
     ("table",),
+    ("statements",),
     ("spark",),
     (PUBLIC,),
     ("cli", "ui"),

@@ -79,6 +79,7 @@ MODULE_OF: Final = MappingProxyType(
         "expire-partitions": "services",
         "restore": "services",
         "archive": "services",
+        "sql": "sql",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

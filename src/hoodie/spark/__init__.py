@@ -1,5 +1,6 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
+from hoodie.spark.catalog import catalog_path
 from hoodie.spark.cdc import read_cdc
 from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
@@ -17,6 +18,7 @@ __all__ = [
     "active_session",
     "arrow_schema_of",
     "assigned",
+    "catalog_path",
     "filter_exists",
     "from_arrow",
     "merged_rows",

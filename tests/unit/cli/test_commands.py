@@ -358,3 +358,19 @@ def test_python_m_hoodie_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "hoodie", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in ("demo", "create", "upsert", "changes", "timeline", "inspect"))
+
+
+def test_sql_runs_statements_with_tables_and_data_by_name(trips: Path, tmp_path: Path, run: Run) -> None:
+    news = tmp_path / "news.parquet"
+    pq.write_table(CHANGED, news)
+    named = ("--table", f"trips={trips}", "--data", f"news={news}", "--json")
+    run("upsert", trips, news)
+    merge = "MERGE INTO trips t USING news s ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = s.fare + 1"
+    assert run("sql", merge, *named).documents()[0]["updated"] == 1
+    (row,) = run("sql", "CALL show_commits('trips', 1)", *named).documents()
+    assert row["total_update_records_written"] == 1
+    assert "hoodie.table.name" in run("sql", f"CALL show_table_properties(path => '{trips}', limit => 100)").out
+    assert run("sql", f"DELETE FROM hoodie.`{trips}` WHERE fare > 4").code == 0
+    refused = run("sql", "SELECT 1")
+    assert (refused.code, refused.out) == (1, "")
+    assert "found SELECT" in refused.err

@@ -44,6 +44,24 @@ def parse_expression(text: str) -> exp.Expression:
     return trees[0]
 
 
+def parse_statement(text: str) -> exp.Expression:
+    """Parse one Spark SQL statement, with or without a semicolon at its end.
+
+    Raises: InvalidConfigError if the text is not exactly one statement.
+    """
+    try:
+        text.encode()
+        trees = _SPARK.parser().parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
+    except (SqlglotError, UnicodeEncodeError) as error:
+        raise InvalidConfigError(f"not a Spark SQL statement: {_shown(text)} ({_first_reason(error)})") from error
+    except RecursionError as error:
+        raise _too_deep(text) from error
+    found = [tree for tree in trees if tree is not None]
+    if len(found) != 1 or not isinstance(found[0], exp.Expression):
+        raise InvalidConfigError(f"expected exactly one Spark SQL statement, found {len(found)}: {_shown(text)}")
+    return found[0]
+
+
 def _too_deep(text: str) -> InvalidConfigError:
     return InvalidConfigError(
         f"a Spark SQL expression of at most {DEPTH_MAX} nested operations, or {CHAIN_MAX} in a chain, expected, found "

@@ -1,0 +1,125 @@
+"""The names in a statement: which table a name means, and columns with the name of their table before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hoodie.engine.selection import spark_room
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.records.sql.parse import to_sql
+from hoodie.records.sql.quoting import quoted
+from hoodie.table import Table
+from hoodie.table import open as open_table
+from hoodie.table.context import Text
+
+_PATHS: Final = ("hoodie", "hudi")
+"""The words before a path, and the providers of a table in Spark's catalog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the names of a statement mean. `session` is None in process; `tables` are tables, paths or data by name."""
+
+    session: Any
+    tables: Mapping[str, Any]
+    storage_options: Text | None
+
+    def target(self, node: exp.Expression) -> tuple[Table, str]:
+        """Return the table that a statement changes, and the name by which its expressions call it.
+
+        Raises: InvalidConfigError for a name that is not known; UnsupportedError for anything but a table's name.
+        """
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise UnsupportedError(f"expected a table, found {to_sql(node)!r}")
+        alias = node.alias or ("t" if path_of(node) is not None else node.name)
+        return self.table(node), alias
+
+    def table(self, node: exp.Table) -> Table:
+        """Return the table of a name. Raises: as `target`."""
+        path = path_of(node)
+        return self.at(path) if path is not None else self.named(".".join(part.name for part in node.parts))
+
+    def at(self, path: str) -> Table:
+        """Open the table at a path."""
+        return open_table(path, storage_options=self.storage_options, spark=self._spark)
+
+    def named(self, name: str) -> Table:
+        """Return the table that `tables`, or else Spark's catalog, knows by this name. Raises: InvalidConfigError."""
+        known = self.tables.get(name)
+        if isinstance(known, Table):
+            return known
+        path = known if isinstance(known, str) else None if known is not None else self._catalog_path(name)
+        if path is None:
+            raise InvalidConfigError(
+                f"no table {name!r}: expected a path, hoodie.`/data/{name}`; a name of tables={{…}}, which has "
+                f"{sorted(self.tables)}; or, in a session, a table of its catalog that was created USING hoodie "
+                "(Spark does not tell the path of a temporary view)"
+            )
+        return self.at(path)
+
+    def data(self, node: exp.Table) -> Any:
+        """Return the rows of a name: of a table, of data in `tables`, or of a view of the session."""
+        name = ".".join(part.name for part in node.parts)
+        if path_of(node) is not None or isinstance(self.tables.get(name), Table | str):
+            return self.read(self.table(node))
+        if name in self.tables:
+            return self.rows_of(self.tables[name])
+        if self.session is None:
+            raise InvalidConfigError(f"no source {name!r} in tables={{…}}, which has {sorted(self.tables)}")
+        return self.session.table(to_sql(exp.Table(**{**node.args, "alias": None})))
+
+    def read(self, table: Table) -> Any:
+        """Return the rows of a table: a DataFrame in Spark, an Arrow table in process."""
+        return table.to_arrow() if self.session is None else table.read()
+
+    def rows_of(self, data: Any) -> Any:
+        """Return data of `tables`; in a session Arrow tables become DataFrames, so that Spark joins them."""
+        return self.rows(data) if isinstance(data, pa.Table) else data
+
+    def rows(self, table: pa.Table) -> Any:
+        """Return a small result as a DataFrame of the session, or as it is in process."""
+        return table if self.session is None else spark_room().from_arrow(self.session, table)
+
+    @property
+    def _spark(self) -> Any:
+        return False if self.session is None else self.session
+
+    def _catalog_path(self, name: str) -> str | None:
+        """Return the path of a table in Spark's catalog; None if there is none, or if it is not a Hudi table."""
+        if self.session is None:
+            return None
+        name = ".".join(quoted(part) for part in name.split("."))
+        path: str | None = spark_room().catalog_path(self.session, name, _PATHS)
+        return path
+
+
+def path_of(node: exp.Table) -> str | None:
+    """Return the path of hoodie.`path`; None for other names."""
+    parts = node.parts
+    is_path = len(parts) == 2 and parts[0].name.lower() in _PATHS and parts[1].args.get("quoted")
+    return parts[1].name if is_path else None
+
+
+def without_qualifier(node: exp.Expression, alias: str) -> exp.Expression:
+    """Return the expression without the table's name before its columns."""
+
+    def plain(part: exp.Expression) -> exp.Expression:
+        if isinstance(part, exp.Column) and len(part.parts) > 1 and part.parts[0].name.lower() == alias.lower():
+            words = dict(zip(("this", "table", "db"), reversed(part.parts[1:]), strict=False))
+            return exp.Column(**{place: name.copy() for place, name in words.items()})
+        return part
+
+    return node.transform(plain)
+
+
+def set_column(node: exp.Expression, alias: str) -> str:
+    """Return the name of a column that a statement sets. Raises: UnsupportedError for a field of a struct."""
+    plain = without_qualifier(node, alias)
+    if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
+        raise UnsupportedError(f"expected a column to set, found {to_sql(node)!r}; a struct is set as a whole")
+    return str(plain.name)
