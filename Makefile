@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 VENV_35 := .venv-35
+VENV_40 := .venv-40
 CACHE := .cache
 BUNDLE := $(CACHE)/hudi-spark3.5-bundle_2.12-1.2.0.jar
 HBASE := $(CACHE)/hbase-2.6.1
@@ -43,10 +44,11 @@ stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minute
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: java $(VENV_35)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, and the contract tests on Spark 3.5, side by side
+interop: java $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
 	@$(VENV_35)/bin/python $(RUN_LANES) \
 	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
+	    "spark 4.0=$(VENV_40)/bin/python -m pytest tests/contract -m surface && HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface" \
 	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"
 
 hbase: java $(VENV_35)/.stamp $(HBASE) ## The tests of the HBase index with a standalone HBase, which Maven or Spark fetches once (110 MB)
@@ -88,6 +90,12 @@ $(VENV_35)/.stamp: pyproject.toml
 	@sh scripts/make_venv $(PYTHON) $(VENV_35)
 	@echo "Installing hoodie with PySpark 3.5 into $(VENV_35) (about half a gigabyte, once) ..."
 	@$(VENV_35)/bin/python $(PIP_INSTALL) --editable '.[spark,connect,demo,test]' 'pyspark~=3.5.5' 'setuptools<81'
+	@touch $@
+
+$(VENV_40)/.stamp: pyproject.toml
+	@sh scripts/make_venv $(PYTHON) $(VENV_40)
+	@echo "Installing hoodie with PySpark 4.0 into $(VENV_40) (about half a gigabyte, once) ..."
+	@$(VENV_40)/bin/python $(PIP_INSTALL) --editable '.[spark,connect,demo,test]' 'pyspark~=4.0.1'
 	@touch $@
 
 $(HBASE): | $(VENV_35)/.stamp

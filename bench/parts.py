@@ -25,6 +25,7 @@ from bench import (
     statistics_cost,
     stories,
     summary,
+    surfaces,
     table,
     tagging,
 )
@@ -76,6 +77,7 @@ PARTS = (
     Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, has_sizes=True),
     Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, has_sizes=True),
     Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
+    Part("surfaces", 12, _one(surfaces.run), surfaces.render, ALL_MEASURED),
     Part("requests", 1, _one(commit_requests.run), commit_requests.render, ALL_MEASURED),
     Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
     Part("merged-reads", 10, _one(merged_reads.run), merged_reads.render, MERGE_ON_READ),

@@ -91,6 +91,8 @@ class Settings:
     many_files_repeats: int = 3
     file_sizes_rows: int = 2_000_000
     file_sizes_rounds: int = 3
+    surfaces_rows: int = 1_000_000
+    surfaces_repeats: int = 2
     hfile_entries: int = 1_000_000
     hfile_repeats: int = 5
     automatic_keys: int = 10_000_000
@@ -138,6 +140,8 @@ TINY: dict[str, Any] = {
     "many_files_repeats": 1,
     "file_sizes_rows": 20_000,
     "file_sizes_rounds": 1,
+    "surfaces_rows": 20_000,
+    "surfaces_repeats": 1,
     "hfile_entries": 20_000,
     "hfile_repeats": 1,
     "automatic_keys": 20_000,

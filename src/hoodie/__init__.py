@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import (
+    BatchWrittenError,
     CommitConflictError,
     CorruptFileError,
     HistoryLostError,
@@ -16,21 +17,25 @@ from hoodie.errors import (
     RecordKeyError,
     SchemaMismatchError,
     StorageError,
+    StreamCheckpointError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedError,
     ViewOvertakenError,
+    WorkerEnvironmentError,
 )
 from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, create, exists, open, register
 
 if TYPE_CHECKING:
+    from hoodie.spark.ship import ship
     from hoodie.statements.run import sql
     from hoodie.write.result import WriteResult
 
 __version__ = "0.4.0"
 
 __all__ = [
+    "BatchWrittenError",
     "CommitConflictError",
     "CorruptFileError",
     "HistoryLostError",
@@ -44,11 +49,13 @@ __all__ = [
     "RecordKeyError",
     "SchemaMismatchError",
     "StorageError",
+    "StreamCheckpointError",
     "Table",
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedError",
     "ViewOvertakenError",
+    "WorkerEnvironmentError",
     "WriteResult",
     "__version__",
     "create",
@@ -56,16 +63,21 @@ __all__ = [
     "open",
     "register",
     "register_merger",
+    "ship",
     "sql",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `WriteResult` and `sql` when they are first used; their modules load many others."""
+    """Load `WriteResult`, `ship` and `sql` when they are first used; their modules load many others."""
     if name == "WriteResult":
         from hoodie.write.result import WriteResult
 
         return WriteResult
+    if name == "ship":
+        from hoodie.spark.ship import ship
+
+        return ship
     if name == "sql":
         from hoodie.statements.run import sql
 

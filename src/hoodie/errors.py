@@ -103,6 +103,14 @@ class CommitConflictError(HoodieError):
         self.retry_cause = retry_cause
 
 
+class BatchWrittenError(CommitConflictError):
+    """A commit has this batch of a stream, so it is not written again."""
+
+
+class StreamCheckpointError(HoodieError):
+    """A stream began its batch numbers anew, so that its batches would count as written; nothing is written."""
+
+
 class LockTimeoutError(HoodieError):
     """Another writer held the table's lock for longer than the maximum waiting time."""
 
@@ -128,6 +136,13 @@ class InstantNotFoundError(HoodieError):
 
 class UnsupportedError(HoodieError):
     """This release does not support what the table or the call requires; the message names a release that does."""
+
+
+class WorkerEnvironmentError(HoodieError):
+    """Spark's workers cannot run this package: it is missing, of another release, or lacks what it needs.
+
+    The message names the interpreter of the workers, what was found there, and what to do.
+    """
 
 
 class HistoryLostError(UnsupportedError):

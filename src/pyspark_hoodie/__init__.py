@@ -36,6 +36,14 @@ else:
             """Return the writer of rows of this schema."""
             return self._source().writer(schema, overwrite)
 
+        def streamReader(self, schema: Any) -> Any:
+            """Return the reader of a stream of rows of this schema."""
+            return self._source().streamReader(schema)
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            """Return the writer of the batches of a stream of rows of this schema."""
+            return self._source().streamWriter(schema, overwrite)
+
         def _source(self) -> Any:
             from hoodie.spark.datasource import TableSource
 

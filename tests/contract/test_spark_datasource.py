@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.connect]
+pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.surface]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS = trips(("a", 1, 1.0, "sf"), ("b", 2, 2.5, "it's"), ("c", 3, None, "é [1]*"), ("d", 4, 4.0, None))
 
@@ -45,7 +45,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
         ({}, None, "abc"),
         ({"where": "fare > 1 OR city = 'sf'"}, None, "ab"),
         ({"where": "ts > 1"}, "ts < 3", "b"),
-        ({}, "city = 'it''s' AND fare IS NOT NULL", "b"),
+        ({}, "city = 'it\\'s' AND fare IS NOT NULL", "b"),
         ({}, "city IN ('sf', 'é [1]*') AND ts >= 1", "ac"),
         ({}, "fare IS NULL", "c"),
         ({}, "fare > 0.5", "ab"),
@@ -100,9 +100,16 @@ def test_changes_are_options(table: tuple[Lane, str]) -> None:
     assert sorted(row["id"] for row in until.collect()) == ["a", "b", "c", "d"]
     nothing = changes(since=second.instant, mode="latest", columns="ts")
     assert (nothing.columns, nothing.count()) == (["ts"], 0)
+    images = changes(since=first, mode="cdc")
+    assert_same_rows(to_arrow(images), lane.arrow(made.changes(since=first, mode="cdc")))
+    assert sorted(row["op"] for row in images.collect()) == ["d", "u"]
+    flat = changes(since="2020-01-01", until=second.instant, mode="cdc", flat="true").where("op = 'u'")
+    assert [(row["before_ts"], row["after_ts"]) for row in flat.collect()] == [(2, 9)]
+    assert changes(since=second.instant, mode="cdc").count() == 0
     made.rollback(second.instant)
-    with pytest.raises(Exception, match="the data source has 'latest' only"):
-        changes(since=first, mode="cdc").collect()
+    for wrong in ({"mode": "all"}, {"flat": "true"}, {"mode": "cdc", "flat": "1"}, {"mode": "cdc", "columns": "id"}):
+        with pytest.raises(Exception, match=r"mode='(all|latest|cdc)'"):
+            changes(since=first, **wrong).collect()
 
 
 def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:

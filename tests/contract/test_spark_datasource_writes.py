@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.connect]
+pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.surface]
 ROWS = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, None, "nyc"))
 
 
@@ -90,6 +90,28 @@ def test_writes_that_cannot_be_are_refused_before_a_task_runs(lane: Lane) -> Non
     with pytest.raises(Exception, match="RecordKeyError"):
         save(lane, null_key)
     assert found(table) == []
+
+
+def test_a_first_write_creates_the_table_from_its_options(lane: Lane) -> None:
+    jvm = {
+        "hoodie.table.name": "journeys",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    with pytest.raises(Exception, match="TableNotFoundError"):
+        save(lane, ROWS.select(["id"]), operation="delete", record_key="id")
+    save(lane, ROWS, **jvm)
+    save(lane, trips(("a", 0, 9.0, "sf"), ("b", 2, 3.0, "nyc")), **jvm)
+    table = lane.open()
+    assert found(table) == [("a", 1, 1.0, "sf"), ("b", 2, 3.0, "nyc"), ("c", 1, None, "nyc")]
+    assert table.view().config.name == "journeys"
+    with pytest.raises(Exception, match=r"the table exists with record_key=\('id',\), .*'ts'"):
+        save(lane, ROWS, record_key="ts")
+    save(lane, ROWS, "overwrite", record_key="id", type="merge_on_read", operation="insert_overwrite_table")
+    assert table.count() == 3
 
 
 def test_sql_reads_and_writes_views_and_tables_of_the_catalog(lane: Lane) -> None:

@@ -72,3 +72,33 @@ def test_rows_without_a_source_row_are_deleted(lane: Lane) -> None:
     merge = merge.when_not_matched_by_source_delete().when_matched_update_all("new.ts > old.ts")
     assert counts(merge.when_not_matched_insert_all("new.fare > 10").execute()) == (0, 1, 3)
     assert_same_rows(lane.read(table), trips(("a", 9, 9.0, "sf")))
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_partial_upsert_keeps_the_values_of_missing_columns(lane: Lane, table_type: str) -> None:
+    table = lane.create(partition_by="city", ordering="ts", index="simple", type=table_type, properties=ON_WORKERS)
+    table.upsert(lane.data(FIRST))
+    rows = trips(("a", 5, 0.0, "sf"), ("b", 0, 0.0, "nyc"), ("c", 5, 0.0, "la")).drop_columns(["fare"])
+    result = table.upsert(lane.data(rows), partial=True)
+    assert counts(result)[:2] == (1, 1)
+    changed = trips(("a", 5, 1.0, "sf"), ("c", 5, None, "la"))
+    assert_same_rows(lane.read(table), pa.concat_tables([changed, FIRST.slice(1)]), key=["id", "city"])
+    before = len(table.timeline.completed())
+    with pytest.raises(hoodie.SchemaMismatchError, match="more"):
+        table.upsert(lane.data(rows.append_column("more", pa.array([1, 2, 3]))), partial=True)
+    assert len(table.timeline.completed()) == before
+
+
+def test_a_merge_by_other_columns_changes_every_row_that_meets(lane: Lane) -> None:
+    table = lane.create(partition_by="city", ordering="ts")
+    table.upsert(lane.data(FIRST))
+    source = trips(("a", None, 10.0, "sf"), ("n", 7, 20.0, "la"), ("m", 7, None, None))
+    merge = table.merge(lane.data(source), on="t.city = s.city").when_matched_update({"fare": "t.fare + s.fare"})
+    assert counts(merge.when_not_matched_insert_all("s.city = 'la'").execute()) == (1, 3, 0)
+    changed = trips(("a", 1, 11.0, "sf"), ("c", 1, 13.0, "sf"), ("n", 7, 20.0, "la"), ("z", 1, None, "sf"))
+    assert_same_rows(lane.read(table), pa.concat_tables([changed, FIRST.slice(1, 1)]), key="id")
+    before = len(table.timeline.completed())
+    known = lane.data(trips(("b", 9, 9.0, "rome")))
+    with pytest.raises(hoodie.RecordKeyError, match="the table has their record keys"):
+        table.merge(known, on="t.city = s.city").when_not_matched_insert_all().execute()
+    assert len(table.timeline.completed()) == before

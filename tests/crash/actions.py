@@ -264,6 +264,12 @@ ACTIONS: tuple[Action, ...] = (
         changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
     ),
     Action(
+        "write_batch",
+        "write_batch",
+        lambda table: table.write_batch(trips({"a": (2, "sf"), "x": (1, "rome")}), 3, query="q"),
+        changed({"a": (2, "sf"), "x": (1, "rome")}),
+    ),
+    Action(
         "insert",
         "insert",
         lambda table: table.insert(trips({"x": (1, "sf"), "y": (1, "rome")})),

@@ -63,8 +63,8 @@ DRY_RUNS: Mapping[str, Callable[[Table], object]] = {
     ),
     "rollback": lambda table: table.rollback(_newest(table), dry_run=True),
 }
-ON_SPARK = {"read"}
-"""Plans as `to_arrow`; it needs a Spark session, and the contract tests call it."""
+ON_SPARK = {"read", "stream"}
+"""`read` plans as `to_arrow`, and `stream` calls `write_batch`; both need a Spark session: contract tests call them."""
 
 
 def public_names(kind: type, prefix: str = "") -> Iterator[str]:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.read.cdc_plan import plan_cdc
+from hoodie.read.logged_changes import logged_rows
 from tests.interop.judges import Jvm, to_arrow
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -81,6 +83,11 @@ def test_the_changes_of_a_table_of_the_jvm_are_what_the_jvm_reads(
     done = [found.completion_time or "" for found in hoodie.open(path).timeline.completed().instants]
     assert our_changes(path, None) == jvm_changes(jvm, path, "000")
     assert our_changes(path, done[1]) == jvm_changes(jvm, path, done[1])
+    # Logs with both images are read, the changes of other modes are computed.
+    plan = plan_cdc(hoodie.open(path, spark=False).view(), None, None)
+    read = [change.logged for change in plan.changes if change.logged]
+    assert bool(read) == (mode == "DATA_BEFORE_AFTER")
+    assert all(logged_rows(plan.view.store, files, list(plan.schema)) is not None for files in read)
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,15 @@ Row = dict[str, Any]
 @seeded(1, 2)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", ["record", "simple"])
+@pytest.mark.parametrize("logged", [False, True])
 def test_the_changes_of_each_commit_lead_from_its_rows_before_to_its_rows_after(
-    table_type: str, index: str, seed: int
+    table_type: str, index: str, logged: bool, seed: int
 ) -> None:
     chance = random.Random(seed)
     table = hoodie.create(
-        f"memory://change-data-{table_type}-{index}-{seed}", SCHEMA, record_key="id", partition_by="city",
-        ordering="ts", type=table_type, index=index, spark=False, properties={"hoodie.clean.automatic": "false"},
+        f"memory://change-data-{table_type}-{index}-{logged}-{seed}", SCHEMA, record_key="id", partition_by="city",
+        ordering="ts", type=table_type, index=index, spark=False,
+        properties={"hoodie.clean.automatic": "false", "hoodie.table.cdc.enabled": str(logged).lower()},
     )  # fmt: skip
     states: list[tuple[str, dict[tuple[str, str], Row]]] = []
     for number in range(14):

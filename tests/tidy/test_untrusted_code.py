@@ -12,6 +12,8 @@ ALLOWED = {
     ("src/hoodie/engine/selection.py", "importlib.import_module"): "hoodie.spark, a constant name",
     ("src/hoodie/spark/engine.py", "pickle.loads"): "tasks and results between the driver and its workers",
     ("src/hoodie/spark/merged.py", "pickle.loads"): "tasks between the driver and its workers",
+    ("src/hoodie/spark/workers.py", "importlib.import_module"): "hoodie, a constant name",
+    ("src/hoodie/spark/workers.py", "pickle.loads"): "the function of a step, from the driver to its workers",
 }
 LOADERS = {
     "__import__",

@@ -64,6 +64,13 @@ BULK_SORT_MODE: Final = Option(
     "sort='global', the other two of Hudi's values are distribution='partition'. Hudi's default is none, and its "
     "partition_sort is refused. Only hoodie has auto: distribution='auto'.",
 )
+STREAM_IDENTIFIER: Final = Option(
+    "hoodie.datasource.write.streaming.checkpoint.identifier",
+    "default_single_writer",
+    text,
+    "0.13",
+    "Name of a stream in the commits of its batches: several streams into one table need one each.",
+)
 FILL_MISSING: Final = Option(
     "hoodie.write.set.null.for.missing.columns",
     False,

@@ -15,6 +15,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
+from hoodie.read.logged_changes import logged_rows
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_lookup import KeyLookup
 from hoodie.storage import Store
@@ -47,14 +48,29 @@ def read_cdc(plan: CdcPlan, *, flat: bool = False) -> pa.Table:
 def change_batches(store: Store, change: GroupChange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the changed rows of one file group and one commit, with a schema of `cdc_schema`.
 
-    A row that the commit wrote is an update if its key was in the file group before, otherwise an insert. A key that is
+    They are read from CDC log files if these have both images with the columns of the table; else computed from slices:
+    a row that the commit wrote is an update if its key was in the file group before, otherwise an insert. A key that is
     no longer in the file group is a delete. A record that moves to another partition is a delete and an insert.
 
-    Memory: the rows that the commit wrote into the file group, the record keys of the file group, and a row group.
+    Memory: the rows that the commit wrote into the file group, the record keys of the file group, and a row group; or
+    the CDC log files and the rows of a block.
 
-    Raises: MissingFileError, CorruptFileError.
+    Raises: MissingFileError, CorruptFileError; HistoryLostError if the log does not have the columns of the table, and
+        the slice before the commit was cleaned.
     """
     shape = _Shape(schema)
+    logged = logged_rows(store, change.logged, shape.images) if change.logged else None
+    if logged is not None:
+        for rows in logged:
+            yield from shape.logged(change.scans.instant_time, rows)
+        return
+    if change.lost is not None:
+        raise change.lost
+    yield from _computed(store, change, shape)
+
+
+def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.RecordBatch]:
+    """Yield the changes from the slices before and after the commit."""
     scans = change.scans
     written = _rows(store, change.after, scans.after)
     changed = KeyLookup(written[RECORD_KEY].combine_chunks())
@@ -86,6 +102,19 @@ class _Shape:
         self._schema = schema
         self._is_flat = BEFORE not in schema.names
 
+    @property
+    def images(self) -> list[pa.Field]:
+        """The columns of an image, as fields with the names of the table's columns."""
+        return self._children(BEFORE)
+
+    def logged(self, instant_time: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield logged changes, with the columns `op`, `before` and `after`, whose types are those of the images."""
+        columns = [rows["op"].combine_chunks(), pa.repeat(pa.scalar(instant_time), rows.num_rows)]
+        for image in (BEFORE, AFTER):
+            found = rows[image].combine_chunks()
+            columns += found.flatten() if self._is_flat else [found.cast(self._schema.field(image).type)]
+        yield from pa.Table.from_arrays(columns, schema=self._schema).to_batches()
+
     def rows(
         self, operation: CdcOperation, instant_time: str, before: pa.Table | None, after: pa.Table | None
     ) -> Iterator[pa.RecordBatch]:
@@ -100,15 +129,17 @@ class _Shape:
 
     def _image(self, image: str, rows: pa.Table | None, count: int) -> list[pa.Array | pa.ChunkedArray]:
         """Return the columns of one image: a struct, or a column for each column of the table."""
-        if self._is_flat:
-            fields = [field for field in self._schema if field.name.startswith(f"{image}_")]
-            names = [field.name.removeprefix(f"{image}_") for field in fields]
-        else:
-            struct = self._schema.field(image).type
-            fields = [struct.field(number) for number in range(struct.num_fields)]
-            names = [field.name for field in fields]
+        fields = self._children(image)
         if rows is None:
             missing = fields if self._is_flat else [self._schema.field(image)]
             return [pa.nulls(count, field.type) for field in missing]
-        columns = [rows[name].combine_chunks() for name in names]
+        columns = [rows[field.name].combine_chunks() for field in fields]
         return columns if self._is_flat else [pa.StructArray.from_arrays(columns, fields=fields)]
+
+    def _children(self, image: str) -> list[pa.Field]:
+        """Return the columns of an image, with the names of the table's columns."""
+        if self._is_flat:
+            prefix = f"{image}_"
+            found = [field for field in self._schema if field.name.startswith(prefix)]
+            return [field.with_name(field.name.removeprefix(prefix)) for field in found]
+        return list(self._schema.field(image).type)

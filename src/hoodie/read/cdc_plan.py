@@ -1,22 +1,24 @@
 """Plan a read of change data: each commit of a time span, with the state of its file groups before and after it.
 
-The images come from the file slices. Files of supplemental logging (`hoodie.table.cdc.enabled`) repeat what these
-slices tell, so no read needs them.
+The images come from CDC log files that have both of them (`hoodie.table.cdc.enabled` with `DATA_BEFORE_AFTER`), else
+from the file slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
+from hoodie.errors import HistoryLostError, ViewOvertakenError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
 from hoodie.read.changes import BEGINNING, span_of
 from hoodie.read.local import SliceScan
+from hoodie.read.logged_changes import LoggedGroups
 from hoodie.read.plan import ScanPlan
 from hoodie.read.readable import check_formats, check_readable
 from hoodie.read.taken_back import check_not_taken_back
@@ -56,15 +58,23 @@ class CommitScans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChange:
-    """A file group that a commit changed: its slice before the commit (None: new), and after it (None: replaced)."""
+    """A file group that a commit changed: its slice before the commit (None: new), and after it (None: replaced).
+
+    `logged` are CDC log files with their sizes, which have all changes. `lost` is then the reason why `before` is not
+    there, None if it is there.
+    """
 
     scans: CommitScans
     before: FileSlice | None
     after: FileSlice | None
+    logged: Mapping[str, int] = field(default_factory=dict)
+    lost: HistoryLostError | None = None
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the files to read."""
+        if self.logged:
+            return sum(self.logged.values())
         return sum(found.size_bytes for found in (self.before, self.after) if found is not None)
 
 
@@ -86,8 +96,9 @@ def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan
     Driver work: for each commit two listings of the partitions that it wrote.
 
     Raises: UnsupportedError for a table without meta fields; HistoryLostError if a clean deleted files of the state
-        before or after a commit, or a restore took a commit back; ViewOvertakenError if the read must be planned again;
-        InvalidConfigError for a span that ends before it begins; CorruptFileError.
+        after a commit, or before a commit that did not log its changes, or a restore took a commit back;
+        ViewOvertakenError if the read must be planned again; InvalidConfigError for a span that ends before it begins;
+        CorruptFileError.
     """
     check_readable(view, by_meta_columns=True)
     start, end = span_of(view, since, until)
@@ -129,7 +140,17 @@ def _of_commit(
         for file_id in file_ids
     }
     partitions = {path for path, _ in written | gone}
-    before = {} if before_view is None else _slices(before_view, partitions)
+    logged = LoggedGroups.of(after_view.config, commit)
+    before: dict[tuple[str, str], FileSlice] = {}
+    lost: HistoryLostError | None = None
+    try:
+        before = {} if before_view is None else _slices(before_view, partitions)
+    except ViewOvertakenError:
+        raise
+    except HistoryLostError as error:
+        if not logged.tell_all_of(written | gone):
+            raise
+        lost = error
     after = _slices(after_view, partitions)
     old = _scan_plan(before_view or after_view, schema, before)
     new = _scan_plan(after_view, schema, after)
@@ -140,7 +161,14 @@ def _of_commit(
         keys=SliceScan.of(replace(new, columns=(RECORD_KEY,))),
     )
     for group in sorted(written | gone):
-        change = GroupChange(scans=scans, before=before.get(group), after=after.get(group))
+        files = {} if group in gone or after.get(group) is None else logged.files.get(group, {})
+        change = GroupChange(
+            scans=scans,
+            before=before.get(group),
+            after=after.get(group),
+            logged=files,
+            lost=lost if files else None,
+        )
         if change.before is not None or change.after is not None:
             yield change
 

@@ -10,6 +10,7 @@ from hoodie.spark.merge_rows import merged_rows
 from hoodie.spark.scan import read_scan
 from hoodie.spark.session import open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
+from hoodie.spark.stream_sink import start_stream
 from hoodie.spark.types import arrow_schema_of
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "record_locations",
     "register",
     "session_of",
+    "start_stream",
     "to_arrow",
 ]

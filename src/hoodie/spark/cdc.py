@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from hoodie.format.schema.conform import conform
 from hoodie.read.cdc import cdc_schema, change_batches
@@ -11,7 +14,26 @@ from hoodie.read.slice_groups import file_bytes
 from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
-from hoodie.storage import open_store
+from hoodie.storage import StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReader:
+    """The reader of change data in workers. Picklable.
+
+    `rows` is a schema of `cdc_schema`; `schema` has the types that Spark expects, and may leave out columns.
+    """
+
+    store: StoreSpec
+    rows: pa.Schema
+    schema: pa.Schema
+
+    def batches(self, changes: tuple[GroupChange, ...]) -> Batches:
+        """Read the changes in batches of bounded size. Memory: as `change_batches` of one file group and commit."""
+        store = open_store(self.store)
+        for change in changes:
+            for batch in change_batches(store, change, self.rows):
+                yield from pieces(conform(batch, self.schema, stored=True))
 
 
 def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False) -> Any:
@@ -20,12 +42,9 @@ def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False) -> Any:
     spark_schema = spark_schema_of(schema)
     if not plan.changes:
         return session.createDataFrame([], spark_schema)
-    spec, sent = plan.view.store.spec, arrow_schema_of(spark_schema)
+    reader = ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema))
 
     def changed_rows(group: tuple[GroupChange, ...]) -> Batches:
-        store = open_store(spec)
-        for change in group:
-            for batch in change_batches(store, change, schema):
-                yield from pieces(conform(batch, sent, stored=True))
+        yield from reader.batches(group)
 
     return by_groups(session, plan.changes, file_bytes, changed_rows, spark_schema)

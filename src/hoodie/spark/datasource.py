@@ -17,51 +17,53 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 
 from hoodie.engine.selection import table_in_memory
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.files.slices import FileSlice
+from hoodie.read.cdc import cdc_schema
+from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.read.changes import plan_changes
-from hoodie.read.local import SliceScan
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
-from hoodie.read.slice_groups import balanced
 from hoodie.records.condition import Condition
+from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
+from hoodie.spark.datasource_stream_writer import StreamTableWriter
 from hoodie.spark.datasource_writer import TableWriter
-from hoodie.spark.merged import SliceReader
+from hoodie.spark.stream_source import OF_STREAMS, StreamOptions, TableStreamReader, is_of_streams, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext
+from hoodie.write.create_by_options import CREATION
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.datasource import DataSource, DataSourceReader
 else:
     try:
-        from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+        from pyspark.sql.datasource import DataSource, DataSourceReader
     except ImportError:
-        DataSource = DataSourceReader = InputPartition = object
+        DataSource = DataSourceReader = object
 
 _OF_SNAPSHOTS = ("as_of", "where", "view")
-_OF_CHANGES = ("since", "until", "mode")
+_OF_CHANGES = ("since", "until", "mode", "flat")
 _OF_READS = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES)
-_OF_WRITES = ("columns", "operation")
+_OF_WRITES = ("columns", "operation", *CREATION)
+_OF_STREAMS = ("operation", *CREATION, "checkpointlocation", "queryname")
 _HUDI = "hoodie."
 _OF_CATALOGS = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
 """Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
 _STORAGE = "storage."
-_PARTITION_BYTES = 64 * 1024 * 1024
 
 
 def register(session: Any) -> None:
     """Register `format("hoodie")` in a session whose server did not find it.
 
     Spark finds it in the package `pyspark_hoodie` where its server can import that; then this call is not needed,
-    and Spark's log says that a data source was replaced.
+    and Spark's log says that a data source was replaced. PySpark 4.0 replaces none: it keeps the one that it found.
 
-    Options: `as_of`, `where` and `view` as for `Table.read`; `since`, `until` and `mode` (`latest`) as for
-    `Table.changes`; `keys`
-    as for `Table.read_keys`, as a list in JSON; `columns`, separated by commas; `storage.<option>` for the object
-    store.
+    Options: `as_of`, `where` and `view` as for `Table.read`; `since`, `until`, `mode` and `flat` as for
+    `Table.changes`; `keys` as for `Table.read_keys`, as a list in JSON; `columns`, separated by commas;
+    `storage.<option>` for the object store.
 
     Raises: UnsupportedError on PySpark 3.5.
     """
@@ -69,7 +71,42 @@ def register(session: Any) -> None:
         raise UnsupportedError(
             "PySpark 3.5 has no data sources in Python: use hoodie.open(path).read(), which returns a DataFrame too"
         )
-    session.dataSource.register(TableSource)
+    try:
+        session.dataSource.register(TableSource)
+    except AnalysisException as error:
+        is_found = session.version.startswith("4.0.") and error.getCondition() == "DATA_SOURCE_ALREADY_EXISTS"
+        if not is_found:
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The options of a read of changes. `cdc`: each change of each commit, otherwise each changed row once."""
+
+    since: str | None
+    until: str | None
+    cdc: bool
+    flat: bool
+
+    @classmethod
+    def parse(cls, found: Mapping[str, str], columns: Sequence[str] | None) -> Span:
+        """Parse the options. Raises: InvalidConfigError for unknown values, and for columns of change data."""
+        mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
+        if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
+            raise InvalidConfigError(
+                f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
+            )
+        if mode == "cdc" and columns is not None:
+            raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+        return cls(found.get("since"), found.get("until"), mode == "cdc", flat == "true")
+
+    def plan_cdc(self, context: TableContext) -> CdcPlan:
+        """Plan a read of change data. Raises: as `plan_cdc`."""
+        return context.planned(lambda view: plan_cdc(view, self.since, self.until))
+
+    def rows_of(self, plan: CdcPlan) -> pa.Schema:
+        """Return the schema of change data of the plan."""
+        return cdc_schema(plan.schema, flat=self.flat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +119,7 @@ class TableOptions:
     columns: tuple[str, ...] | None = None
     view: str = SNAPSHOT
     keys: tuple[Any, ...] | None = None
-    changes: Mapping[str, str] | None = None
+    changes: Span | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:
@@ -103,17 +140,39 @@ class TableOptions:
             columns=names,
             view=found.get("view", SNAPSHOT),
             keys=_keys(found["keys"]) if "keys" in found else None,
-            changes={name: found[name] for name in reads[2]} or None,
+            changes=Span.parse(found, names) if reads[2] else None,
         )
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows. Raises: as the plans of the reads of `Table`.
+
+        That of changes until now plans no changes: a stream asks for it whose checkpoint is behind `since`.
+        """
+        if self.changes is not None and self.changes.until is None:
+            return stream_schema(self._context(), cdc=self.changes.cdc, flat=self.changes.flat, columns=self.columns)
+        if self.changes is not None and self.changes.cdc:
+            return self.changes.rows_of(self.changes.plan_cdc(self._context()))
+        return self.plan().output_schema
+
+    def partitions(self, schema: pa.Schema) -> list[SlicesPartition]:
+        """Plan the read of rows of this schema: one Spark partition for about 64 MiB of files, at least one.
+
+        Raises: as the plans of the reads of `Table`.
+        """
+        if self.changes is not None and self.changes.cdc:
+            return change_partitions(self.changes.plan_cdc(self._context()), schema, flat=self.changes.flat)
+        plan = self.plan(schema.names)
+        return slice_partitions(self.store, plan, schema)
+
+    def _context(self) -> TableContext:
+        return TableContext(open_store(self.store), spark=False)
 
     def plan(self, columns: Sequence[str] | None = None) -> ScanPlan:
         """Plan the scan on the newest commit, or `as_of`. Raises: as the plans of the reads of `Table`."""
-        context = TableContext(open_store(self.store), spark=False)
+        context = self._context()
         chosen = self.columns if columns is None else columns
         if self.changes is not None:
-            since, until, mode = (self.changes.get(name) for name in _OF_CHANGES)
-            if mode not in (None, "latest"):
-                raise UnsupportedError(f"mode={mode!r}: the data source has 'latest' only; use t.changes(mode='cdc')")
+            since, until = self.changes.since, self.changes.until
             plan = context.planned(lambda view: plan_changes(view, since, until))
             return plan.with_columns(chosen)
         if self.keys is not None:
@@ -170,7 +229,13 @@ class TableSource(DataSource):
 
     def schema(self) -> Any:
         """Return the Spark schema of the chosen columns, as of the newest commit or `as_of`."""
-        return spark_schema_of(TableOptions.parse(self.options).plan().output_schema)
+        store, found = store_and_options(self.options, (*_OF_READS, *OF_STREAMS), with_hudi=True)
+        if is_of_streams(found):
+            options = StreamOptions.parse(store, found)
+            context = TableContext(open_store(store), spark=False)
+            found_schema = stream_schema(context, cdc=options.cdc, flat=options.flat, columns=options.columns)
+            return spark_schema_of(found_schema)
+        return spark_schema_of(TableOptions.parse(self.options).schema())
 
     def reader(self, schema: Any) -> TableReader:
         """Return a reader of rows of this schema."""
@@ -184,13 +249,18 @@ class TableSource(DataSource):
         store, found = store_and_options(self.options, _OF_WRITES, with_hudi=True)
         return TableWriter.of(store, found, schema, overwrite=overwrite)
 
+    def streamReader(self, schema: Any) -> TableStreamReader:
+        """Return the reader of a stream of rows of this schema. Raises: InvalidConfigError."""
+        store, found = store_and_options(self.options, (*_OF_READS, *OF_STREAMS), with_hudi=True)
+        return TableStreamReader(StreamOptions.parse(store, found), schema)
 
-@dataclass(frozen=True)
-class SlicesPartition(InputPartition):
-    """The file slices of one task, and their reader."""
+    def streamWriter(self, schema: Any, overwrite: bool) -> StreamTableWriter:
+        """Return a writer of one batch of a stream of rows of this schema, after the checks of `writer`.
 
-    reader: SliceReader
-    slices: tuple[FileSlice, ...]
+        Raises: as `StreamTableWriter.of`.
+        """
+        store, found = store_and_options(self.options, _OF_STREAMS, with_hudi=True)
+        return StreamTableWriter.of(store, found, schema, overwrite=overwrite)
 
 
 class TableReader(DataSourceReader):
@@ -201,16 +271,10 @@ class TableReader(DataSourceReader):
         self._schema = arrow_schema_of(schema)
 
     def partitions(self) -> Sequence[Any]:
-        """Return the file slices in groups of about 64 MiB, one Spark partition for each group.
-
-        Partitions of the table are pruned.
-        """
-        plan = self._options.plan(self._schema.names)
-        reader = SliceReader(plan.view.store.spec, SliceScan.of(plan), self._schema)
-        groups = balanced(plan.slices, _PARTITION_BYTES) or [()]
-        return [SlicesPartition(reader, group) for group in groups]
+        """Return one Spark partition for about 64 MiB of files. Partitions of the table are pruned."""
+        return self._options.partitions(self._schema)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Read the rows of a partition's slices; runs in a worker. Memory: as `SliceScan.batches` of one slice."""
+        """Read the rows of a partition; runs in a worker. Memory: as `SlicesPartition.batches`."""
         pa.set_cpu_count(1)
-        yield from partition.reader.batches(partition.slices)
+        yield from partition.batches()

@@ -20,6 +20,8 @@ from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.view.table_state import TableState
+from hoodie.write.create_by_options import TableOptions
+from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
 if TYPE_CHECKING:
@@ -43,22 +45,28 @@ class StagedRows(WriterCommitMessage):
 
 
 class TableWriter(DataSourceArrowWriter):
-    """The writer of one `save`: Spark creates it in a planning process and pickles it for tasks and for the commit."""
+    """The writer of one `save`: Spark creates it in a planning process and pickles it for tasks and for the commit.
+
+    `operation` is the name of a method of `Table`, `properties` are the `hoodie.*` options of the call.
+    """
 
     def __init__(self, store: StoreSpec, schema: Any, operation: str, properties: Mapping[str, str]) -> None:
         self._store = store
         self._schema = arrow_schema_of(schema)
-        self._operation = operation
-        self._properties = dict(properties)
+        self.operation = operation
+        self.properties = dict(properties)
         self._folder = new_row_folder()
 
     @classmethod
     def of(cls, store: StoreSpec, options: Mapping[str, str], schema: Any, *, overwrite: bool) -> TableWriter:
-        """Create the writer of a mode; `options` are `operation` and `hoodie.*` options of the write.
+        """Create the writer of a mode; `options` are `operation`, `hoodie.*` options, and those of `CREATION`.
 
-        Raises: InvalidConfigError for an operation that the mode does not have; the errors that the write would raise
-            before it changes anything.
+        A table that does not exist is created if the options name its record key.
+
+        Raises: InvalidConfigError for an operation that the mode does not have; as `TableOptions.ensure`; the errors
+            that the write would raise before it changes anything.
         """
+        table, options = TableOptions.split(options)
         allowed = OVERWRITE if overwrite else APPEND
         operation = options.get("operation", allowed[0])
         if operation not in allowed:
@@ -66,17 +74,18 @@ class TableWriter(DataSourceArrowWriter):
             raise InvalidConfigError(f"operation={operation!r}: mode {mode!r} takes {', '.join(allowed)}")
         properties = {name: value for name, value in options.items() if name.startswith("hoodie.")}
         writer = cls(store, schema, operation, properties)
-        writer.check()
+        writer.check(table)
         return writer
 
-    def check(self) -> None:
-        """Check the table, the options, and the columns of the data. Raises: as `of`."""
+    def check(self, table: TableOptions) -> None:
+        """Check the table or create it, and check the options and the columns of the data. Raises: as `of`."""
         store = open_store(self._store)
         if self._store.is_private:
             raise UnsupportedError(f"{store.uri('')} is in one process, and Spark's workers cannot write to it")
-        state = TableState(store).for_call(self._properties)
-        call = WriteCall(state=state, engine=LocalEngine(), properties=self._properties)
-        WriteSetup.without_repair(call, None if self._operation == "delete" else self._rows([]))
+        table.ensure(store, self._schema, self.properties, may_create=self.operation != "delete")
+        state = TableState(store).for_call(self.properties)
+        call = WriteCall(state=state, engine=LocalEngine(), properties=self.properties)
+        WriteSetup.without_repair(call, None if self.operation == "delete" else self.rows_of([]))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
@@ -89,18 +98,23 @@ class TableWriter(DataSourceArrowWriter):
         Warns: `HoodieWarning` for each note of the result. Raises: as the method of `Table` for the operation.
         """
         table = Table(open_store(self._store), spark=False)
-        write = getattr(table, self._operation)
-        result = write(self._rows([found.path for found in messages]), properties=self._properties)
+        result = getattr(table, self.operation)(self.rows_of(messages), properties=self.properties)
         self._remove()
-        for note in result.notes:
-            warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=2)
+        warn_notes(result)
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Delete the staged rows; a failed task has no message, and its files go with the folder."""
         self._remove()
 
-    def _rows(self, paths: Sequence[str | None]) -> RowFiles:
-        return RowFiles(self._store, self._schema, tuple(path for path in paths if path is not None))
+    def rows_of(self, messages: Sequence[Any]) -> RowFiles:
+        """Return the rows that tasks staged."""
+        return RowFiles(self._store, self._schema, tuple(found.path for found in messages if found.path is not None))
 
     def _remove(self) -> None:
         open_store(self._store).delete_folder(self._folder)
+
+
+def warn_notes(result: WriteResult) -> None:
+    """Warns: `HoodieWarning` for each note of the result of a write that returns nothing to its caller."""
+    for note in result.notes:
+        warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=3)

@@ -15,7 +15,7 @@ from typing import Final
 
 from hoodie import errors
 from hoodie.errors import HoodieError, JobFailedError
-from hoodie.spark.workers import missing_package
+from hoodie.spark.workers import environment_error
 
 _BASES: Final = frozenset({"SparkException", "SparkConnectException", "SparkConnectGrpcException", "UnknownException"})
 """PySpark's classes for errors that have no class of their own."""
@@ -29,8 +29,8 @@ _REASON_MAX = 1_000
 def errors_of_jobs() -> Iterator[None]:
     """Raise errors of the Spark jobs in the body as errors of ours, where they are not errors of the caller's plan.
 
-    Raises: the first HoodieError of a worker with its own type; UnsupportedError if the workers lack this package;
-        JobFailedError if Spark aborted the job, or cannot be reached.
+    Raises: the first HoodieError of a worker with its own type; WorkerEnvironmentError if the workers cannot run this
+        package; JobFailedError if Spark aborted the job, or cannot be reached.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def _as_ours(error: Exception) -> HoodieError | None:
     library = kind.__module__.partition(".")[0]
     if library not in ("py4j", "pyspark"):
         return None
-    own = _of_worker(error) or missing_package(error)
+    own = _of_worker(error) or environment_error(error)
     if own is not None or (library == "pyspark" and kind.__name__ not in _BASES):
         return own
     return JobFailedError(f"Spark did not complete a job of this call: {_reason(error)}")

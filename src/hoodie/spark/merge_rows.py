@@ -8,13 +8,17 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from hoodie.errors import RecordKeyError
 from hoodie.read.plan import plan_scan
 from hoodie.records.change import KIND, Kind
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
+from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.types import spark_schema_of
+from hoodie.write.merge_match import Equality
 from hoodie.write.merge_plan import Clause, Group, MergePlan
+from hoodie.write.merge_rows import KNOWN_KEY
 
 _CLAUSE = "_hoodie_clause"
 _STORED = "_hoodie_stored"
@@ -30,13 +34,7 @@ def merged_rows(plan: MergePlan, source: Any) -> Any:
     scan = plan_scan(plan.view, columns=names)
     stored = read_scan(session_of(source), scan).withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
     given = source.withColumn(_GIVEN, F.lit(True)).alias(plan.merge.source)
-    same = [
-        F.col(f"{quoted(plan.merge.target)}.{quoted(key)}").eqNullSafe(
-            F.col(f"{quoted(plan.merge.source)}.{quoted(column)}")
-        )
-        for key, column in plan.source_of.items()
-    ]
-    joined = stored.join(given, reduce(and_, same), _join_type(plan))
+    joined = stored.join(given, reduce(and_, _equalities(plan)), _join_type(plan))
     decided = joined.withColumn(_CLAUSE, _clause_number(plan)).where(F.col(_CLAUSE).isNotNull())
     types = spark_schema_of(plan.schema)
     projections = [plan.projection(clause) for clause in plan.merge.clauses]
@@ -45,7 +43,30 @@ def merged_rows(plan: MergePlan, source: Any) -> Any:
         values = [_expression(one[name]).cast(types[name].dataType) for one in projections]
         columns.append(_by_clause(values).alias(name))
     kinds = [F.lit(int(Kind.DELETE if clause.deletes else Kind.ROW)) for clause in plan.merge.clauses]
-    return decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
+    changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
+    if plan.join and plan.merge.of(Group.NOT_MATCHED):
+        _refuse_known(plan, decided.where(F.col(_STORED).isNull()).select(*columns), stored)
+    return changes
+
+
+def _equalities(plan: MergePlan) -> list[Any]:
+    """Return the conditions of the join; columns that name a record are equal if both are null."""
+    pairs = plan.join or [Equality(key, column, null_safe=True) for key, column in plan.source_of.items()]
+    conditions = []
+    for pair in pairs:
+        target = F.col(f"{quoted(plan.merge.target)}.{quoted(pair.target)}")
+        source = F.col(f"{quoted(plan.merge.source)}.{quoted(pair.source)}")
+        conditions.append(target.eqNullSafe(source) if pair.null_safe else target == source)
+    return conditions
+
+
+def _refuse_known(plan: MergePlan, inserts: Any, stored: Any) -> None:
+    """Raises: RecordKeyError if an insert has the key of a stored row; a job of Spark finds out."""
+    new = inserts.select(*(F.col(quoted(name)).alias(f"new_{n}") for n, name in enumerate(plan.naming)))
+    old = stored.select(*(F.col(quoted(name)).alias(f"old_{n}") for n, name in enumerate(plan.naming)))
+    same = [F.col(f"new_{n}").eqNullSafe(F.col(f"old_{n}")) for n in range(len(plan.naming))]
+    if to_arrow(new.join(old, reduce(and_, same), "left_semi").limit(1)).num_rows:
+        raise RecordKeyError(KNOWN_KEY.format("rows"))
 
 
 def _expression(text: str | None) -> Any:

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from hoodie.engine import TaskContext
 from hoodie.spark.partitioning import salts
-from hoodie.spark.workers import check_workers
+from hoodie.spark.workers import check_workers, checked_in_worker
 
 Batches = Iterator[pa.RecordBatch]
 _TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
@@ -72,7 +72,7 @@ def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batch
     imported modules are exempt (see `exempt_modules`). The name of the function is the name of its
     step in Spark's plan.
 
-    Raises: UnsupportedError if the workers of the session cannot import this package (see `workers`).
+    Raises: WorkerEnvironmentError if the workers of the session cannot import this package (see `workers`).
     """
     check_workers(session)
 
@@ -82,7 +82,7 @@ def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batch
         yield from work(batches)
 
     run.__name__ = work.__name__
-    return run
+    return checked_in_worker(run)
 
 
 _exempted_modules = 0

@@ -12,7 +12,7 @@ from sqlglot import exp
 from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.parse import to_sql
-from hoodie.statements.names import Names, path_of, set_column
+from hoodie.statements.names import Names, assignments, path_of
 from hoodie.table.context import Text
 from hoodie.table.merge import TableMerger
 
@@ -87,7 +87,7 @@ def _with_clause(merge: TableMerger, clause: exp.When, target: str) -> TableMerg
         if is_all and is_matched:
             return merge.when_matched_update_all(condition)
         if not is_all:
-            values = {set_column(item.this, target): to_sql(item.expression) for item in items}
+            values = assignments([(item.this, to_sql(item.expression)) for item in items], target)
             update = merge.when_matched_update if is_matched else merge.when_not_matched_by_source_update
             return update(values, condition)
     if isinstance(then, exp.Var) and then.name.upper() == "DELETE" and (is_matched or is_by_source):
@@ -105,7 +105,5 @@ def _inserted(then: exp.Insert, target: str) -> dict[str, str]:
         raise InvalidConfigError(
             f"MERGE: {len(columns.expressions)} columns and {len(values.expressions)} values in {to_sql(then)!r}"
         )
-    return {
-        set_column(column if isinstance(column, exp.Column) else exp.column(column), target): to_sql(value)
-        for column, value in zip(columns.expressions, values.expressions, strict=True)
-    }
+    names = [column if isinstance(column, exp.Column) else exp.column(column) for column in columns.expressions]
+    return assignments(zip(names, map(to_sql, values.expressions), strict=True), target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -117,9 +117,26 @@ def without_qualifier(node: exp.Expression, alias: str) -> exp.Expression:
     return node.transform(plain)
 
 
-def set_column(node: exp.Expression, alias: str) -> str:
+def _column_to_set(node: exp.Expression, alias: str) -> str:
     """Return the name of a column that a statement sets. Raises: UnsupportedError for a field of a struct."""
     plain = without_qualifier(node, alias)
     if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
         raise UnsupportedError(f"expected a column to set, found {to_sql(node)!r}; a struct is set as a whole")
     return str(plain.name)
+
+
+def assignments(pairs: Iterable[tuple[exp.Expression, str]], alias: str) -> dict[str, str]:
+    """Return the expression of each column that a statement sets.
+
+    `pairs`: a column and its expression. Raises: InvalidConfigError for a column that is set twice;
+    UnsupportedError for a field of a struct.
+    """
+    found: dict[str, str] = {}
+    for column, text in pairs:
+        name = _column_to_set(column, alias)
+        if name.lower() in (known.lower() for known in found):
+            raise InvalidConfigError(
+                f"column {name!r} is set twice, to {list(found.values())[-1]!r} and {text!r}; keep one"
+            )
+        found[name] = text
+    return found

@@ -33,6 +33,8 @@ class Parameter:
             return str(value)  # Instants may be written as numbers.
         if type(value) is not self.kind:
             raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {self.kind.__name__}")
+        if self.name == "limit" and isinstance(value, int) and value < 0:
+            raise InvalidConfigError(f"CALL {procedure}: limit => {value}: expected 0 or more")
         return value
 
 

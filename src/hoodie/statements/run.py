@@ -12,7 +12,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.records.sql.parse import parse_statement, to_sql
 from hoodie.statements.call import run_call
 from hoodie.statements.merge import run_merge
-from hoodie.statements.names import Names, set_column, without_qualifier
+from hoodie.statements.names import Names, assignments, without_qualifier
 from hoodie.table.context import Text
 
 _CALL: Final = re.compile(r"\s*call\b(.*?);?\s*\Z", re.IGNORECASE | re.DOTALL)
@@ -72,11 +72,11 @@ def sql(
 def _update(tree: exp.Update, names: Names, properties: Text | None) -> Any:
     _refuse_others(tree, ("this", "expressions", "where"))
     table, alias = names.target(tree.this)
-    values = {}
     for item in tree.expressions:
         if not isinstance(item, exp.EQ):
             raise UnsupportedError(f"UPDATE: expected SET column = expression, found {to_sql(item)!r}")
-        values[set_column(item.this, alias)] = to_sql(without_qualifier(item.expression, alias))
+    pairs = [(item.this, to_sql(without_qualifier(item.expression, alias))) for item in tree.expressions]
+    values = assignments(pairs, alias)
     return table.update(values, where=_where(tree, alias), properties=properties)
 
 

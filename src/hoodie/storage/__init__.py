@@ -1,13 +1,17 @@
 """All access to file systems: list, ranged read, create-if-absent, replace, delete."""
 
+from typing import TYPE_CHECKING, Any
+
 from hoodie.storage.api import FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk_errors import explained
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
 from hoodie.storage.local import LocalStore
 from hoodie.storage.memory import MemoryStore
-from hoodie.storage.objects import ObjectStore
 from hoodie.storage.opening import open_store
 from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
+
+if TYPE_CHECKING:
+    from hoodie.storage.objects import ObjectStore
 
 __all__ = [
     "CrashError",
@@ -29,3 +33,12 @@ __all__ = [
     "scratch_output",
     "scratch_root",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `ObjectStore` when it is first used: it needs obstore."""
+    if name == "ObjectStore":
+        from hoodie.storage.objects import ObjectStore
+
+        return ObjectStore
+    raise AttributeError(f"module 'hoodie.storage' has no attribute {name!r}")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, UpdateVersion
     from obstore.store import ObjectStore as Backend
 
-SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
 _DELETE_BATCH = 1000
 
 

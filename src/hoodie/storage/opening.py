@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from hoodie.config import flag
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import faults, memory, objects
+from hoodie.storage import faults, memory
 from hoodie.storage.api import Store, StoreSpec
 from hoodie.storage.local import DURABLE, LocalStore
 from hoodie.storage.options import normalised
+from hoodie.storage.paths import OBJECT_SCHEMES
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -46,8 +47,11 @@ def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping
     scheme, separator, rest = spec.uri.partition("://")
     if spec.uri.startswith(faults.SCHEME):
         return faults.registered(spec)
-    if separator and scheme in objects.SCHEMES:
-        return objects.open_objects(spec.uri, merged)
+    if separator and scheme in OBJECT_SCHEMES:
+        # Here, so that a worker of Spark needs obstore for tables in an object store only.
+        from hoodie.storage.objects import open_objects
+
+        return open_objects(spec.uri, merged)
     is_memory = spec.uri.startswith(memory.SCHEME)
     refused = sorted(merged) if is_memory else sorted(merged.keys() - {DURABLE})
     if refused:
@@ -89,7 +93,7 @@ def _local_path(uri: str) -> str:
     found = _SCHEME.match(uri)
     if found:
         scheme = found[1]
-        known = ", ".join(f"{name}://" for name in sorted({"file", "memory", *objects.SCHEMES}))
+        known = ", ".join(f"{name}://" for name in sorted({"file", "memory", *OBJECT_SCHEMES}))
         advice = _INSTEAD.get(scheme.lower(), f"write ./{_without_secrets(uri)} if this is a local folder")
         raise InvalidConfigError(
             f"{_without_secrets(uri)!r}: no store for {scheme!r}; expected a path or one of {known}; {advice}"

@@ -9,6 +9,9 @@ from hoodie.errors import PartitionPathError
 TEMPORARY_PREFIX = ".tmp-"
 """Prefix of the names of half-written files. The JVM does not read such a file as a log file or an instant."""
 
+OBJECT_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
+"""The schemes of tables in an object store."""
+
 _LOCKS = (".hoodie/lock", ".hoodie/.locks/takeover-")
 _VOLATILE = (*_LOCKS, ".hoodie/.locks/prepared-", ".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
 """Beginnings of the paths of files that only a running writer needs: they are of no use after a power failure."""

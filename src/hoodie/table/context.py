@@ -129,15 +129,22 @@ class TableContext:
         values = None if is_spark(keys) else key_array(keys)
         return keys if values is None else key_columns(view or self.view()).table_of(values)
 
-    def write_call(self, data: Any, extra_metadata: Text | None, properties: Text | None) -> tuple[WriteCall, Any]:
+    def write_call(
+        self, data: Any, extra_metadata: Text | None, properties: Text | None, schema: str | None = None
+    ) -> tuple[WriteCall, Any]:
         """Return the call of a write and the caller's data as a dataset of the engine that processes it.
 
-        Raises: UnsupportedError for a DataFrame if Spark's workers cannot reach the table, and for other data types.
+        `schema`: which changes of the schema are allowed, for the option of that name.
+
+        Raises: InvalidConfigError for another `schema`; UnsupportedError for a DataFrame if Spark's workers cannot
+            reach the table, and for other data types.
         """
         from hoodie.engine.selection import engine_and_dataset, is_spark
         from hoodie.errors import UnsupportedError
         from hoodie.write.setup import WriteCall
 
+        if schema is not None:
+            properties = _with_schema(properties or {}, schema)
         state = self.state.for_call(properties)
         if is_spark(data) and state.store.spec.is_private:
             raise UnsupportedError(
@@ -184,3 +191,18 @@ def _checked(lock: Text) -> Text:
 
     check_lock_options(lock)
     return dict(lock)
+
+
+def _with_schema(properties: Text, schema: str) -> Text:
+    """Return the options of a call with its `schema` argument. Raises: InvalidConfigError."""
+    from hoodie.config import SCHEMA_EVOLUTION
+    from hoodie.errors import InvalidConfigError
+
+    values = {"strict": "never", "typed": "typed", "add_columns": "always"}
+    if schema not in values:
+        raise InvalidConfigError(f"schema={schema!r}: expected one of {list(values)}")
+    if properties.get(SCHEMA_EVOLUTION.key, values[schema]) != values[schema]:
+        raise InvalidConfigError(
+            f"schema={schema!r} contradicts {SCHEMA_EVOLUTION.key}={properties[SCHEMA_EVOLUTION.key]}: give one of them"
+        )
+    return {**properties, SCHEMA_EVOLUTION.key: values[schema]}

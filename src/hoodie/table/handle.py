@@ -9,6 +9,7 @@ from hoodie.display import html_facts
 from hoodie.table.context import TableContext
 from hoodie.table.reads import TableReads
 from hoodie.table.services import TableServices
+from hoodie.table.streams import TableStreams
 from hoodie.table.writes import TableWrites
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from hoodie.view.table_view import TableView
 
 
-class Table(TableReads, TableWrites, TableServices):
+class Table(TableReads, TableWrites, TableStreams, TableServices):
     """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit.
 
     Each write is one commit: all of it, or nothing. All errors are `hoodie.HoodieError`.

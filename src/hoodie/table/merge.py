@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.table.context import TableContext, Text
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hoodie.view.table_view import TableView
-    from hoodie.write.merge_plan import Clause, Merge
+    from hoodie.write.merge_plan import Clause, Merge, MergePlan
     from hoodie.write.result import WriteResult
 
 
@@ -74,36 +74,19 @@ class TableMerger:
         Computed again after a conflict that a retry can solve. A Spark DataFrame is then evaluated again too.
 
         Raises: as `Table.update`; RecordKeyError if several source rows change one record, unless the merge only
-        deletes matched rows without a condition; UnsupportedError for a condition `on` that is not the equality of the
-        columns that name a record.
+        deletes matched rows without a condition, and for inserts of keys that the table has; UnsupportedError for a
+        condition `on` that is not a conjunction of equalities of columns.
         """
-        from hoodie.engine.selection import is_spark
-        from hoodie.records.sql.quoting import quoted
-        from hoodie.write.conditional import again_from_the_read
-        from hoodie.write.indexed import merge
         from hoodie.write.merge_plan import plan_merge
 
-        source = self._source
-        if is_spark(source):
-            self._context.write_call(source, None, None)  # Refuses a table that Spark's workers cannot read.
-            names = list(source.columns)
-        else:
-            source = self._arrow_source()
-            names = source.schema.names
-
-        def attempt(view: TableView) -> WriteResult:
-            plan = plan_merge(view, self._merge, names, self._properties or {})
-            is_upsert = plan.merge.is_upsert
-            if is_upsert:
-                rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
-            else:
-                rows = self._computed(plan, source)
-            call, dataset = self._context.write_call(rows, self._extra_metadata, self._properties)
-            # The rows of an upsert are not computed from stored rows, so they have no baseline.
-            call = dataclasses.replace(call, baseline=None if is_upsert else view)
-            return merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
-
-        return again_from_the_read(self._context.view, self._properties or {}, attempt)
+        properties = self._properties or {}
+        return execute(
+            self._context,
+            self._source,
+            lambda view, names: plan_merge(view, self._merge, names, properties),
+            extra_metadata=self._extra_metadata,
+            properties=properties,
+        )
 
     def _with(self, group: str, **parts: Any) -> TableMerger:
         """Return the builder with one more clause; the builder itself is not changed."""
@@ -115,24 +98,91 @@ class TableMerger:
             self._context, self._source, merge, extra_metadata=self._extra_metadata, properties=self._properties
         )
 
-    def _arrow_source(self) -> pa.Table:
-        """Return the source as a table; columns without declared types get those of the table."""
-        from hoodie.engine.selection import engine_and_dataset, table_in_memory
-        from hoodie.engine.untyped import UntypedDataset
 
-        _, dataset = engine_and_dataset(self._source)
-        if isinstance(dataset, UntypedDataset):
-            dataset = dataset.typed(self._context.view().schema().arrow)
-        return table_in_memory(dataset.source)  # type: ignore[attr-defined]  # no Spark data here
+def execute(
+    context: TableContext,
+    source: Any,
+    plan_of: Callable[[TableView, Sequence[str]], MergePlan],
+    *,
+    extra_metadata: Text | None,
+    properties: Text | None,
+) -> WriteResult:
+    """Execute a merge as one commit; `plan_of` plans it for a view and the columns of the source.
 
-    def _computed(self, plan: Any, source: Any) -> Any:
-        """Return the changes. Raises: CommitConflictError if a clean took files of the view meanwhile."""
-        from hoodie.commit.conflicts import conflict
-        from hoodie.engine.selection import is_spark, spark_room
-        from hoodie.errors import ViewOvertakenError
-        from hoodie.write.merge_rows import merged_rows
+    Raises: as `TableMerger.execute`.
+    """
+    from hoodie.engine.selection import is_spark
+    from hoodie.records.sql.quoting import quoted
+    from hoodie.write.conditional import again_from_the_read
+    from hoodie.write.indexed import merge
 
-        try:
-            return spark_room().merged_rows(plan, source) if is_spark(source) else merged_rows(plan, source)
-        except ViewOvertakenError as error:
-            raise conflict(str(error)) from error
+    if is_spark(source):
+        context.write_call(source, None, None)  # Refuses a table that Spark's workers cannot read.
+        names = list(source.columns)
+    else:
+        source = _arrow_source(context, source)
+        names = source.schema.names
+
+    def attempt(view: TableView) -> WriteResult:
+        plan = plan_of(view, names)
+        is_upsert = plan.is_upsert
+        if is_upsert:
+            rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
+        else:
+            rows = _computed(plan, source)
+        call, dataset = context.write_call(rows, extra_metadata, properties)
+        # The rows of an upsert are not computed from stored rows, so they have no baseline.
+        call = dataclasses.replace(call, baseline=None if is_upsert else view)
+        return merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
+
+    return again_from_the_read(context.view, properties or {}, attempt)
+
+
+def execute_partial(
+    context: TableContext, data: Any, schema: str | None, *, extra_metadata: Text | None, properties: Text | None
+) -> WriteResult:
+    """Upsert rows that may lack columns of the table, as one commit.
+
+    Raises: as `TableMerger.execute`; InvalidConfigError if `schema` allows new columns.
+    """
+    from hoodie.errors import InvalidConfigError, SchemaMismatchError
+    from hoodie.write.partial_upsert import plan_partial_upsert
+
+    if schema not in (None, "strict"):
+        raise InvalidConfigError(
+            f"partial upsert: it never changes the schema; expected schema='strict', not {schema!r}"
+        )
+    if isinstance(data, list) and len({frozenset(row) for row in data if isinstance(row, Mapping)}) > 1:
+        raise SchemaMismatchError(
+            "partial upsert: the dicts have different keys, so that it is not clear which values to keep; pass rows "
+            "with other columns in another call"
+        )
+
+    def plan_of(view: TableView, names: Sequence[str]) -> MergePlan:
+        return plan_partial_upsert(view, names, properties or {})
+
+    return execute(context, data, plan_of, extra_metadata=extra_metadata, properties=properties)
+
+
+def _arrow_source(context: TableContext, source: Any) -> pa.Table:
+    """Return the source as a table; columns without declared types get those of the table."""
+    from hoodie.engine.selection import engine_and_dataset, table_in_memory
+    from hoodie.engine.untyped import UntypedDataset
+
+    _, dataset = engine_and_dataset(source)
+    if isinstance(dataset, UntypedDataset):
+        dataset = dataset.typed(context.view().schema().arrow)
+    return table_in_memory(dataset.source)  # type: ignore[attr-defined]  # no Spark data here
+
+
+def _computed(plan: MergePlan, source: Any) -> Any:
+    """Return the changes. Raises: CommitConflictError if a clean took files of the view meanwhile."""
+    from hoodie.commit.conflicts import conflict
+    from hoodie.engine.selection import is_spark, spark_room
+    from hoodie.errors import ViewOvertakenError
+    from hoodie.write.merge_rows import merged_rows
+
+    try:
+        return spark_room().merged_rows(plan, source) if is_spark(source) else merged_rows(plan, source)
+    except ViewOvertakenError as error:
+        raise conflict(str(error)) from error

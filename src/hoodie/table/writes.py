@@ -19,13 +19,26 @@ class TableWrites:
 
     _context: TableContext
 
-    def upsert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
+    def upsert(
+        self,
+        data: Any,
+        *,
+        partial: bool = False,
+        schema: str | None = None,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> WriteResult:
         """Insert rows with new keys, and merge rows with known keys by the table's merge rule.
 
         Args:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
+            partial: the data may lack columns of the table. Stored rows keep the values of these columns; in rows with
+                new keys they are null. The data has the columns of the record key, of the partition path and of the
+                ordering, no columns that the table lacks, and one row for each key.
+            schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
+                those of the option `hoodie.python.schema.evolution`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -48,13 +61,28 @@ class TableWrites:
         >>> result = t.upsert([{"id": "b", "city": "nyc", "fare": 3.0}, {"id": "c", "city": "sf", "fare": 4.0}])
         >>> result.inserted, result.updated
         (1, 1)
+        >>> t.upsert([{"id": "b", "city": "nyc"}, {"id": "d", "city": "sf"}], partial=True).updated
+        1
+        >>> t.to_arrow(columns=["fare"], where="id in ('b', 'd')").to_pylist()
+        [{'fare': 3.0}, {'fare': None}]
         """
         from hoodie.write.indexed import upsert
 
-        call, dataset = self._context.write_call(data, extra_metadata, properties)
+        if partial:
+            from hoodie.table.merge import execute_partial
+
+            return execute_partial(self._context, data, schema, extra_metadata=extra_metadata, properties=properties)
+        call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return upsert(call, dataset)
 
-    def insert(self, data: Any, *, extra_metadata: Text | None = None, properties: Text | None = None) -> WriteResult:
+    def insert(
+        self,
+        data: Any,
+        *,
+        schema: str | None = None,
+        extra_metadata: Text | None = None,
+        properties: Text | None = None,
+    ) -> WriteResult:
         """Add rows without looking up their keys; small file groups are filled first.
 
         In a table with a record index, known keys of few rows are counted in a note. The option
@@ -64,6 +92,8 @@ class TableWrites:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
+            schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
+                those of the option `hoodie.python.schema.evolution`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -86,7 +116,7 @@ class TableWrites:
         """
         from hoodie.write.indexed import insert
 
-        call, dataset = self._context.write_call(data, extra_metadata, properties)
+        call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return insert(call, dataset)
 
     def bulk_insert(
@@ -95,6 +125,7 @@ class TableWrites:
         sort: str | Sequence[str] | None = None,
         *,
         distribution: str = "auto",
+        schema: str | None = None,
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
@@ -110,6 +141,8 @@ class TableWrites:
                 in files of the wanted size (`hoodie.parquet.max.file.size`), by a second step on staged rows. `none`:
                 each task of the data writes its own files, a file for each partition that it has. `auto`: as
                 `partition`, but tasks with many rows of one partition write them at once.
+            schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
+                those of the option `hoodie.python.schema.evolution`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -132,7 +165,7 @@ class TableWrites:
         """
         from hoodie.write.bulk_insert import bulk_insert
 
-        call, dataset = self._context.write_call(data, extra_metadata, properties)
+        call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return bulk_insert(call, dataset, sort, distribution)
 
     def delete(
@@ -259,6 +292,7 @@ class TableWrites:
         data: Any,
         *,
         distribution: str = "auto",
+        schema: str | None = None,
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
@@ -269,6 +303,8 @@ class TableWrites:
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
             distribution: which rows come to one file: `none`, `partition` or `auto`; see `bulk_insert`.
+            schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
+                those of the option `hoodie.python.schema.evolution`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -294,7 +330,7 @@ class TableWrites:
         """
         from hoodie.write.bulk_insert import insert_overwrite
 
-        call, dataset = self._context.write_call(data, extra_metadata, properties)
+        call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return insert_overwrite(call, dataset, distribution=distribution)
 
     def insert_overwrite_table(
@@ -302,6 +338,7 @@ class TableWrites:
         data: Any,
         *,
         distribution: str = "auto",
+        schema: str | None = None,
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult:
@@ -312,6 +349,8 @@ class TableWrites:
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
             distribution: which rows come to one file: `none`, `partition` or `auto`; see `bulk_insert`.
+            schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
+                those of the option `hoodie.python.schema.evolution`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -337,7 +376,7 @@ class TableWrites:
         """
         from hoodie.write.bulk_insert import insert_overwrite
 
-        call, dataset = self._context.write_call(data, extra_metadata, properties)
+        call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return insert_overwrite(call, dataset, whole_table=True, distribution=distribution)
 
     def update(
@@ -414,8 +453,8 @@ class TableWrites:
 
         Args:
             source: data in the forms of `upsert`. At most one row may change a record.
-            on: the equality of the columns that name a record, in Spark SQL: `t.id = s.id`, joined by AND for several
-                record key columns, and for the partition columns if the table's index is not global.
+            on: equalities of a column of the table and one of the source, joined by AND, in Spark SQL: `t.id = s.id`.
+                By other columns than those that name a record, the whole table is read.
             target_alias: the name of the table in expressions.
             source_alias: the name of the source in expressions.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).

@@ -6,12 +6,13 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class CommitFacts:
 
     `schema` is the Avro text as stored. `changes_schema`: whether the operation can set the table's schema
     (docs/format/table.md §3.7). `replaced` are the file ids that the commit replaced, by partition path.
-    `column_version` is the version of the columns' ids; None if the commit has no ids.
+    `column_version` is the version of the columns' ids; None if the commit has no ids. `sink`: the entries of the extra
+    metadata about batches of streams.
     """
 
     operation_type: str | None
@@ -48,18 +50,21 @@ class CommitFacts:
     changes_schema: bool
     replaced: Mapping[str, tuple[str, ...]]
     column_version: int | None
+    sink: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> CommitFacts:
         """Return the facts of a commit; equal schema texts share one string object."""
         text = metadata.schema
-        ids = metadata.extra_metadata.get(LATEST_SCHEMA)
+        extra = metadata.extra_metadata
+        ids = extra.get(LATEST_SCHEMA)
         return cls(
             metadata.operation_type,
             None if text is None else sys.intern(text),
             metadata.operation_type not in _NO_SCHEMA_CHANGE,
             metadata.partition_to_replace_file_ids or {},
             parse_latest(ids, path=f"{LATEST_SCHEMA} of a commit").version if ids else None,
+            {key: extra[key] for key in (CHECKPOINT_KEY, QUERY_KEY) if key in extra},
         )
 
 

@@ -13,14 +13,12 @@ from enum import Enum
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.index import index_of
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.records.sql.columns import is_column
-from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
+from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.records.sql.quoting import quoted
-from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
-from hoodie.write.setup import effective_options
+from hoodie.write.merge_match import Equality, equalities, is_by_name, names_by_path, naming_columns
 
 
 class Group(Enum):
@@ -73,8 +71,9 @@ class Merge:
 class MergePlan:
     """A merge, checked against a view. `schema` has the table's columns.
 
-    `source_of`: for each key column of the table, the source column that `on` compares with it. `by_path`: whether
-    rows must also have the same partition path to match, because keys are unique within partitions only.
+    `source_of`: the source column that `on` compares with each column that names a record. `by_path`: whether the
+    partition path is part of what names a record, because keys are unique within partitions only. `join`: what `on`
+    compares, if it is not exactly the columns that name a record; empty if it is.
     """
 
     view: TableView
@@ -82,6 +81,17 @@ class MergePlan:
     schema: pa.Schema
     source_of: Mapping[str, str]
     by_path: bool
+    join: tuple[Equality, ...] = ()
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether the merge updates and inserts all source rows by their keys, with all columns."""
+        return not self.join and self.merge.is_upsert
+
+    @property
+    def naming(self) -> list[str]:
+        """The columns that name a record."""
+        return list(naming_columns(self.view, by_path=self.by_path))
 
     def projection(self, clause: Clause) -> dict[str, str | None]:
         """Return the SQL expression of every column of the changed rows; None for null."""
@@ -99,20 +109,24 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     """Check a merge. `source_names` are the source's columns, `properties` the options of the call.
 
     Raises: InvalidConfigError for clauses that contradict, or that set key columns; SchemaMismatchError for unknown
-    or ambiguous columns; UnsupportedError for automatic keys, and for an `on` that does not compare the key.
+    or ambiguous columns; UnsupportedError for automatic keys, and for an `on` that is not a conjunction of
+        equalities.
     """
-    schema = view.schema().arrow
-    effective = effective_options(view.config, properties)
-    by_path = not index_of(view, effective).is_global and bool(view.config.partition_fields)
+    schema, by_path = view.schema().arrow, names_by_path(view, properties)
     _check_order(merge)
-    source_of = _matched_columns(view, merge, source_names, by_path=by_path)
+    found = equalities(view, merge, source_names)
+    joins = not is_by_name(found, naming_columns(view, by_path=by_path))
     naming = {*view.config.record_key_fields, *view.config.partition_fields}
+    source_of = {one.target: one.source for one in reversed(found) if one.target in naming}
     clauses = tuple(
-        _qualified_clause(_checked(clause, merge, schema, naming, source_names, source_of), merge, schema, source_names)
+        _qualified_clause(
+            _checked(clause, merge, schema, naming, source_names, source_of, joins=joins), merge, schema, source_names
+        )
         for clause in merge.clauses
     )
     merge = Merge(on=merge.on, clauses=clauses, target=merge.target, source=merge.source)
-    return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path)
+    join = found if joins else ()
+    return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
 
 
 def _check_order(merge: Merge) -> None:
@@ -136,6 +150,8 @@ def _checked(
     naming: set[str],
     source_names: Sequence[str],
     source_of: Mapping[str, str],
+    *,
+    joins: bool,
 ) -> Clause:
     """Return the clause with the table's names of the columns that it sets. Raises: as `plan_merge`."""
     if clause.deletes:
@@ -147,7 +163,14 @@ def _checked(
                 f"merge: all columns of the table are set from the source, which lacks {lacking} and has "
                 f"{list(source_names)}; add them, or name the columns to set"
             )
-        other = {name: column for name, column in source_of.items() if name != column}
+        unmatched = sorted(naming - source_of.keys()) if joins and clause.group is Group.MATCHED else []
+        if unmatched:
+            raise InvalidConfigError(
+                f"merge: an update of all columns would set {unmatched}, columns of the record key or the partition "
+                "path that `on` does not compare; name the columns to set"
+            )
+        is_insert = joins and clause.group is Group.NOT_MATCHED
+        other = {} if is_insert else {name: column for name, column in source_of.items() if name != column}
         if other:
             raise InvalidConfigError(
                 f"merge: `on` compares key columns with source columns of other names, {other}, so the columns to set "
@@ -159,7 +182,7 @@ def _checked(
         lacking = sorted(name for name in naming if name not in values)
         if lacking:
             raise InvalidConfigError(f"merge: an insert sets no value for {lacking}, columns of the key or partition")
-        wrong = [name for name in source_of if not _is_match(values[name], name, merge, source_of)]
+        wrong = [name for name in source_of if not joins and not _is_match(values[name], name, merge, source_of)]
         if wrong:
             raise InvalidConfigError(
                 f"merge: an insert sets {wrong} to other values than those that `on` looked up; expected "
@@ -239,57 +262,3 @@ def _table_column(name: str, merge: Merge, schema: pa.Schema) -> str:
     if len(found) != 1:
         raise SchemaMismatchError(f"merge sets {name!r}: expected a column of the table, {schema.names}")
     return str(found[0])
-
-
-def _matched_columns(view: TableView, merge: Merge, source_names: Sequence[str], *, by_path: bool) -> Mapping[str, str]:
-    """Return the source column that `on` compares with each key column. Raises: as `plan_merge`."""
-    config = view.config
-    if not config.record_key_fields:
-        raise UnsupportedError(
-            "merge: the table makes its record keys automatically, so no column of the source names a record; use "
-            "update, delete_where and insert"
-        )
-    wanted = dict.fromkeys((*config.record_key_fields, *(config.partition_fields if by_path else ())))
-    if any("." in name for name in wanted):
-        raise UnsupportedError(f"merge: the record key or partition has nested columns, {list(wanted)}; use upsert")
-    if by_path and any(table_key_generator(config).time_formats):
-        raise UnsupportedError(
-            "merge: the partition paths are made from times, so that rows with other values share a partition; use "
-            "upsert, or a table with a global index"
-        )
-    pairs: dict[str, str] = {}
-    for part in operands(parse_expression(merge.on), exp.And):
-        pair = _pair(part, merge, view.schema().arrow, source_names)
-        if pair is None or pair[0] not in wanted or pair[0] in pairs:
-            raise _other_condition(part, merge, wanted)
-        pairs[pair[0]] = pair[1]
-    if set(pairs) != set(wanted):
-        raise _other_condition(parse_expression(merge.on), merge, wanted)
-    return pairs
-
-
-def _pair(part: exp.Expression, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> tuple[str, str] | None:
-    """Return the columns of both sides that an equality compares; None for any other condition."""
-    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-        return None
-    sides: dict[str, str] = {}
-    for node in (without_parens(part.this), without_parens(part.expression)):
-        if not isinstance(node, exp.Column) or len(node.parts) != 2:
-            return None
-        sides[node.parts[0].name.lower()] = node.parts[1].name
-    target, source = sides.get(merge.target.lower()), sides.get(merge.source.lower())
-    if target is None or source is None:
-        return None
-    found = [name for name in schema.names if name.lower() == target.lower()]
-    given = [name for name in source_names if name.lower() == source.lower()]
-    if len(given) != 1:
-        raise SchemaMismatchError(f"merge: no column {source!r} in the source, which has {list(source_names)}")
-    return (str(found[0]), given[0]) if len(found) == 1 else None
-
-
-def _other_condition(part: exp.Expression, merge: Merge, wanted: Mapping[str, None]) -> UnsupportedError:
-    expected = " AND ".join(f"{merge.target}.{name} = {merge.source}.{name}" for name in wanted)
-    return UnsupportedError(
-        f"merge on {to_sql(part)[:300]!r}: expected exactly the equality of the columns that name a record, "
-        f"{expected!r}; other conditions belong to the clauses"
-    )

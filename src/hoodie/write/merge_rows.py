@@ -1,61 +1,104 @@
 """Compute the changes of a merge in this process, from Arrow data.
 
-The record keys of the source are looked up, so that only files that can hold them are read. A merge with a clause for
-stored rows that no source row matches reads the whole table.
+The record keys of the source are looked up, so that only files that can hold them are read. The whole table is read for
+a clause for stored rows that no source row matches, and if `on` is not the equality of the columns that name a record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from hoodie.errors import RecordKeyError
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.expression import evaluate, to_projection
 from hoodie.records.sql.parse import parse_expression
+from hoodie.write.merge_join import joined_places
 from hoodie.write.merge_plan import Clause, Group, MergePlan
+
+KNOWN_KEY: Final = (
+    "merge: {} to insert match no stored row by `on`, but the table has their record keys, so that they would replace "
+    "stored rows; match by the record key, or add a condition to the insert; nothing was committed"
+)
 
 
 def merged_rows(plan: MergePlan, source: pa.Table) -> pa.Table:
     """Return the changes: the column `_hoodie_change`, then the table's columns.
 
-    Memory: the source, the stored rows that it matches, and the changes; with a clause for stored rows without a source
-    row, the whole table.
+    Memory: the source, the stored rows that it matches, and the changes; the whole table if it is read.
 
-    Raises: RecordKeyError for null keys in the source; SchemaMismatchError for unknown or ambiguous columns, and values
-    that do not fit; UnsupportedError for expressions that only Spark evaluates; ViewOvertakenError.
+    Raises: RecordKeyError for null keys in the source, and inserts of keys that the table has; SchemaMismatchError for
+    unknown or ambiguous columns, and values that do not fit; UnsupportedError for expressions that only Spark
+    evaluates; ViewOvertakenError.
     """
+    sides, stored = _joined(plan, source) if plan.join else _looked_up(plan, source)
+    parts = {group: _changes(plan, group, target, own) for group, (target, own) in sides.items()}
+    if plan.join:
+        _refuse_known(plan, stored, parts[Group.NOT_MATCHED])
+    return pa.concat_tables([_change_schema(plan).empty_table(), *(part for found in parts.values() for part in found)])
+
+
+_Sides: TypeAlias = Mapping[Group, tuple[pa.Table | None, pa.Table | None]]
+
+
+def _looked_up(plan: MergePlan, source: pa.Table) -> tuple[_Sides, pa.Table]:
+    """Return the rows of the table and of the source for each group, matched by their keys; and the stored rows."""
     names = list(plan.source_of.values())
-    keys = source.select(names).rename_columns(list(plan.source_of)) if names else source
-    wanted = key_table(key_columns(plan.view), keys)
-    if not plan.by_path:
-        wanted = wanted.select([RECORD_KEY])
+    wanted = _named(plan, source.select(names).rename_columns(list(plan.source_of)) if names else source)
     stored = _stored_rows(plan, wanted)
     places = pc.index_in(_names(wanted, plan), value_set=_names(stored, plan))
     meets = pc.is_valid(places)
-    columns = plan.schema.names
-    target_rows = stored.select(columns)
-    sides = {
+    target_rows = stored.select(plan.schema.names)
+    others = pc.invert(pc.is_in(_names(stored, plan), value_set=_names(wanted, plan)))
+    return {
         Group.MATCHED: (target_rows.take(places.filter(meets)), source.filter(meets)),
         Group.NOT_MATCHED: (None, source.filter(pc.invert(meets))),
-        Group.BY_SOURCE: (
-            target_rows.filter(pc.invert(pc.is_in(_names(stored, plan), value_set=_names(wanted, plan)))),
-            None,
-        ),
-    }
-    parts = [part for group, (target, own) in sides.items() for part in _changes(plan, group, target, own)]
-    return pa.concat_tables([_change_schema(plan).empty_table(), *parts])
+        Group.BY_SOURCE: (target_rows.filter(others), None),
+    }, stored
+
+
+def _joined(plan: MergePlan, source: pa.Table) -> tuple[_Sides, pa.Table]:
+    """Return the rows of the table and of the source for each group, joined by `on`; and the stored rows."""
+    stored = _all_rows(plan)
+    target_rows = stored.select(plan.schema.names)
+    places, own_places = joined_places(target_rows, source, plan.join)
+    return {
+        Group.MATCHED: (target_rows.take(places), source.take(own_places)),
+        Group.NOT_MATCHED: (None, source.take(np.setdiff1d(np.arange(source.num_rows), own_places))),
+        Group.BY_SOURCE: (target_rows.take(np.setdiff1d(np.arange(stored.num_rows), places)), None),
+    }, stored
+
+
+def _named(plan: MergePlan, rows: pa.Table) -> pa.Table:
+    """Return the record keys of rows, and the partition paths if they count."""
+    wanted = key_table(key_columns(plan.view), rows)
+    return wanted if plan.by_path else wanted.select([RECORD_KEY])
+
+
+def _refuse_known(plan: MergePlan, stored: pa.Table, inserts: list[pa.Table]) -> None:
+    """Raises: RecordKeyError if an insert has the key of a stored row, which it would replace."""
+    for rows in inserts:
+        if rows.num_rows:
+            known = pc.sum(pc.is_in(_names(_named(plan, rows), plan), value_set=_names(stored, plan))).as_py()
+            if known:
+                raise RecordKeyError(KNOWN_KEY.format(f"{known:,} rows"))
 
 
 def _stored_rows(plan: MergePlan, wanted: pa.Table) -> pa.Table:
     """Return the stored rows with the wanted keys; all rows if the merge has a clause for other rows."""
-    if plan.merge.of(Group.BY_SOURCE):
-        columns = [RECORD_KEY, PARTITION_PATH, *plan.schema.names]
-        return read_table(plan_scan(plan.view, columns=columns))
-    return read_table(plan_lookup(plan.view, wanted))
+    return _all_rows(plan) if plan.merge.of(Group.BY_SOURCE) else read_table(plan_lookup(plan.view, wanted))
+
+
+def _all_rows(plan: MergePlan) -> pa.Table:
+    return read_table(plan_scan(plan.view, columns=[RECORD_KEY, PARTITION_PATH, *plan.schema.names]))
 
 
 def _names(rows: pa.Table, plan: MergePlan) -> pa.Array:

@@ -48,7 +48,7 @@ def services_after(
     raises an error, as the write is committed: every error becomes a note.
     """
     after = _compact(setup, slices, stats, watch)
-    writer = replace(setup.call, extra_metadata={}, baseline=None)
+    writer = replace(setup.call, extra_metadata={}, baseline=None, guard=None)
     call = ServiceCall(
         state=setup.call.state,
         engine_for=setup.engine_for,

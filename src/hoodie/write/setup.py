@@ -5,7 +5,7 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -99,6 +99,8 @@ class WriteCall:
     properties: Mapping[str, str] = field(default_factory=dict)
     baseline: TableView | None = None
     """The view from which the caller read the rows that it now writes; None if it read no rows."""
+    guard: Callable[[TableView], None] | None = None
+    """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +393,9 @@ class WriteSetup:
                     f"the index of {write.view.store.uri('')} was switched while this write was prepared; nothing was "
                     "committed, try again"
                 )
+            if self.call.guard is not None:
+                self.call.guard(write.view)
+                write.guard = self.call.guard
             write.options = self.options
             write.notes += self.notes
             yield write
@@ -515,12 +520,13 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
     if allowed == "never":
         changes = "; ".join(schema_changes(before, after))
         raise SchemaMismatchError(
-            f"the data would change the table's schema ({changes}), and {option}=never forbids it"
+            f"the data would change the table's schema ({changes}), and {option}=never (schema='strict') forbids it"
         )
     untyped = data.untyped if isinstance(data, ArrowDataset) else frozenset()
     unknown = [name for name in after.names if name not in before.names and name in untyped]
     if unknown and allowed == "typed":
         raise SchemaMismatchError(
             f"column {unknown[0]!r} is not in the table ({', '.join(before.names)}), and the data does not declare its "
-            f"type: drop the column, correct its name, or add it with Arrow data or {option}=always"
+            "type: drop the column, correct its name, or add it with Arrow data, schema='add_columns' or "
+            f"{option}=always"
         )

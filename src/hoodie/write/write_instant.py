@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import config as options
@@ -46,6 +46,8 @@ class WriteInstant:
     """The effective options of the write: those of the call, and those that the table stores."""
     notes: list[str] = field(default_factory=list)
     """What else happened, for the result of the write."""
+    guard: Callable[[TableView], None] | None = None
+    """Raises an error under the table's lock if the table must not get the write."""
 
     @property
     def view(self) -> TableView:
@@ -95,6 +97,8 @@ class WriteInstant:
         )
 
         def check(now: TableView) -> None:
+            if self.guard is not None:
+                self.guard(now)
             check_conflicts(self.baseline, now, own)
 
         with commit_filters(self.view, metadata) as filters:

@@ -94,6 +94,18 @@ def test_statements_change_rows(
         ("CALL lost(table => 'trips')", InvalidConfigError, "no such procedure"),
         ("CALL show_commits()", InvalidConfigError, "'table' is missing"),
         ("CALL show_commits(table => 'trips', limit => 'x')", InvalidConfigError, "expected int"),
+        ("CALL show_commits(table => 'trips', limit => -1)", InvalidConfigError, "expected 0 or more"),
+        ("UPDATE trips SET fare = 2, FARE = 3", InvalidConfigError, "'FARE' is set twice"),
+        (
+            "MERGE INTO trips t USING news s ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = 1, t.fare = 2",
+            InvalidConfigError,
+            "'fare' is set twice",
+        ),
+        (
+            "MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, ID) VALUES (s.id, 1)",
+            InvalidConfigError,
+            "'ID' is set twice",
+        ),
         ("CALL show_commits('trips', 1, 2)", InvalidConfigError, "too many arguments"),
         ("CALL show_commits(table => 'trips', table => 'trips')", InvalidConfigError, "twice"),
         ("CALL show_commits(table => concat('a', 'b'))", InvalidConfigError, "expected a literal"),

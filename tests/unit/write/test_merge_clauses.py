@@ -61,10 +61,30 @@ REFUSED: dict[str, tuple[Callable[[hoodie.Table], TableMerger], type[hoodie.Hood
         hoodie.UnsupportedError,
         "other conditions belong to the clauses",
     ),
-    "no key": (
-        lambda t: t.merge(ONE, "t.city = s.city").when_matched_delete(),
+    "no equality": (
+        lambda t: t.merge(ONE, "t.id = s.id OR t.city = s.city").when_matched_delete(),
         hoodie.UnsupportedError,
         r"t\.id = s\.id",
+    ),
+    "no column of the source": (
+        lambda t: t.merge(ONE, "t.id = t.city").when_matched_delete(),
+        hoodie.UnsupportedError,
+        "only equalities",
+    ),
+    "unknown column to join by": (
+        lambda t: t.merge(ONE, "t.no_such = s.id").when_matched_delete(),
+        hoodie.SchemaMismatchError,
+        "no_such.*table",
+    ),
+    "types to join by": (
+        lambda t: t.merge(ONE, "t.fare = s.id").when_matched_delete(),
+        hoodie.SchemaMismatchError,
+        "'fare' of type double with source column 'id' of type string; cast",
+    ),
+    "all columns without the key": (
+        lambda t: t.merge(ONE, "t.ts = s.ts").when_matched_update_all(),
+        hoodie.InvalidConfigError,
+        r"would set \['city', 'id'\]",
     ),
     "no clause": (lambda t: t.merge(ONE, "t.id = s.id"), hoodie.InvalidConfigError, "at least one clause"),
     "clause that never applies": (

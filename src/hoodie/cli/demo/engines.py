@@ -28,6 +28,10 @@ class DemoEngine(Protocol):
     @property
     def session(self) -> Any: ...
 
+    @property
+    def has_streams(self) -> bool:
+        """Whether a table can be read as a stream."""
+
     def load(self, path: Path) -> Any:
         """Return the rows of a Parquet file or folder, as data for a write."""
 
@@ -50,6 +54,11 @@ class InSpark:
 
     session: Any
     name: ClassVar[str] = "in Spark"
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether this PySpark has data sources in Python: 4.0 and newer do."""
+        return hasattr(self.session, "dataSource")
 
     def load(self, path: Path) -> Any:
         """Return a DataFrame."""
@@ -80,6 +89,7 @@ class InProcess:
     reason: str
     session: ClassVar[bool] = False
     name: ClassVar[str] = "in process"
+    has_streams: ClassVar[bool] = False
 
     def load(self, path: Path) -> Any:
         """Return a pyarrow Table."""

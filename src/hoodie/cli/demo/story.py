@@ -46,6 +46,8 @@ class Story:
         yield f"read: count and sums {self.engine.name}", self.read_snapshot
         yield "read: as of the instant before the deletion", self.read_before_deletion
         yield "read: changes since the second-last upsert", self.read_changes
+        if self.engine.has_streams:
+            yield "stream: the changes since the second-last upsert, into a second table", self.stream_changes
         yield "read: three flights by key", self.look_up
         yield "check: hudi-rs reads the same table", self.compare_with_hudi_rs
 
@@ -116,6 +118,29 @@ class Story:
         changed = sorted(pc.unique(months).to_pylist())
         expect("months of the changed flights", changed, sorted(pc.unique(expected["month"]).to_pylist()))
         return f"{expected.num_rows:,} flights of month {last}"
+
+    def stream_changes(self) -> str:
+        """Let a stream take the same changes to a second table, and start it again: it has nothing to do."""
+        since = self.instants[-2] if len(self.instants) > 1 else "earliest"
+        names = [*KEY, ORDERING, "dep_delay"]
+        schema = self.table.schema
+        copy = hoodie.create(
+            self.table_path.with_name("flights_copy"),
+            pa.schema([schema.field(name) for name in names]),
+            record_key=KEY,
+            partition_by=PARTITION,
+            ordering=ORDERING,
+            spark=self.engine.session,
+        )
+        for _ in range(2):
+            stream = self.engine.session.readStream.format("hoodie").option("columns", ",".join(names))
+            changed = stream.option("since", since).load(str(self.table_path))
+            checkpoint = str(self.landing / "checkpoint")
+            copy.stream(changed, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
+        changes = self.table.changes(since=None if since == "earliest" else since).select(*names)
+        expect_same_rows("the copy and the changes", copy.to_arrow(columns=names), self.engine.rows(changes))
+        expect("batches of the stream", len(copy.timeline.completed()), 1)
+        return f"{copy.count():,} flights in one batch; started again, the stream wrote nothing"
 
     def look_up(self) -> str:
         """Read two flights that took place and one deleted flight by key."""

@@ -10,7 +10,8 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from isal import isal_zlib
+
+from hoodie.format.hfile.deflate import crc32
 
 CHECKSUM_BYTES = 4
 
@@ -35,7 +36,7 @@ def checksums(data: bytes | memoryview, kind: ChecksumType, chunk_bytes: int) ->
         return bytes(CHECKSUM_BYTES * -(-len(data) // chunk_bytes))
     if kind is ChecksumType.CRC32:
         starts = range(0, len(data), chunk_bytes)
-        return b"".join(isal_zlib.crc32(data[start : start + chunk_bytes]).to_bytes(4, "big") for start in starts)
+        return b"".join(crc32(data[start : start + chunk_bytes]).to_bytes(4, "big") for start in starts)
     return _crc32c(np.frombuffer(data, np.uint8), chunk_bytes).astype(">u4").tobytes()
 
 

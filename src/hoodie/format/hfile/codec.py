@@ -1,24 +1,16 @@
-"""The codec of HFile blocks: a payload is stored as one gzip member, or uncompressed (docs/format/metadata.md §1.10).
-
-The module uses ISA-L's deflate, which is about five times as fast as zlib's when writing and twice as fast when reading
-(docs/decisions/0008-isal.md).
-"""
+"""The codec of HFile blocks: a payload is one gzip member, or stored uncompressed (docs/format/metadata.md §1.10)."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, cast
-
-from isal import igzip_lib
+from typing import Any
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.hfile.deflate import DEFLATE_ERRORS, decompressor, gzip_bytes
 
-_LEVEL = 1
 _HEADER_BYTES = 10
 _FLAGS_OFFSET = 3
 _HAS_COMMENT = 0x10
-# The library's stub file declares its exception as a value.
-_ISAL_ERROR = cast("type[Exception]", igzip_lib.IsalError)
 
 
 class Compression(IntEnum):
@@ -36,7 +28,7 @@ def gzip_member(payload: Any, *, length_before: int, chunk_bytes: int, checksum_
     comment in the member's header makes such a block longer; every reader skips the comment. The length of a block
     includes `length_before` bytes (the block's header). The same payload gives the same bytes on machines of one kind.
     """
-    stored: bytes = igzip_lib.compress(payload, _LEVEL, igzip_lib.COMP_GZIP)
+    stored = gzip_bytes(payload)
     length = length_before + len(stored)
     chunks = -(-length // chunk_bytes)
     missing = chunks * chunk_bytes - length
@@ -59,10 +51,10 @@ def gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) ->
     """
     if payload_bytes == 0 and not stored:
         return stored
-    inflater = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
+    inflater = decompressor()
     try:
         payload: bytes = inflater.decompress(stored, payload_bytes + 1)
-    except (_ISAL_ERROR, EOFError) as error:
+    except DEFLATE_ERRORS as error:
         raise CorruptFileError(f"the block does not decompress: {error}", path=path, offset=offset) from error
     if len(payload) > payload_bytes:
         raise CorruptFileError(

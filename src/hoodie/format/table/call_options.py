@@ -15,6 +15,11 @@ _TABLE_KEYS: Final = frozenset(
 )
 
 
+def is_table_property(name: str) -> bool:
+    """Return whether an option is a property of a table, which is fixed when the table is created."""
+    return name in _TABLE_KEYS or name.startswith(table_keys.TIMEBASED_PREFIX)
+
+
 def check_call_options(properties: Mapping[str, str], config: TableConfig | None = None) -> None:
     """Refuse options that are unknown or do not parse, and table properties that differ from `config`.
 

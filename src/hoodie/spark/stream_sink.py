@@ -1,0 +1,121 @@
+"""`t.stream`: a query of Spark whose micro-batches are written by `t.write_batch`, each of them once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hoodie import config as options
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.spark.datasource_writer import warn_notes
+from hoodie.spark.types import arrow_schema_of
+from hoodie.storage import StoreSpec, open_store
+from hoodie.table import Table
+from hoodie.table.context import TableContext
+from hoodie.write.setup import WriteSetup
+from hoodie.write.stream_batch import check_operation
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
+
+
+class BatchSink:
+    """The function of `foreachBatch`. Spark Connect pickles it for a Python process beside the server."""
+
+    def __init__(
+        self,
+        store: StoreSpec,
+        lock: Mapping[str, str],
+        operation: str,
+        identifier: str,
+        checkpoint: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        self._store, self._lock = store, dict(lock)
+        self._operation, self._identifier, self._checkpoint = operation, identifier, checkpoint
+        self._properties = dict(properties)
+        self._query: str | None = None
+        self._table: Table | None = None
+
+    def __call__(self, frame: Any, batch_id: int) -> None:
+        """Write one micro-batch, unless a commit has it. Warns: HoodieWarning for each note of the result."""
+        session = frame.sparkSession
+        if self._table is None:  # one handle for all batches, as it keeps what it read of the timeline
+            self._table = Table(open_store(self._store), spark=session, lock=self._lock or None)
+        result = self._table.write_batch(
+            frame,
+            batch_id,
+            operation=self._operation,
+            identifier=self._identifier,
+            query=self._query_id(session),
+            properties=self._properties,
+        )
+        if result is not None:
+            warn_notes(result)
+
+    def _query_id(self, session: Any) -> str:
+        """Return the id of the query that runs the batches: the same when it goes on from its checkpoint.
+
+        A session of Spark Connect does not tell it to this function, so it is read from the checkpoint there.
+        """
+        if ".connect." not in type(session).__module__:
+            return str(session.sparkContext.getLocalProperty(_QUERY_ID))
+        if self._query is None:
+            row = session.read.text(f"{self._checkpoint.rstrip('/')}/metadata").first()
+            self._query = str(json.loads(row[0])["id"])
+        return self._query
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the handle out: it holds a session."""
+        return {**self.__dict__, "_table": None}
+
+
+def start_stream(
+    context: TableContext,
+    frame: Any,
+    operation: str,
+    *,
+    checkpoint: str | None,
+    trigger: Mapping[str, Any] | None,
+    name: str | None,
+    identifier: str | None,
+    output_mode: str,
+    properties: Mapping[str, str],
+) -> Any:
+    """Start the query of `Table.stream`. Raises: as it."""
+    if not getattr(frame, "isStreaming", False):
+        raise InvalidConfigError(
+            f"stream: expected a streaming DataFrame (spark.readStream), found {type(frame).__name__}; "
+            "write other data with upsert or insert"
+        )
+    check_operation(operation)
+    place = checkpoint or _default_checkpoint(frame.sparkSession, name)
+    _check_write(context, frame, operation, properties)
+    state, stream = context.state, identifier or options.STREAM_IDENTIFIER.get(properties)
+    sink = BatchSink(state.store.spec, state.lock_options, operation, stream, place, properties)
+    writer = frame.writeStream.foreachBatch(sink).outputMode(output_mode).option("checkpointLocation", place)
+    writer = writer if name is None else writer.queryName(name)
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def _default_checkpoint(session: Any, name: str | None) -> str:
+    """Return where Spark keeps the checkpoint of a query with a name. Raises: InvalidConfigError if it has no place."""
+    folder = session.conf.get(_CHECKPOINTS, None)
+    if not folder or name is None:
+        raise InvalidConfigError(
+            "stream: expected checkpoint='…', a folder where Spark notes which data each batch has: without it a "
+            f"restart begins anew, and writes all data again; or set {_CHECKPOINTS} of the session and name= of the "
+            "query"
+        )
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def _check_write(context: TableContext, frame: Any, operation: str, properties: Mapping[str, str]) -> None:
+    """Raise the errors that the first batch would raise before it changes anything."""
+    if context.state.store.spec.is_private:
+        raise UnsupportedError(
+            f"{context.state.store.uri('')} is in this process, and Spark's workers cannot reach it; use a folder"
+        )
+    call, dataset = context.write_call(arrow_schema_of(frame.schema).empty_table(), None, properties)
+    WriteSetup.without_repair(call, None if operation == "delete" else dataset)

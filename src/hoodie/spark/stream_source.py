@@ -1,0 +1,262 @@
+"""`spark.readStream.format("hoodie")`: a table as a stream of what its commits change.
+
+An offset is the completion time of the last commit that is read, as `t.changes` has it. The rows between two offsets
+are always the same, so a batch that is repeated after a death has the same rows. docs/streaming.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import HistoryLostError, InvalidConfigError, SchemaMismatchError
+from hoodie.format.instants.write_stat import WriteStat
+from hoodie.read.cdc import cdc_schema
+from hoodie.read.cdc_plan import plan_cdc
+from hoodie.read.changes import BEGINNING, completed_between, plan_batch
+from hoodie.read.plan import plan_scan
+from hoodie.read.times import completion_of
+from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.storage import StoreSpec, open_store
+from hoodie.table.context import TableContext
+from hoodie.view.archived import archived_commits
+from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+else:
+
+    class _NotThere:
+        """What a PySpark does not have: 3.5 no sources in Python, 4.0 and 4.1 no limits of batches."""
+
+    try:
+        from pyspark.sql.datasource import DataSourceStreamReader
+    except ImportError:
+        DataSourceStreamReader = _NotThere
+    try:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+    except ImportError:
+        ReadAllAvailable = ReadMaxRows = None
+        SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
+
+
+START: Final = "hoodie.datasource.streaming.startoffset"
+"""The option of JVM Hudi's source for `since`, in lower case."""
+_LIMITS: Final = ("maxcommitspertrigger", "maxfilespertrigger", "maxbytespertrigger")
+OF_STREAMS: Final = (*_LIMITS, START)
+"""Options that only streams have."""
+_KNOWN: Final = ("since", "mode", "flat", "columns", *OF_STREAMS)
+_EARLIEST, _LATEST = "earliest", "latest"
+_VERSION = 1
+_NO_ROWS_MAX = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options of a `spark.readStream` call. `limits`: the most commits, files and bytes of a batch, if limited."""
+
+    store: StoreSpec
+    since: str
+    cdc: bool
+    flat: bool
+    columns: tuple[str, ...] | None
+    limits: Mapping[str, int]
+
+    @classmethod
+    def parse(cls, store: StoreSpec, found: Mapping[str, str]) -> StreamOptions:
+        """Parse the options; names are in lower case. Raises: InvalidConfigError for unknown options and values."""
+        unknown = sorted(set(found) - set(_KNOWN))
+        if unknown:
+            raise InvalidConfigError(f"unknown options {unknown}; a stream takes path, {', '.join(_KNOWN)}")
+        mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
+        if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
+            raise InvalidConfigError(
+                f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
+            )
+        names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
+        if mode == "cdc" and names is not None:
+            raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+        return cls(
+            store=store,
+            since=found.get("since", found.get(START, _EARLIEST)),
+            cdc=mode == "cdc",
+            flat=flat == "true",
+            columns=names,
+            limits={name: _number(name, found[name]) for name in _LIMITS if name in found},
+        )
+
+
+def is_of_streams(found: Mapping[str, str]) -> bool:
+    """Return whether the options are of a stream: Spark asks for the schema of a stream as for that of another read."""
+    return any(name in found for name in OF_STREAMS) or found.get("since") in (_EARLIEST, _LATEST)
+
+
+def _number(name: str, text: str) -> int:
+    if not text.strip().isdecimal() or int(text) == 0:
+        raise InvalidConfigError(f"{name}={text!r}: expected a whole number from 1")
+    return int(text)
+
+
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of one stream: Spark calls it in one Python process, and `read` in its workers."""
+
+    def __init__(self, options: StreamOptions, schema: Any) -> None:
+        if options.limits and ReadMaxRows is None:
+            raise InvalidConfigError(
+                f"options {sorted(options.limits)}: PySpark limits the batches of such sources from 4.2 on; remove them"
+            )
+        self._options = options
+        self._schema = arrow_schema_of(schema)
+        self._known: TableContext | None = None
+        self._target: str | None = None
+        if ReadMaxRows is None:
+            # PySpark 4.0 and 4.1 call it without arguments.
+            self.latestOffset = self._newest_offset  # type: ignore[method-assign,assignment]
+
+    @property
+    def _context(self) -> TableContext:
+        """The table, as one handle for all batches: it keeps what it read of the timeline."""
+        if self._known is None:
+            self._known = TableContext(open_store(self._options.store), spark=False)
+        return self._known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the handle out: Spark sends the reader to the workers."""
+        return {**self.__dict__, "_known": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
+        since, view = self._options.since, self._context.view()
+        if since == _EARLIEST:
+            return _offset(BEGINNING if self._options.cdc else "")
+        return _offset(_newest(view) if since == _LATEST else completion_of(view, since))
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+        """Return the end of the next batch: one commit, and more up to the commits, files and bytes of the options.
+
+        A batch of the whole table is not divided.
+        """
+        place = _place(start)
+        newest = self._target or _newest(self._context.view())
+        if isinstance(limit, ReadAllAvailable) or place == "" or newest <= place:
+            return _offset(max(place, newest))
+        return _offset(self._limited(place, newest))
+
+    def _newest_offset(self) -> dict[str, Any]:
+        return _offset(_newest(self._context.view()))
+
+    def _limited(self, place: str, newest: str) -> str:
+        view, limits = self._context.view(), self._options.limits
+        left = {name: limits.get(name, _NO_ROWS_MAX) for name in _LIMITS}
+        end = place
+        for instant in completed_between(view, place, newest):
+            stats = _stats(view, instant)
+            cost = dict(zip(_LIMITS, (1, len(stats), sum(stat.file_size_bytes for stat in stats)), strict=True))
+            if end != place and any(left[name] < cost[name] for name in _LIMITS):
+                return end
+            left = {name: left[name] - cost[name] for name in _LIMITS}
+            end = view.order_time(instant)
+        return newest
+
+    def getDefaultReadLimit(self) -> Any:
+        """Return that there is a limit; which ones the options say, as Spark has none of commits."""
+        return ReadMaxRows(_NO_ROWS_MAX) if self._options.limits else ReadAllAvailable()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Return the offset behind the newest commit."""
+        return self._newest_offset()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Take the newest commit of this moment as the end of the stream."""
+        self._target = _newest(self._context.view())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SlicesPartition]:
+        """Plan the read of the changes in `(start, end]`; about 64 MiB of files for a Spark partition.
+
+        Raises: HistoryLostError if the history was cleaned; SchemaMismatchError if the columns of the table are not
+            those with which the stream began.
+        """
+        since, until = _place(start), _place(end)
+        if until in ("", since):
+            return []
+        if until < since:
+            raise HistoryLostError(
+                f"the newest commit completed at {until}, and the stream has read until {since}: the table was "
+                "restored or replaced. Start the stream with another checkpoint",
+                oldest_instant=until,
+            )
+        if self._options.cdc:
+            changes = self._context.planned(lambda view: plan_cdc(view, since, until))
+            self._check_columns(cdc_schema(changes.schema, flat=self._options.flat))
+            return change_partitions(changes, self._schema, flat=self._options.flat)
+        scan = self._context.planned(lambda view: plan_batch(view, since or None, until)).scan
+        there = scan.output_schema.names
+        wanted = there if self._options.columns is None else [name for name in self._options.columns if name in there]
+        self._check_columns(scan.with_columns(wanted).output_schema)
+        return slice_partitions(self._options.store, scan.with_columns(wanted), self._schema)
+
+    def _check_columns(self, found: pa.Schema) -> None:
+        """Check the columns at the end of a batch: those that the table got later are null, and their types widened.
+
+        Raises: SchemaMismatchError for columns that the stream does not have, or has with another type.
+        """
+        own, types = _types(self._schema), _types(arrow_schema_of(spark_schema_of(found)))
+        other = [name for name in types if own.get(name) != types[name]]
+        if not other:
+            return
+        chosen = self._options
+        newest = stream_schema(self._context, cdc=chosen.cdc, flat=chosen.flat, columns=chosen.columns)
+        now = _types(arrow_schema_of(spark_schema_of(newest)))
+        other = [name for name in other if name not in own or own[name] != now.get(name)]
+        if other:
+            raise SchemaMismatchError(
+                f"the columns {other} are new, or have another type, since the stream began: stop the query, and start "
+                "it again with a new DataFrame and the same checkpoint; a stream with the option columns has only these"
+            )
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a partition; runs in a worker. Memory: as `SlicesPartition.batches`."""
+        pa.set_cpu_count(1)
+        yield from partition.batches()
+
+
+def stream_schema(
+    context: TableContext, *, cdc: bool, flat: bool = False, columns: Sequence[str] | None = None
+) -> pa.Schema:
+    """Return the schema of the changes of a table: its columns now, or change data. Plans no changes."""
+    if cdc:
+        return cdc_schema(context.view().schema().arrow, flat=flat)
+    return context.planned(lambda view: plan_scan(view, columns=columns)).output_schema
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
+
+
+def _stats(view: TableView, instant: Any) -> list[WriteStat]:
+    if view.timeline.get(instant.requested_time) is not None:
+        return list(view.commit_metadata(instant).write_stats())
+    return [stat for _, commit in archived_commits(view, [instant]) for stat in commit.write_stats()]
+
+
+def _newest(view: TableView) -> str:
+    return max((view.order_time(instant) for instant in view.completed_writes()), default=BEGINNING)
+
+
+def _offset(place: str) -> dict[str, Any]:
+    return {"version": _VERSION, "until": place}
+
+
+def _place(offset: Mapping[str, Any]) -> str:
+    """Return the completion time of an offset; empty before the whole table. Raises: InvalidConfigError."""
+    if offset.get("version") != _VERSION or not isinstance(offset.get("until"), str):
+        raise InvalidConfigError(
+            f"the checkpoint has the offset {dict(offset)!r}: expected version {_VERSION} and until, a completion "
+            "time; this checkpoint is of another source, or of a newer hoodie"
+        )
+    return str(offset["until"])

@@ -1,0 +1,141 @@
+"""Write each batch of a stream once, also after a death at any moment.
+
+The commit of a batch names the batch (format/instants/sink_checkpoint.py). A batch that a completed commit names, or a
+later one of the same stream, is not written again. That is checked before the write, and again under the table's lock,
+so that of two attempts of one batch only one commits. docs/streaming.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
+from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
+from hoodie.timeline import Instant
+from hoodie.view.archived import archived_commits, archived_writes
+from hoodie.view.table_view import TableView
+from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
+from hoodie.write.indexed import delete, insert, upsert
+from hoodie.write.result import WriteResult
+from hoodie.write.setup import WriteCall
+
+_ARCHIVED_READ: Final = 64
+"""Archived commits that are read at once."""
+
+
+def _bulk_insert(call: WriteCall, data: Any) -> WriteResult:
+    return bulk_insert(call, data, None, "auto")
+
+
+def _overwrite(call: WriteCall, data: Any) -> WriteResult:
+    return insert_overwrite(call, data, distribution="auto")
+
+
+def _overwrite_table(call: WriteCall, data: Any) -> WriteResult:
+    return insert_overwrite(call, data, whole_table=True, distribution="auto")
+
+
+OPERATIONS: Final[Mapping[str, Callable[[WriteCall, Any], WriteResult]]] = {
+    "upsert": upsert,
+    "insert": insert,
+    "bulk_insert": _bulk_insert,
+    "delete": delete,
+    "insert_overwrite": _overwrite,
+    "insert_overwrite_table": _overwrite_table,
+}
+"""The operations of a stream, by name."""
+
+
+def check_operation(operation: str) -> None:
+    """Raises: InvalidConfigError for an operation that a stream does not have."""
+    if operation not in OPERATIONS:
+        raise InvalidConfigError(f"operation={operation!r}: a stream takes one of {', '.join(OPERATIONS)}")
+
+
+def write_batch(call: WriteCall, data: Any, operation: str, batch: SinkCheckpoint) -> WriteResult | None:
+    """Write a batch of a stream, unless a commit has it; then return None.
+
+    Warns: HoodieWarning if a batch is left out that a commit of an unknown query has. Raises: as the operation;
+    InvalidConfigError; StreamCheckpointError if the commits are of another query, which numbers its batches anew.
+    """
+    check_operation(operation)
+    rule = _Once(batch)
+    call = replace(call, extra_metadata={**call.extra_metadata, **batch.entries()}, guard=rule.refuse_written)
+    try:
+        rule.refuse_written(TableView.load(call.state))
+        return OPERATIONS[operation](call, data)
+    except BatchWrittenError as error:
+        reason = str(error)
+    if rule.is_in_doubt:
+        warnings.warn(reason, HoodieWarning, stacklevel=3)
+    return None
+
+
+@dataclass(slots=True)
+class _Once:
+    """The rule for one batch."""
+
+    batch: SinkCheckpoint
+    is_in_doubt: bool = False
+    """Whether a batch was left out because of a commit whose query is not known."""
+    _checked_until: str = ""
+    """No commit that completed until this time has the batch, so later checks, under the lock, are short."""
+
+    def refuse_written(self, view: TableView) -> None:
+        """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
+        newest = newest_batch(view, self.batch.identifier, after=self._checked_until)
+        if newest is None or newest[1].batch < self.batch.batch:
+            self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
+            return
+        instant, found = newest
+        own = self.batch
+        said = (
+            f"batch {own.batch} of the stream {own.identifier!r}: commit {instant.requested_time} has batch "
+            f"{found.batch}"
+        )
+        if own.query is None or own.query == found.query:
+            raise BatchWrittenError(f"{said}, so it is not written again")
+        if found.query is None and found.batch == own.batch:
+            self.is_in_doubt = True
+            raise BatchWrittenError(
+                f"{said}, of a query that is not known, so it is not written again. That is right if this stream went "
+                "on from the checkpoint of that query"
+            )
+        other = "an unknown query" if found.query is None else f"query {found.query}"
+        raise StreamCheckpointError(
+            f"{said}, of {other}, and query {own.query} numbers its batches anew: expected that this stream goes on "
+            "from the checkpoint of that query. Nothing was written. Start the stream with that checkpoint, or give it "
+            "a name of its own (identifier=): it then writes all its batches, also rows that the earlier query wrote"
+        )
+
+
+def newest_batch(view: TableView, identifier: str, *, after: str = "") -> tuple[Instant, SinkCheckpoint] | None:
+    """Return the newest completed commit that names a batch of a stream, and the batch; None without one.
+
+    `after` (exclusive): a completion time; older commits do not count. The archived timeline is read if no active
+    commit names one, from its newest commits on.
+
+    Raises: CorruptFileError if the entry of a commit, or the archive, is damaged.
+    """
+    for instant in reversed(view.completed_writes()):
+        if view.order_time(instant) <= after:
+            break
+        found = SinkCheckpoint.of(view.commit_facts(instant).sink, identifier, path=view.path_of(instant))
+        if found is not None:
+            return instant, found
+    if not view.has_archived_instants():
+        return None
+    left = list(archived_writes(view, after))
+    while left:
+        some, left = left[-_ARCHIVED_READ:], left[:-_ARCHIVED_READ]
+        extra: Mapping[Instant, Mapping[str, str]] = {
+            instant: commit.extra_metadata for instant, commit in archived_commits(view, some)
+        }
+        for instant in reversed(some):
+            found = SinkCheckpoint.of(extra[instant], identifier, path=f"{instant} in the archived timeline")
+            if found is not None:
+                return instant, found
+    return None

@@ -1,0 +1,252 @@
+"""`spark.readStream.format("hoodie")`: offsets, limits and schemas of the reader; a pipeline from table to table."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import HistoryLostError, InvalidConfigError, SchemaMismatchError
+from hoodie.spark.datasource import TableOptions
+from hoodie.storage import open_store
+from tests.support.streams import forget_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64())])
+NOW = {"availableNow": True}
+
+
+def trips(ts: int, *ids: str) -> pa.Table:
+    return pa.table({"id": list(ids), "ts": [ts] * len(ids), "fare": [ts / 2] * len(ids)}, schema=SCHEMA)
+
+
+def has_sources() -> bool:
+    return importlib.util.find_spec("pyspark.sql.datasource") is not None
+
+
+def reader(table: hoodie.Table, columns: str = "id,ts,fare", **options: str) -> Any:
+    """The reader as Spark makes it."""
+    from hoodie.spark.stream_source import StreamOptions, TableStreamReader, stream_schema
+    from hoodie.spark.types import spark_schema_of
+    from hoodie.table.context import TableContext
+
+    given = {} if options.get("mode") == "cdc" or not columns else {"columns": columns}
+    parsed = StreamOptions.parse(open_store(table.path).spec, {**given, **options})
+    context = TableContext(open_store(table.path), spark=False)
+    schema = stream_schema(context, cdc=parsed.cdc, flat=parsed.flat, columns=parsed.columns)
+    return TableStreamReader(parsed, spark_schema_of(schema))
+
+
+def rows(found: Any, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[Any, ...]]:
+    batches = [batch for part in found.partitions(start, end) for batch in found.read(part)]
+    return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hoodie.Table:
+    made = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", ordering="ts", spark=False)
+    made.upsert(trips(1, "a", "b"))
+    return made
+
+
+def has_limits() -> bool:
+    return importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None  # from PySpark 4.2 on
+
+
+def all_of(found: Any, start: dict[str, Any]) -> dict[str, Any]:
+    if not has_limits():
+        return dict(found.latestOffset())
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    return dict(found.latestOffset(start, ReadAllAvailable()))
+
+
+def test_offsets_name_the_same_rows_again(table: hoodie.Table) -> None:
+    found = reader(table)
+    start = found.initialOffset()
+    first = all_of(found, start)
+    assert rows(found, start, first) == [("a", 1, 0.5), ("b", 1, 0.5)]
+    assert all_of(found, first) == first
+    assert rows(found, first, first) == []
+    table.upsert(trips(2, "b", "c"))
+    table.delete(["a"])
+    second = all_of(found, first)
+    assert rows(found, first, second) == [("b", 2, 1.0), ("c", 2, 1.0)]
+    table.upsert(trips(3, "c"))
+    again = reader(table)  # after a restart
+    assert rows(again, start, first) == [("a", 1, 0.5), ("b", 1, 0.5)]
+    assert rows(again, first, second) == [("b", 2, 1.0), ("c", 2, 1.0)]
+    assert reader(table, since="latest").initialOffset() == all_of(again, second)
+    assert reader(table, since=first["until"]).initialOffset() == first
+    with pytest.raises(InvalidConfigError, match="of another source"):
+        again.partitions({"logOffset": 0}, second)
+
+
+def test_the_beginning_of_change_data(table: hoodie.Table) -> None:
+    found = reader(table, mode="cdc", flat="true")
+    start = found.initialOffset()
+    first = all_of(found, start)
+    assert [row[0] for row in rows(found, start, first)] == ["i", "i"]
+    table.upsert(trips(2, "b"))
+    table.delete(["a"])
+    assert sorted(row[0] for row in rows(found, first, all_of(found, first))) == ["d", "u"]
+
+
+def test_a_history_that_is_gone_is_an_error(table: hoodie.Table) -> None:
+    found = reader(table)
+    first = all_of(found, found.initialOffset())
+    for ts in range(2, 8):
+        table.upsert(trips(ts, "a"), properties={"hoodie.clean.commits.retained": "1"})
+    middle = table.timeline.completed().writes().instants[2].completion_time
+    with pytest.raises(HistoryLostError):
+        found.partitions(first, {"version": 1, "until": middle})
+    assert rows(found, first, all_of(found, first)) == [("a", 7, 3.5)]
+    with pytest.raises(HistoryLostError, match="restored or replaced"):
+        found.partitions(all_of(found, first), first)
+    # Spark asks for the schema of a stream whose checkpoint is behind the history that is gone.
+    for options in ({"mode": "cdc"}, {"mode": "cdc", "since": first["until"]}, {"since": first["until"]}):
+        assert "ts" in str(TableOptions.parse({"path": table.path, **options}).schema())
+
+
+def test_new_columns_stop_the_stream_and_are_there_after_a_restart(table: hoodie.Table) -> None:
+    found = reader(table, "")
+    start = found.initialOffset()
+    first = all_of(found, start)
+    table.upsert(trips(2, "b"))
+    second = all_of(found, first)
+    table.upsert(trips(3, "c").append_column("tip", pa.array([9.0])))
+    third = all_of(found, second)
+    assert len(rows(found, first, second)) == 1
+    with pytest.raises(SchemaMismatchError, match=r"\['tip'\] are new"):
+        found.partitions(second, third)
+    again = reader(table, "")
+    assert [row[-4:] for row in rows(again, first, second)] == [("b", 2, 1.0, None)]
+    assert [row[-4:] for row in rows(again, second, third)] == [("c", 3, 1.5, 9.0)]
+    assert rows(reader(table), second, third) == [("c", 3, 1.5)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"maxCommitsPerTrigger".lower(): "0"}, "from 1"),
+        ({"mode": "all"}, "expected mode"),
+        ({"as_of": "2024"}, "unknown options"),
+    ],
+)
+def test_wrong_options_are_refused(table: hoodie.Table, options: dict[str, str], says: str) -> None:
+    with pytest.raises(InvalidConfigError, match=says):
+        reader(table, **options)
+
+
+def test_batches_have_as_many_commits_files_and_bytes_as_the_options_say(table: hoodie.Table) -> None:
+    if not has_limits():
+        with pytest.raises(InvalidConfigError, match=r"from 4\.2 on"):
+            reader(table, maxcommitspertrigger="1")
+        return
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    place = reader(table, since="latest").initialOffset()
+    for ts in range(2, 7):
+        table.upsert(trips(ts, f"k{ts}"))
+    ends = [found.completion_time for found in table.timeline.completed().writes().instants][1:]
+    for options, expected in (
+        ({"maxcommitspertrigger": "2"}, [ends[1], ends[3], ends[4]]),
+        ({"maxfilespertrigger": "3"}, [ends[2], ends[4]]),
+        ({"maxbytespertrigger": "1"}, ends),
+        ({"maxbytespertrigger": "1000000", "maxfilespertrigger": "4"}, [ends[3], ends[4]]),
+    ):
+        found, start, batches = reader(table, **options), place, []
+        while (end := found.latestOffset(start, found.getDefaultReadLimit())) != start:
+            batches.append(end["until"])
+            start = end
+        assert batches == expected
+        assert found.latestOffset(place, ReadAllAvailable())["until"] == ends[-1]
+    found = reader(table)
+    found.prepareForTriggerAvailableNow()
+    table.upsert(trips(9, "late"))
+    assert found.latestOffset(place, found.getDefaultReadLimit())["until"] == ends[-1]
+    assert found.reportLatestOffset()["until"] > ends[-1]
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+@pytest.mark.surface
+def test_a_pipeline_from_table_to_table(spark: SparkSession, tmp_path: Path) -> None:
+    source = hoodie.create(tmp_path / "a", SCHEMA, record_key="id", ordering="ts", spark=spark)
+    target = hoodie.create(tmp_path / "b", SCHEMA, record_key="id", ordering="ts", spark=spark)
+    checkpoint = tmp_path / "checkpoint"
+    if not has_sources():
+        with pytest.raises(Exception, match="hoodie"):  # PySpark 3.5
+            spark.readStream.format("hoodie").load(source.path)
+        return
+
+    def run() -> None:
+        changed = spark.readStream.format("hoodie").option("columns", "id,ts,fare").load(source.path)
+        target.stream(changed, checkpoint=str(checkpoint), trigger=NOW).awaitTermination()
+
+    def same() -> None:
+        found = [table.to_arrow(columns=SCHEMA.names).sort_by("id").to_pylist() for table in (source, target)]
+        assert found[0] == found[1]
+
+    source.upsert(trips(1, "a", "b", "c"))
+    run()
+    same()
+    source.upsert(trips(2, "b", "d"))
+    source.upsert(trips(3, "d", "e"))
+    run()
+    same()
+    commits = len(target.timeline.completed())
+    forget_batch(checkpoint, 1)  # the query died before it noted the batch
+    source.upsert(trips(4, "f"))
+    run()
+    if not has_limits():  # this run was the repeated batch only
+        run()
+    same()
+    assert len(target.timeline.completed()) == commits + 1
+
+
+@pytest.mark.spark
+def test_a_copy_by_change_data_has_the_deletes_too(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    source = hoodie.create(tmp_path / "a", SCHEMA, record_key="id", ordering="ts", spark=spark)
+    target = hoodie.create(tmp_path / "b", SCHEMA, record_key="id", ordering="ts", spark=spark)
+    if not has_sources():
+        with pytest.raises(Exception, match="hoodie"):  # PySpark 3.5
+            spark.readStream.format("hoodie").load(source.path)
+        return
+
+    deaths = [1]
+
+    def apply(batch: Any, number: int) -> None:  # as in docs/streaming.md
+        changes = batch.selectExpr("op", "ts_ms", "coalesce(after.id, before.id) AS id", "after.fare", "after.ts")
+        last = changes.groupBy("id").agg(F.max_by(F.struct("op", "fare", "ts"), "ts_ms").alias("c")).select("id", "c.*")
+        target.write_batch(last.where("op <> 'd'").drop("op"), number, identifier="copy: upserts")
+        if number in deaths:
+            deaths.remove(number)
+            raise RuntimeError("the driver dies between the two writes")
+        target.write_batch(last.where("op = 'd'").select("id"), number, operation="delete", identifier="copy: deletes")
+
+    def run() -> None:
+        changes = spark.readStream.format("hoodie").option("mode", "cdc").load(source.path)
+        writer = changes.writeStream.foreachBatch(apply).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(**NOW).start().awaitTermination()
+        found = [table.to_arrow(columns=SCHEMA.names).sort_by("id").to_pylist() for table in (source, target)]
+        assert found[0] == found[1]
+
+    source.upsert(trips(1, "a", "b", "c"))
+    run()
+    source.delete(["a", "c"])
+    source.upsert(trips(2, "b", "c"))
+    with pytest.raises(Exception, match="dies between"):
+        run()
+    run()
+    assert len(target.timeline.completed()) == 4  # two writes of each batch
+    source.delete(["b"])
+    run()

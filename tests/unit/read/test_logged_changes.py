@@ -1,0 +1,92 @@
+"""Change data that was logged equals what the file slices tell, and is there for one commit longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.read.cdc import read_cdc
+from hoodie.read.cdc_plan import CdcPlan, plan_cdc
+from hoodie.table import Table
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("tags", pa.list_(pa.string()))])
+KEEP_TWO = {"hoodie.clean.automatic": "false", "hoodie.clean.commits.retained": "2"}
+
+
+def rows(*found: tuple[str, int]) -> pa.Table:
+    return pa.Table.from_pylist([{"id": key, "v": v, "tags": [key, None]} for key, v in found], SCHEMA)
+
+
+def logging_table(name: str, mode: str = "DATA_BEFORE_AFTER", **properties: str) -> Table:
+    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
+    table = hoodie.create(f"memory://{name}", SCHEMA, record_key="id", properties={**cdc, **properties}, spark=False)
+    table.upsert(rows(("a", 1), ("b", 1), ("c", 1)))
+    table.upsert(rows(("a", 2), ("d", 2)))
+    table.delete(["b"])
+    return table
+
+
+def events(plan: CdcPlan, *, flat: bool = False) -> list[str]:
+    return sorted(map(repr, read_cdc(plan, flat=flat).to_pylist()))
+
+
+def from_slices(plan: CdcPlan) -> CdcPlan:
+    return replace(plan, changes=tuple(replace(change, logged={}) for change in plan.changes))
+
+
+@pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
+def test_logged_changes_are_those_of_the_slices(mode: str) -> None:
+    table = logging_table(f"logged-{mode}", mode)
+    plan = plan_cdc(table.view(), None, None)
+    logged = [bool(change.logged) for change in plan.changes]
+    assert logged == [False, *[mode == "DATA_BEFORE_AFTER"] * 2]
+    for flat in (False, True):
+        assert events(plan, flat=flat) == events(from_slices(plan), flat=flat)
+    assert len(events(plan)) == 6
+
+
+def test_a_log_with_other_columns_than_the_table_is_not_read() -> None:
+    table = logging_table("logged-evolution")
+    table.upsert(rows(("a", 5)).append_column("more", pa.array(["x"])))
+    plan = plan_cdc(table.view(), None, None)
+    assert [bool(change.logged) for change in plan.changes] == [False, True, True, True]
+    found = events(plan)
+    assert found == events(from_slices(plan))
+    assert sum("'more': 'x'" in event for event in found) == 1
+
+
+def test_logged_changes_outlive_the_state_before_their_commit() -> None:
+    counts = [len(readable_commits(name, flag)) for name, flag in (("outlived", "false"), ("outlives", "true"))]
+    assert counts == [1, 2]
+
+
+def readable_commits(name: str, is_logging: str) -> list[str]:
+    """Return the commits of a cleaned table whose changes can be read."""
+    properties = {"hoodie.table.cdc.enabled": is_logging, **KEEP_TWO}
+    table = hoodie.create(f"memory://{name}", SCHEMA, record_key="id", properties=properties, spark=False)
+    done = [table.upsert(rows(("a", n), ("b", n))).instant for n in range(5)]
+    assert table.clean().instant
+    found = []
+    for since, instant in pairwise(done):
+        try:
+            changes: Any = table.changes(since=since, until=instant, mode="cdc")
+        except hoodie.HistoryLostError:
+            continue
+        assert sorted(changes["op"].to_pylist()) == ["u", "u"]
+        found.append(instant)
+    return found
+
+
+def test_a_damaged_log_is_an_error() -> None:
+    table = logging_table("logged-damage")
+    (last,) = plan_cdc(table.view(), table.history().to_pylist()[1]["instant"], None).changes
+    store = table.view().store
+    (path,) = last.logged
+    store.replace(path, store.read(path)[:-4])
+    with pytest.raises(hoodie.CorruptFileError, match=r"\.cdc"):
+        table.changes(mode="cdc")

@@ -1,0 +1,53 @@
+"""`schema=` of the writes: which changes of the table's schema one call may make, in every write that takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+
+SCHEMA = pa.schema([("id", pa.string()), ("q", pa.int32())])
+OPTION = "hoodie.python.schema.evolution"
+WIDER = pa.table({"id": ["b"], "q": pa.array([1 << 40], pa.int64())})
+FURTHER = pa.table({"id": ["e"], "q": pa.array([2], pa.int32()), "x": [0.5]})
+FURTHER_UNTYPED = [{"id": "c", "q": 3, "y": "new"}]
+WRITES = ("upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table")
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_the_argument_allows_changes_of_the_schema(method: str) -> None:
+    table = hoodie.create(f"memory://schema-{method}", SCHEMA, record_key="id", properties={OPTION: "always"})
+    write = getattr(table, method)
+    write([{"id": "a", "q": 1}], schema="strict")
+    before = len(table.timeline.instants)
+    for data in (WIDER, FURTHER, FURTHER_UNTYPED):
+        with pytest.raises(hoodie.SchemaMismatchError, match="schema='strict'"):
+            write(data, schema="strict")
+    with pytest.raises(hoodie.SchemaMismatchError, match="schema='add_columns'"):
+        write(FURTHER_UNTYPED, schema="typed")
+    assert (len(table.timeline.instants), table.schema) == (before, SCHEMA)
+    assert write(WIDER, schema="typed").notes == ("column q: int32 -> int64",)
+    assert write(FURTHER, schema="typed").notes == ("column x added: double",)
+    assert write([{**FURTHER_UNTYPED[0], "x": 1.0}], schema="add_columns").notes == ("column y added: string",)
+    # Without the argument, the option of the table counts.
+    assert write([{"id": "d", "q": 4, "x": 1.0, "y": "", "z": True}]).notes == ("column z added: bool",)
+    assert table.to_arrow(["q", "x", "y", "z"], "id = 'd'").to_pylist() == [{"q": 4, "x": 1.0, "y": "", "z": True}]
+
+
+def test_what_contradicts_is_refused() -> None:
+    table = hoodie.create("memory://schema-refused", SCHEMA, record_key="id")
+    row = [{"id": "a", "q": 1}]
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"schema": "evolve"}, "'strict', 'typed', 'add_columns'"),
+        ({"schema": "strict", "properties": {OPTION: "always"}}, "contradicts"),
+        ({"schema": "add_columns", "partial": True}, "never changes the schema"),
+    )
+    for arguments, message in refused:
+        with pytest.raises(hoodie.InvalidConfigError, match=message):
+            table.upsert(row, **arguments)
+    assert table.count() == 0
+    assert table.upsert(row, schema="strict", properties={OPTION: "never"}).inserted == 1
+    assert table.upsert(row, schema="strict", partial=True).updated == 1
