@@ -15,7 +15,7 @@ import pytest
 
 from tests.contract.failing_tasks import CASES, PARTS, ROWS
 
-pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.timeout(900)]
 LANE = os.environ.get("HOODIE_TEST_SPARK", "classic")
 RANDOM = "bulk_insert, random, executor killed"
 SAME = {
@@ -34,7 +34,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """What each case wrote."""
     program = [sys.executable, "-m", "tests.contract.failing_tasks", LANE, str(tmp_path_factory.mktemp("failing"))]
     root = Path(__file__).parents[2]
-    done = subprocess.run([*program, *RUN], check=False, capture_output=True, text=True, cwd=root, timeout=240)
+    done = subprocess.run([*program, *RUN], check=False, capture_output=True, text=True, cwd=root, timeout=840)
     assert done.returncode == 0, done.stderr[-5000:]
     found: Written = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     return found

@@ -136,7 +136,7 @@ def test_a_check_of_a_table_without_writes_creates_nothing(options: dict[str, st
         assert not client.has_table()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("had_one", [False, True], ids=["first build", "built again"])
 def test_a_build_that_dies_at_any_call_of_the_storage_or_of_hbase(options: dict[str, str], had_one: bool) -> None:
     """The rows stay. Writes use the old index, or are refused until the next build, which is right."""

@@ -53,7 +53,7 @@ def check_index(store: Store) -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_an_upsert_that_dies_at_any_call(options: dict[str, str], table_type: str) -> None:
     """Moves, inserts, updates and deletes in one write; after each death the same write succeeds."""
@@ -72,7 +72,7 @@ def test_an_upsert_that_dies_at_any_call(options: dict[str, str], table_type: st
         check_tidy(death.store, has_record_index=False)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @seeded(1306)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_life_with_an_hbase_index(options: dict[str, str], table_type: str, seed: int) -> None:

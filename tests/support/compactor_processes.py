@@ -15,7 +15,7 @@ from hoodie.write.create import CreateOptions, create_table
 from tests.support.merge_on_read import SCHEMA, Rows, trips
 
 CITIES = [f"city-{number}" for number in range(4)]
-SECONDS_MAX = 60.0
+SECONDS_MAX = 180.0
 _STUCK = """
 import sys, time
 from hoodie.engine import LocalEngine

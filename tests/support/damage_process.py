@@ -23,7 +23,7 @@ from tests.support.damaged_tables import WHERE, Damage, Rows, damaged, rows_of, 
 
 MEMORY_BYTES_MAX = 6 * 1024**3
 """Address space: far above what any of the small tables needs, far below what a wild length asks for."""
-SECONDS_MAX = 90
+SECONDS_MAX = 240
 """For one damaged table, on a busy machine. A damaged lock is waited for up to 60 s."""
 
 

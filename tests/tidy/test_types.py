@@ -33,7 +33,7 @@ CONFIG = "[mypy]\nfollow_imports = silent\n[mypy-pyarrow.*]\nignore_missing_impo
 WITHOUT_PYSPARK = "[mypy-pyspark.*]\nignore_missing_imports = True\nfollow_imports = skip\n"
 
 
-@pytest.mark.timeout(300)  # mypy parses PySpark anew
+@pytest.mark.timeout(600)  # mypy parses PySpark anew
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
