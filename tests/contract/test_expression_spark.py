@@ -14,6 +14,7 @@ import pytest
 
 from hoodie.records.condition import Condition
 from hoodie.records.expression import evaluate, to_projection
+from hoodie.records.sql.alike import is_alike
 from tests.contract.expression_cases import (
     CONDITIONS,
     DIVISIONS_BY_ZERO,
@@ -122,6 +123,32 @@ def test_projections_have_the_value_and_type_of_spark(
     types = {text: _spark_type(evaluate(to_projection(text, SCHEMA), TABLE).type) for text in texts}
     fields = query.schema.fields[1:]
     assert types == {text: field.dataType.simpleString() for text, field in zip(texts, fields, strict=True)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ansi", [True, False])
+def test_expressions_that_are_alike_have_the_same_values_in_every_session(
+    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
+) -> None:
+    """Those of which `is_alike` says so; those that differ between sessions are not among them."""
+    texts = [text for text in (*CONDITIONS, *PROJECTIONS) if _is_alike(text)]
+    assert len(texts) > 60
+    assert not [text for text in (*ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE, *DIVISIONS_BY_ZERO) if _is_alike(text)]
+    set_ansi_mode(ansi)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        wrong = _disagreements(texts, _columns(_query(spark, parquet_file, texts)))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+    assert not wrong, "\n".join(wrong)
+
+
+def _is_alike(text: str) -> bool:
+    try:
+        return is_alike(text, SCHEMA, evaluate(to_projection(text, SCHEMA), TABLE).type)
+    except pa.ArrowInvalid:  # Of a value that overflows.
+        return False
 
 
 @pytest.mark.parametrize("text", [*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE])

@@ -141,6 +141,7 @@ def test_a_wrong_stream_is_refused_before_it_starts(spark: SparkSession, tmp_pat
         (InvalidConfigError, "takes one of upsert", frame, {"operation": "merge", "checkpoint": "c"}),
         (InvalidConfigError, "streaming DataFrame", spark.range(3), {"checkpoint": "c"}),
         (SchemaMismatchError, "id", frame.select("ts"), {"checkpoint": "c"}),
+        (SchemaMismatchError, "schema='strict'", frame, {"checkpoint": "c", "schema": "strict"}),
         (InvalidConfigError, "hoodie.no.such", frame, {"checkpoint": "c", "properties": {"hoodie.no.such": "1"}}),
     ]
     for error, says, data, arguments in cases:

@@ -7,6 +7,7 @@ from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, sessi
 from hoodie.spark.frames import assigned, filter_exists
 from hoodie.spark.locations import record_locations
 from hoodie.spark.merge_rows import merged_rows
+from hoodie.spark.merge_source import merge_source
 from hoodie.spark.scan import read_scan
 from hoodie.spark.session import open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
@@ -22,6 +23,7 @@ __all__ = [
     "catalog_path",
     "filter_exists",
     "from_arrow",
+    "merge_source",
     "merged_rows",
     "open_local_session",
     "read_cdc",

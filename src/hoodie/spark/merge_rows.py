@@ -1,38 +1,76 @@
-"""Compute the changes of a merge in Spark: join the source with the table, and decide by the clauses."""
+"""Compute the changes of a merge whose source is a DataFrame.
+
+A small source is looked up by its keys, so that only files that can hold them are read. If these files are small too,
+and every Spark session computes the expressions as this process does, then this process computes the changes. Otherwise
+Spark joins the source with the rows of these files, or of the whole table.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
-from hoodie.errors import RecordKeyError
-from hoodie.read.plan import plan_scan
+from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
+from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, Kind
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
+from hoodie.spark.merge_source import read_source
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.types import spark_schema_of
+from hoodie.write.merge_alike import compares_alike, computes_alike
 from hoodie.write.merge_match import Equality
 from hoodie.write.merge_plan import Clause, Group, MergePlan
-from hoodie.write.merge_rows import KNOWN_KEY
+from hoodie.write.merge_rows import KNOWN_KEY, plan_source_lookup
+from hoodie.write.merge_rows import merged_rows as merged_here
+from hoodie.write.merge_source import StagedSource
 
 _CLAUSE = "_hoodie_clause"
 _STORED = "_hoodie_stored"
 _GIVEN = "_hoodie_given"
 
 
-def merged_rows(plan: MergePlan, source: Any) -> Any:
-    """Return the changes as a DataFrame: the column `_hoodie_change`, then the table's columns.
+def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
+    """Return the changes as a DataFrame or a table: the column `_hoodie_change`, then the table's columns.
 
-    The table is scanned and joined with the source; partitions and files are not skipped.
+    `staged`: the rows of the DataFrame, if they could be staged; then they are read from there. `bytes_max`: the size
+    of the source, and of the files that can hold its keys, up to which this process computes the changes.
+
+    Raises: as `write.merge_rows.merged_rows`; JobFailedError.
     """
+    lookup = None if staged is None or staged.size_bytes > bytes_max else _lookup(plan, staged)
+    if staged is not None and lookup is not None:
+        work = staged.size_bytes + sum(found.size_bytes for found in lookup.slices)
+        if work <= bytes_max and computes_alike(plan, staged.schema):
+            # Spark decides about what is an error here, such as a number that overflows.
+            with contextlib.suppress(SchemaMismatchError, UnsupportedError, RecordKeyError, pa.ArrowInvalid):
+                return merged_here(plan, staged.table(), lookup)
     names = plan.schema.names
-    scan = plan_scan(plan.view, columns=names)
-    stored = read_scan(session_of(source), scan).withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
+    scan = plan_scan(plan.view, columns=names) if lookup is None else replace(lookup, columns=tuple(names), keys=None)
+    session = session_of(frame)
+    return _joined(plan, read_scan(session, scan), frame if staged is None else read_source(session, staged))
+
+
+def _lookup(plan: MergePlan, staged: StagedSource) -> ScanPlan | None:
+    """Plan the read of the stored rows that the source can meet; None for a merge that needs the whole table."""
+    if plan.merge.of(Group.BY_SOURCE) or not compares_alike(plan, staged.schema):
+        return None
+    with contextlib.suppress(SchemaMismatchError, RecordKeyError):
+        return plan_source_lookup(plan, staged.table(list(plan.source_of.values())))
+    return None
+
+
+def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
+    """Return the changes as a DataFrame: a join of stored rows, which have the table's columns, with the source."""
+    names = plan.schema.names
+    stored = stored.withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
     given = source.withColumn(_GIVEN, F.lit(True)).alias(plan.merge.source)
     joined = stored.join(given, reduce(and_, _equalities(plan)), _join_type(plan))
     decided = joined.withColumn(_CLAUSE, _clause_number(plan)).where(F.col(_CLAUSE).isNotNull())

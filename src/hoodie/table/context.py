@@ -143,15 +143,14 @@ class TableContext:
         from hoodie.errors import UnsupportedError
         from hoodie.write.setup import WriteCall
 
-        if schema is not None:
-            properties = _with_schema(properties or {}, schema)
+        properties = with_schema(properties or {}, schema)
         state = self.state.for_call(properties)
         if is_spark(data) and state.store.spec.is_private:
             raise UnsupportedError(
                 f"{state.store.uri('')} is in this process, and Spark workers cannot read it: pass Arrow data"
             )
         engine, dataset = engine_and_dataset(data)
-        call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties or {})
+        call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties)
         return call, dataset
 
     def service(self, properties: Text | None = None) -> ServiceCall:
@@ -193,11 +192,13 @@ def _checked(lock: Text) -> Text:
     return dict(lock)
 
 
-def _with_schema(properties: Text, schema: str) -> Text:
-    """Return the options of a call with its `schema` argument. Raises: InvalidConfigError."""
+def with_schema(properties: Text, schema: str | None) -> Text:
+    """Return the options of a call with its `schema` argument, if it has one. Raises: InvalidConfigError."""
     from hoodie.config import SCHEMA_EVOLUTION
     from hoodie.errors import InvalidConfigError
 
+    if schema is None:
+        return properties
     values = {"strict": "never", "typed": "typed", "add_columns": "always"}
     if schema not in values:
         raise InvalidConfigError(f"schema={schema!r}: expected one of {list(values)}")

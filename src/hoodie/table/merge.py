@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ class TableMerger:
     def execute(self) -> WriteResult:
         """Execute the merge as one commit.
 
-        Computed again after a conflict that a retry can solve. A Spark DataFrame is then evaluated again too.
+        Computed again after a conflict that a retry can solve, from the same source rows: a Spark DataFrame is
+        evaluated once, unless Arrow has no type for one of its columns.
 
         Raises: as `Table.update`; RecordKeyError if several source rows change one record, unless the merge only
         deletes matched rows without a condition, and for inserts of keys that the table has; UnsupportedError for a
@@ -111,12 +113,14 @@ def execute(
 
     Raises: as `TableMerger.execute`.
     """
-    from hoodie.engine.selection import is_spark
+    from hoodie.engine.selection import is_spark, spark_room
     from hoodie.records.sql.quoting import quoted
     from hoodie.write.conditional import again_from_the_read
     from hoodie.write.indexed import merge
 
+    staged: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_spark(source):
+        staged = spark_room().merge_source(source, context.state.store)
         context.write_call(source, None, None)  # Refuses a table that Spark's workers cannot read.
         names = list(source.columns)
     else:
@@ -129,13 +133,14 @@ def execute(
         if is_upsert:
             rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
         else:
-            rows = _computed(plan, source)
+            rows = _computed(plan, source, staged_rows, properties or {})
         call, dataset = context.write_call(rows, extra_metadata, properties)
         # The rows of an upsert are not computed from stored rows, so they have no baseline.
         call = dataclasses.replace(call, baseline=None if is_upsert else view)
         return merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
 
-    return again_from_the_read(context.view, properties or {}, attempt)
+    with staged as staged_rows:
+        return again_from_the_read(context.view, properties or {}, attempt)
 
 
 def execute_partial(
@@ -175,14 +180,22 @@ def _arrow_source(context: TableContext, source: Any) -> pa.Table:
     return table_in_memory(dataset.source)  # type: ignore[attr-defined]  # no Spark data here
 
 
-def _computed(plan: MergePlan, source: Any) -> Any:
-    """Return the changes. Raises: CommitConflictError if a clean took files of the view meanwhile."""
+def _computed(plan: MergePlan, source: Any, staged: Any, properties: Text) -> Any:
+    """Return the changes; `staged` returns the rows of a Spark source.
+
+    Raises: CommitConflictError if a clean took files of the view meanwhile.
+    """
+    from hoodie import config as options
     from hoodie.commit.conflicts import conflict
-    from hoodie.engine.selection import is_spark, spark_room
+    from hoodie.engine.selection import spark_room
     from hoodie.errors import ViewOvertakenError
     from hoodie.write.merge_rows import merged_rows
+    from hoodie.write.setup import effective_options
 
     try:
-        return spark_room().merged_rows(plan, source) if is_spark(source) else merged_rows(plan, source)
+        if staged is None:
+            return merged_rows(plan, source)
+        bytes_max = options.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, properties))
+        return spark_room().merged_rows(plan, source, staged(), bytes_max)
     except ViewOvertakenError as error:
         raise conflict(str(error)) from error

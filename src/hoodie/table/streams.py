@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hoodie.table.context import TableContext, Text
+from hoodie.table.context import TableContext, Text, with_schema
 
 if TYPE_CHECKING:
     from hoodie.write.result import WriteResult
@@ -25,6 +25,7 @@ class TableStreams:
         name: str | None = None,
         identifier: str | None = None,
         output_mode: str = "append",
+        schema: str | None = None,
         properties: Text | None = None,
     ) -> Any:
         """Start a query that writes a streaming DataFrame to the table, each micro-batch as one commit, exactly once.
@@ -44,6 +45,7 @@ class TableStreams:
             identifier: name of the stream in the commits, if several streams write to the table; it takes precedence
                 over the option `hoodie.datasource.write.streaming.checkpoint.identifier`.
             output_mode: append, update (aggregates: changed groups, for upserts) or complete.
+            schema: as for `upsert`, for the operations that write rows.
             properties: `hoodie.*` options of the writes (docs/options.md).
 
         Returns the started `pyspark.sql.streaming.StreamingQuery`. A batch that fails stops the query with the error of
@@ -64,7 +66,7 @@ class TableStreams:
             name=name,
             identifier=identifier,
             output_mode=output_mode,
-            properties=properties or {},
+            properties=with_schema(properties or {}, schema),
         )
 
     def write_batch(
@@ -75,6 +77,7 @@ class TableStreams:
         operation: str = "upsert",
         identifier: str | None = None,
         query: str | None = None,
+        schema: str | None = None,
         extra_metadata: Text | None = None,
         properties: Text | None = None,
     ) -> WriteResult | None:
@@ -91,6 +94,7 @@ class TableStreams:
                 `hoodie.datasource.write.streaming.checkpoint.identifier`.
             query: id of what numbers the batches. With it, a stream that begins its numbers anew is an error: without
                 it, its batches count as written.
+            schema: as for `upsert`, for the operations that write rows.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md).
 
@@ -119,7 +123,7 @@ class TableStreams:
         name = identifier or options.STREAM_IDENTIFIER.get(properties or {})
         is_delete = operation == "delete"
         call, dataset = self._context.write_call(
-            self._context.keys(data) if is_delete else data, extra_metadata, properties
+            self._context.keys(data) if is_delete else data, extra_metadata, properties, schema
         )
         batch = SinkCheckpoint(identifier=name, batch=batch_id, query=query)
         return write_batch(call, with_types(dataset) if is_delete else dataset, operation, batch)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from hoodie.errors import RecordKeyError
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
-from hoodie.read.plan import plan_scan
+from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.expression import evaluate, to_projection
 from hoodie.records.sql.parse import parse_expression
@@ -30,8 +30,10 @@ KNOWN_KEY: Final = (
 )
 
 
-def merged_rows(plan: MergePlan, source: pa.Table) -> pa.Table:
+def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = None) -> pa.Table:
     """Return the changes: the column `_hoodie_change`, then the table's columns.
+
+    `lookup`: the result of `plan_source_lookup`, if the caller has it.
 
     Memory: the source, the stored rows that it matches, and the changes; the whole table if it is read.
 
@@ -39,7 +41,7 @@ def merged_rows(plan: MergePlan, source: pa.Table) -> pa.Table:
     unknown or ambiguous columns, and values that do not fit; UnsupportedError for expressions that only Spark
     evaluates; ViewOvertakenError.
     """
-    sides, stored = _joined(plan, source) if plan.join else _looked_up(plan, source)
+    sides, stored = _joined(plan, source) if plan.join else _looked_up(plan, source, lookup)
     parts = {group: _changes(plan, group, target, own) for group, (target, own) in sides.items()}
     if plan.join:
         _refuse_known(plan, stored, parts[Group.NOT_MATCHED])
@@ -49,11 +51,27 @@ def merged_rows(plan: MergePlan, source: pa.Table) -> pa.Table:
 _Sides: TypeAlias = Mapping[Group, tuple[pa.Table | None, pa.Table | None]]
 
 
-def _looked_up(plan: MergePlan, source: pa.Table) -> tuple[_Sides, pa.Table]:
-    """Return the rows of the table and of the source for each group, matched by their keys; and the stored rows."""
+def plan_source_lookup(plan: MergePlan, source: pa.Table) -> ScanPlan:
+    """Plan the read of the stored rows that have the keys of source rows, of which only the key columns are needed.
+
+    Raises: RecordKeyError for null keys; SchemaMismatchError; ViewOvertakenError.
+    """
+    return plan_lookup(plan.view, _wanted(plan, source))
+
+
+def _wanted(plan: MergePlan, source: pa.Table) -> pa.Table:
+    """Return the names of the records that source rows match."""
     names = list(plan.source_of.values())
-    wanted = _named(plan, source.select(names).rename_columns(list(plan.source_of)) if names else source)
-    stored = _stored_rows(plan, wanted)
+    return _named(plan, source.select(names).rename_columns(list(plan.source_of)) if names else source)
+
+
+def _looked_up(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None) -> tuple[_Sides, pa.Table]:
+    """Return the rows of the table and of the source for each group, matched by their keys; and the stored rows."""
+    wanted = _wanted(plan, source)
+    if plan.merge.of(Group.BY_SOURCE):
+        stored = _all_rows(plan)
+    else:
+        stored = read_table(plan_lookup(plan.view, wanted) if lookup is None else lookup)
     places = pc.index_in(_names(wanted, plan), value_set=_names(stored, plan))
     meets = pc.is_valid(places)
     target_rows = stored.select(plan.schema.names)
@@ -90,11 +108,6 @@ def _refuse_known(plan: MergePlan, stored: pa.Table, inserts: list[pa.Table]) ->
             known = pc.sum(pc.is_in(_names(_named(plan, rows), plan), value_set=_names(stored, plan))).as_py()
             if known:
                 raise RecordKeyError(KNOWN_KEY.format(f"{known:,} rows"))
-
-
-def _stored_rows(plan: MergePlan, wanted: pa.Table) -> pa.Table:
-    """Return the stored rows with the wanted keys; all rows if the merge has a clause for other rows."""
-    return _all_rows(plan) if plan.merge.of(Group.BY_SOURCE) else read_table(plan_lookup(plan.view, wanted))
 
 
 def _all_rows(plan: MergePlan) -> pa.Table:

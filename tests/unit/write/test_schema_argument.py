@@ -51,3 +51,15 @@ def test_what_contradicts_is_refused() -> None:
     assert table.count() == 0
     assert table.upsert(row, schema="strict", properties={OPTION: "never"}).inserted == 1
     assert table.upsert(row, schema="strict", partial=True).updated == 1
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
+def test_batches_of_a_stream_take_the_argument(operation: str) -> None:
+    table = hoodie.create(f"memory://schema-batch-{operation}", SCHEMA, record_key="id")
+    assert table.write_batch([{"id": "a", "q": 1}], 0, operation=operation, schema="strict") is not None
+    with pytest.raises(hoodie.SchemaMismatchError, match="schema='strict'"):
+        table.write_batch(FURTHER, 1, operation=operation, schema="strict")
+    assert table.schema == SCHEMA
+    result = table.write_batch(FURTHER, 1, operation=operation, schema="typed")
+    assert result is not None
+    assert result.notes == ("column x added: double",)
