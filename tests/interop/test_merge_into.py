@@ -75,6 +75,17 @@ class Twins:
         self.jvm.sql(f"MERGE INTO twin t USING merge_source s ON {ON} {clauses}")
         build(self.ours.merge(source, ON)).execute()
 
+    def upsert_partial(self, rows: pa.Table) -> None:
+        """Upsert rows that lack columns: in the JVM by a merge that sets and inserts the columns they have."""
+        self.jvm.frame(rows).createOrReplaceTempView("merge_source")
+        columns = rows.schema.names
+        self.jvm.sql(
+            f"MERGE INTO twin t USING merge_source s ON {ON} "
+            f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = s.{name}' for name in columns)} "
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)})"
+        )
+        self.ours.upsert(rows, partial=True)
+
     def rows_of_both(self) -> tuple[pa.Table, pa.Table]:
         """The rows of our table, as we and the JVM read them alike, and those of the JVM's."""
         ours = self.ours.to_arrow(SCHEMA.names)
@@ -142,3 +153,22 @@ def test_both_merge_the_same(jvm: Jvm, tmp_path: Path, table_type: str, ordering
         jvm_write(jvm, twins.path, table_type, trips(("no clause", 9, 99.0, "nyc")), ordering)
         assert twins.ours.count("fare = 99.0") == 1
         assert twins.ours.count() == ours.num_rows
+
+
+@pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_partial_upsert_leaves_the_rows_of_a_merge(
+    jvm: Jvm, tmp_path: Path, table_type: str, ordering: str | None
+) -> None:
+    """Columns that the data lacks keep their values, or are null in new rows; then both sides go on with the table."""
+    with _twins(jvm, tmp_path, table_type, ordering) as twins:
+        twins.upsert_partial(MIXED.drop_columns(["fare"]))
+        twins.assert_same()
+        twins.upsert_partial(ALL.drop_columns(["fare"]))
+        twins.assert_same()
+        before = twins.ours.count()
+        jvm_write(jvm, twins.path, table_type, trips(("new again", 9, 99.0, "la")), ordering)
+        twins.ours.upsert(trips(("new again", 10, 0.0, "la")).drop_columns(["fare"]), partial=True)
+        assert twins.ours.to_arrow(["ts", "fare"], "id = 'new again'").to_pylist() == [{"ts": 10, "fare": 99.0}]
+        assert_same_rows(twins.ours.to_arrow(SCHEMA.names), jvm.read(twins.path, SCHEMA.names), key=["id", "city"])
+        assert twins.ours.count() == before
