@@ -215,7 +215,9 @@ def test_a_pipeline_from_table_to_table(spark: SparkSession, tmp_path: Path) -> 
 def test_a_copy_by_change_data_has_the_deletes_too(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
-    source = hoodie.create(tmp_path / "a", SCHEMA, record_key="id", ordering="ts", spark=spark)
+    source = hoodie.create(
+        tmp_path / "a", SCHEMA, record_key="id", ordering="ts", partition_by="fare", index="global_simple", spark=spark
+    )
     target = hoodie.create(tmp_path / "b", SCHEMA, record_key="id", ordering="ts", spark=spark)
     if not has_sources():
         with pytest.raises(Exception, match="hoodie"):  # PySpark 3.5
@@ -226,7 +228,8 @@ def test_a_copy_by_change_data_has_the_deletes_too(spark: SparkSession, tmp_path
 
     def apply(batch: Any, number: int) -> None:  # as in docs/streaming.md
         changes = batch.selectExpr("op", "ts_ms", "coalesce(after.id, before.id) AS id", "after.fare", "after.ts")
-        last = changes.groupBy("id").agg(F.max_by(F.struct("op", "fare", "ts"), "ts_ms").alias("c")).select("id", "c.*")
+        order = F.struct("ts_ms", F.col("op") != "d")
+        last = changes.groupBy("id").agg(F.max_by(F.struct("op", "fare", "ts"), order).alias("c")).select("id", "c.*")
         target.write_batch(last.where("op <> 'd'").drop("op"), number, identifier="copy: upserts")
         if number in deaths:
             deaths.remove(number)

@@ -80,6 +80,9 @@ def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.R
         stored = pa.Table.from_batches([batch])
         here, places = changed.find(stored[RECORD_KEY])
         met[places] = True
+        if len(here):
+            # Several written rows may have the key.
+            met[KeyLookup(stored[RECORD_KEY].combine_chunks()).find(written[RECORD_KEY])[0]] = True
         yield from shape.rows(
             CdcOperation.UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places))
         )

@@ -16,7 +16,7 @@ from hoodie.errors import HistoryLostError, ViewOvertakenError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
-from hoodie.read.changes import BEGINNING, span_of
+from hoodie.read.changes import BEGINNING, check_no_write_between, span_of
 from hoodie.read.local import SliceScan
 from hoodie.read.logged_changes import LoggedGroups
 from hoodie.read.plan import ScanPlan
@@ -95,7 +95,8 @@ def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan
 
     Driver work: for each commit two listings of the partitions that it wrote.
 
-    Raises: UnsupportedError for a table without meta fields; HistoryLostError if a clean deleted files of the state
+    Raises: UnsupportedError for a table without meta fields, and for a pending write before the end of the span in a
+        table of version 6; HistoryLostError if a clean deleted files of the state
         after a commit, or before a commit that did not log its changes, or a restore took a commit back;
         ViewOvertakenError if the read must be planned again; InvalidConfigError for a span that ends before it begins;
         CorruptFileError.
@@ -125,6 +126,8 @@ def _commits(
     archived = [found for found in found_archived if found.action.writes_data]
     commits = dict(archived_commits(view, archived))
     active = [found for found in at_end.completed_writes() if view.order_time(found) > start]
+    if not view.config.version.has_completion_time_in_name:
+        check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
         yield instant, commits.get(instant) or view.commit_metadata(instant)
 

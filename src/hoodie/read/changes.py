@@ -107,7 +107,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     newest = max((view.order_time(instant) for instant in at_end.completed_writes()), default=BEGINNING)
     if start is None:
         if not view.config.version.has_completion_time_in_name:
-            _check_no_write_between(at_end, at_end.completed_writes())
+            check_no_write_between(at_end, at_end.completed_writes())
         # A commit that completed last may be archived already, if it was requested long before.
         archived = archived_instants(view, newest, end)
         writes = (view.order_time(found) for found in archived if found.action.writes_data)
@@ -121,7 +121,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
     archived = [found for found in found_archived if found.action.writes_data]
     if not view.config.version.has_completion_time_in_name:
-        _check_no_write_between(at_end, [*archived, *chosen])
+        check_no_write_between(at_end, [*archived, *chosen])
     scan = plan_scan(at_end)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
     for _, commit in archived_commits(view, archived):
@@ -164,7 +164,7 @@ def span_of(view: TableView, since: When | None, until: When | None) -> tuple[st
     return start, end
 
 
-def _check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:
+def check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:
     """Refuse a span by requested times if a pending write was requested before the last commit of the span.
 
     A caller that continues after this commit would never see the rows of the pending write. Pending table services add

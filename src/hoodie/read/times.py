@@ -16,6 +16,13 @@ from hoodie.view.table_view import TableView
 
 When = str | datetime | date
 
+
+class OrderTime(str):
+    """A time by which commits are ordered: never taken for the requested time of an instant that has the same text."""
+
+    __slots__ = ()
+
+
 BY_REQUEST: Final = "requested:"
 """Prefix of an `as_of` text that is compared with requested times."""
 
@@ -56,6 +63,8 @@ def completion_of(view: TableView, when: When) -> str:
 
     Raises: as `view_as_of`.
     """
+    if isinstance(when, OrderTime):
+        return str(when)
     text = to_instant_time(when, view.layout.zone)
     instant = view.timeline.get(text)
     if instant is not None and instant.is_completed:

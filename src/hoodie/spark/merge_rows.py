@@ -13,12 +13,13 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import functions as F
+from sqlglot import exp
 
 from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, Kind
+from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
 from hoodie.spark.merge_source import read_source
@@ -50,7 +51,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
         work = staged.size_bytes + sum(found.size_bytes for found in lookup.slices)
         if work <= bytes_max and computes_alike(plan, staged.schema):
             # Spark decides about what is an error here, such as a number that overflows.
-            with contextlib.suppress(SchemaMismatchError, UnsupportedError, RecordKeyError, pa.ArrowInvalid):
+            with contextlib.suppress(SchemaMismatchError, UnsupportedError, RecordKeyError):
                 return merged_here(plan, staged.table(), lookup)
     names = plan.schema.names
     scan = plan_scan(plan.view, columns=names) if lookup is None else replace(lookup, columns=tuple(names), keys=None)
@@ -78,7 +79,7 @@ def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
     projections = [plan.projection(clause) for clause in plan.merge.clauses]
     columns = []
     for name in names:
-        values = [_expression(one[name]).cast(types[name].dataType) for one in projections]
+        values = [_assigned(plan, one[name], types[name], source.schema) for one in projections]
         columns.append(_by_clause(values).alias(name))
     kinds = [F.lit(int(Kind.DELETE if clause.deletes else Kind.ROW)) for clause in plan.merge.clauses]
     changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
@@ -107,8 +108,34 @@ def _refuse_known(plan: MergePlan, inserts: Any, stored: Any) -> None:
         raise RecordKeyError(KNOWN_KEY.format("rows"))
 
 
-def _expression(text: str | None) -> Any:
-    return F.lit(None) if text is None else F.expr(text)
+def _assigned(plan: MergePlan, text: str | None, wanted: Any, source: Any) -> Any:
+    """Return the value of an expression for a column: a cast; a column of the source must not lose a value by it.
+
+    Raises: SchemaMismatchError for a column of the source with nested fields that are not those of the table.
+    """
+    node = None if text is None else without_parens(parse_expression(text))
+    given = None
+    if (
+        isinstance(node, exp.Column)
+        and len(node.parts) == 2
+        and node.parts[0].name.lower() == plan.merge.source.lower()
+    ):
+        given = next((field for field in source if field.name.lower() == node.parts[1].name.lower()), None)
+    value = F.lit(None) if text is None else F.expr(text)
+    if given is None or _type_text(given) == _type_text(wanted):
+        return value.cast(wanted.dataType)
+    told = f"column {given.name} of type {_type_text(given)} for the table's {wanted.name} {_type_text(wanted)}"
+    if "<" in _type_text(given) + _type_text(wanted):
+        raise SchemaMismatchError(
+            f"merge: {told}: expected the same nested fields in the same order; nothing was written"
+        )
+    fitted = F.expr(f"try_cast({text} AS {_type_text(wanted)})")
+    refused = f"hoodie.errors.SchemaMismatchError: merge: {told}: a value would be changed; nothing was committed"
+    return F.when(fitted.cast(given.dataType).eqNullSafe(value), fitted).otherwise(F.raise_error(F.lit(refused)))
+
+
+def _type_text(field: Any) -> str:
+    return str(field.dataType.simpleString())
 
 
 def _join_type(plan: MergePlan) -> str:

@@ -16,7 +16,6 @@ from hoodie.table.context import TableContext
 from hoodie.write.setup import WriteSetup
 from hoodie.write.stream_batch import check_operation
 
-_QUERY_ID: Final = "sql.streaming.queryId"
 _CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
 
 
@@ -51,16 +50,18 @@ class BatchSink:
             query=self._query_id(session),
             properties=self._properties,
         )
-        if result is not None:
+        if result is None:
+            # Spark fails a stateful query if the states of a batch were not evaluated.
+            frame.write.format("noop").mode("overwrite").save()
+        else:
             warn_notes(result)
 
     def _query_id(self, session: Any) -> str:
         """Return the id of the query that runs the batches: the same when it goes on from its checkpoint.
 
-        A session of Spark Connect does not tell it to this function, so it is read from the checkpoint there.
+        It is read from the checkpoint: a session of Spark Connect does not tell it to this function, and a classic one
+        does not if its threads are not those of Python (`PYSPARK_PIN_THREAD=false`).
         """
-        if ".connect." not in type(session).__module__:
-            return str(session.sparkContext.getLocalProperty(_QUERY_ID))
         if self._query is None:
             row = session.read.text(f"{self._checkpoint.rstrip('/')}/metadata").first()
             self._query = str(json.loads(row[0])["id"])

@@ -16,9 +16,10 @@ from hoodie.errors import HistoryLostError, InvalidConfigError, SchemaMismatchEr
 from hoodie.format.instants.write_stat import WriteStat
 from hoodie.read.cdc import cdc_schema
 from hoodie.read.cdc_plan import plan_cdc
-from hoodie.read.changes import BEGINNING, completed_between, plan_batch
+from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
 from hoodie.read.plan import plan_scan
-from hoodie.read.times import completion_of
+from hoodie.read.readable import check_readable
+from hoodie.read.times import OrderTime, completion_of
 from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
@@ -78,6 +79,8 @@ class StreamOptions:
             raise InvalidConfigError(
                 f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
             )
+        if "since" in found and found.get(START, found["since"]) != found["since"]:
+            raise InvalidConfigError(f"since={found['since']!r} contradicts {START}={found[START]!r}: give one of them")
         names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
         if mode == "cdc" and names is not None:
             raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
@@ -133,8 +136,14 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
         since, view = self._options.since, self._context.view()
         if since == _EARLIEST:
+            check_readable(view, by_meta_columns=True)
             return _offset(BEGINNING if self._options.cdc else "")
-        return _offset(_newest(view) if since == _LATEST else completion_of(view, since))
+        check_readable(view, by_meta_columns=True)
+        if since != _LATEST:
+            return _offset(completion_of(view, since))
+        if not view.config.version.has_completion_time_in_name:
+            check_no_write_between(view, view.completed_writes())
+        return _offset(_newest(view))
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Return the end of the next batch: one commit, and more up to the commits, files and bytes of the options.
@@ -206,17 +215,18 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises: SchemaMismatchError for columns that the stream does not have, or has with another type.
         """
         own, types = _types(self._schema), _types(arrow_schema_of(spark_schema_of(found)))
-        other = [name for name in types if own.get(name) != types[name]]
-        if not other:
+        if own == types:
             return
-        chosen = self._options
-        newest = stream_schema(self._context, cdc=chosen.cdc, flat=chosen.flat, columns=chosen.columns)
+        # Not only the columns of the option: one that the table does not have any more is told below.
+        newest = stream_schema(self._context, cdc=self._options.cdc, flat=self._options.flat)
         now = _types(arrow_schema_of(spark_schema_of(newest)))
-        other = [name for name in other if name not in own or own[name] != now.get(name)]
+        other = [name for name in own if name not in now]
+        other += [name for name in types if own.get(name) != types[name] and own.get(name) != now.get(name)]
         if other:
             raise SchemaMismatchError(
-                f"the columns {other} are new, or have another type, since the stream began: stop the query, and start "
-                "it again with a new DataFrame and the same checkpoint; a stream with the option columns has only these"
+                f"the columns {other} are new, dropped, renamed, or have another type, since the stream began: stop "
+                "the query, and start it again with a new DataFrame and the same checkpoint; a stream with the option "
+                "columns has only these"
             )
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -259,4 +269,5 @@ def _place(offset: Mapping[str, Any]) -> str:
             f"the checkpoint has the offset {dict(offset)!r}: expected version {_VERSION} and until, a completion "
             "time; this checkpoint is of another source, or of a newer hoodie"
         )
-    return str(offset["until"])
+    place = offset["until"]
+    return OrderTime(place) if place else place

@@ -24,7 +24,7 @@ _checked: WeakSet[Any] = WeakSet()
 _TOLD = re.compile(r"RuntimeError: HOODIE_WORKER: (.*)")
 _MISSING = re.compile(r"No module named '((?:hoodie|pyarrow|numpy|obstore|fastavro|isal|sqlglot)\b)[.\w]*'")
 _WORKER_FILE = re.compile(r'File "(?P<home>[^"]*?)/lib/python[\d.]+/')
-_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH|different version")
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
 _MINOR_OF_WORKER = re.compile(r"different version:? ['\"]?(\d+\.\d+)")
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.parse import to_sql
-from hoodie.statements.names import Names, assignments, path_of
+from hoodie.statements.names import Names, assignments, path_of, refuse_more
 from hoodie.table.context import Text
 from hoodie.table.merge import TableMerger
 
@@ -21,6 +21,8 @@ def run_merge(tree: exp.Merge, names: Names, properties: Text | None) -> Any:
     """Run a merge in one commit. Raises: as `TableMerger.execute`; UnsupportedError for parts that would be ignored."""
     if tree.args.get("with_") or tree.args.get("with") or tree.args.get("returning"):
         raise UnsupportedError("MERGE: expected no WITH before it and no RETURNING; put the query into USING (…) AS s")
+    if not isinstance(tree.args.get("on"), exp.Expression):
+        raise InvalidConfigError(f"MERGE: expected ON and a condition in {to_sql(tree)!r}")
     table, target = names.target(tree.this)
     with _source(tree.args["using"], names) as (data, source):
         merge = table.merge(
@@ -37,6 +39,7 @@ def _source(node: exp.Expression, names: Names) -> Iterator[tuple[Any, str]]:
     if isinstance(node, exp.Table):
         yield names.data(node), node.alias or ("s" if path_of(node) is not None else node.name)
     elif isinstance(node, exp.Subquery) and node.alias:
+        refuse_more(node)
         with _query(node.this, names) as frame:
             yield frame, node.alias
     else:
@@ -77,16 +80,22 @@ def _with_clause(merge: TableMerger, clause: exp.When, target: str) -> TableMerg
     condition = None if clause.args.get("condition") is None else to_sql(clause.args["condition"])
     then = clause.args["then"]
     is_matched, is_by_source = bool(clause.args.get("matched")), bool(clause.args.get("source"))
+    if isinstance(then, exp.Insert | exp.Update) and then.args.get("where"):
+        raise UnsupportedError(
+            f"MERGE: WHERE behind {to_sql(then)!r} is not supported; put the condition before THEN: WHEN … AND … THEN"
+        )
     if isinstance(then, exp.Insert) and not is_matched and not is_by_source:
-        if isinstance(then.this, exp.Star):
+        if _is_star(then.this, then):
             return merge.when_not_matched_insert_all(condition)
         return merge.when_not_matched_insert(_inserted(then, target), condition)
     if isinstance(then, exp.Update) and (is_matched or is_by_source):
-        items = then.args["expressions"]
-        is_all = isinstance(items, exp.Star) or isinstance(items[0], exp.Star)
+        items = then.args.get("expressions")
+        is_all = _is_star(items, then)
         if is_all and is_matched:
             return merge.when_matched_update_all(condition)
         if not is_all:
+            if not items or not all(isinstance(item, exp.EQ) for item in items):
+                raise UnsupportedError(f"MERGE: expected UPDATE SET column = expression, found {to_sql(then)!r}")
             values = assignments([(item.this, to_sql(item.expression)) for item in items], target)
             update = merge.when_matched_update if is_matched else merge.when_not_matched_by_source_update
             return update(values, condition)
@@ -94,6 +103,15 @@ def _with_clause(merge: TableMerger, clause: exp.When, target: str) -> TableMerg
         delete = merge.when_matched_delete if is_matched else merge.when_not_matched_by_source_delete
         return delete(condition)
     raise UnsupportedError(f"MERGE: the clause {to_sql(clause)!r} is not supported")
+
+
+def _is_star(items: Any, then: exp.Expression) -> bool:
+    """Return whether the items of a clause are `*`. Raises: UnsupportedError for a `*` that is not alone."""
+    listed = items if isinstance(items, list) else [items]
+    stars = [item for item in listed if isinstance(item, exp.Star)]
+    if stars and (len(listed) > 1 or any(stars[0].args.values())):
+        raise UnsupportedError(f"MERGE: expected * alone, or columns, found {to_sql(then)!r}")
+    return bool(stars)
 
 
 def _inserted(then: exp.Insert, target: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Names:
         """
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise UnsupportedError(f"expected a table, found {to_sql(node)!r}")
+        refuse_more(node)
         alias = node.alias or ("t" if path_of(node) is not None else node.name)
         return self.table(node), alias
 
@@ -63,7 +64,11 @@ class Names:
         return self.at(path)
 
     def data(self, node: exp.Table) -> Any:
-        """Return the rows of a name: of a table, of data in `tables`, or of a view of the session."""
+        """Return the rows of a name: of a table, of data in `tables`, or of a view of the session.
+
+        Raises: UnsupportedError for a name with more than an alias behind it, such as TABLESAMPLE or VERSION AS OF.
+        """
+        refuse_more(node)
         name = ".".join(part.name for part in node.parts)
         if path_of(node) is not None or isinstance(self.tables.get(name), Table | str):
             return self.read(self.table(node))
@@ -96,6 +101,19 @@ class Names:
         name = ".".join(quoted(part) for part in name.split("."))
         path: str | None = spark_room().catalog_path(self.session, name, _PATHS)
         return path
+
+
+def refuse_more(node: exp.Expression) -> None:
+    """Refuse what would be ignored behind a name or a query. Raises: UnsupportedError."""
+    more = [name for name, part in node.args.items() if part and name not in ("this", "db", "catalog", "alias")]
+    alias = node.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
+        more.append("names of columns")
+    if more:
+        raise UnsupportedError(
+            f"{to_sql(node)!r}: expected a name and an alias only, found also {', '.join(more)}; read these rows "
+            "first, and pass them in tables={…}"
+        )
 
 
 def path_of(node: exp.Table) -> str | None:

@@ -49,7 +49,8 @@ def _codes(target: pa.ChunkedArray, source: pa.ChunkedArray, pair: Equality) -> 
         )
     values = pa.chunked_array([*target.cast(common).chunks, *source.cast(common).chunks], common)
     if pa.types.is_floating(common):
-        values = pc.add(values, 0.0)  # -0.0 becomes 0.0
+        # -0.0 becomes 0.0, and NaNs with other bits the same NaN.
+        values = pc.if_else(pc.is_nan(values), float("nan"), pc.add(values, 0.0))
     encoded = values.combine_chunks().dictionary_encode(null_encoding="encode" if pair.null_safe else "mask")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
 from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
 from hoodie.view.rules import table_key_generator
@@ -43,6 +44,18 @@ def naming_columns(view: TableView, *, by_path: bool) -> dict[str, None]:
             "upsert, or a table with a global index"
         )
     return wanted
+
+
+def refuse_merge_function(view: TableView, call: str) -> None:
+    """Refuse to write kept values of stored rows into a table that merges by a function: it would merge them again.
+
+    Raises: UnsupportedError.
+    """
+    if view.config.merge_rule.mode is MergeMode.CUSTOM:
+        raise UnsupportedError(
+            f"{call}: the table merges rows by a function, which would merge the values that a row keeps with "
+            "themselves; upsert whole rows"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,14 @@ from hoodie.records.sql.columns import is_column
 from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
-from hoodie.write.merge_match import Equality, equalities, is_by_name, names_by_path, naming_columns
+from hoodie.write.merge_match import (
+    Equality,
+    equalities,
+    is_by_name,
+    names_by_path,
+    naming_columns,
+    refuse_merge_function,
+)
 
 
 class Group(Enum):
@@ -114,6 +121,8 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     """
     schema, by_path = view.schema().arrow, names_by_path(view, properties)
     _check_order(merge)
+    if any(one.values is not None and one.group is not Group.NOT_MATCHED for one in merge.clauses):
+        refuse_merge_function(view, "merge with an update of some columns")
     found = equalities(view, merge, source_names)
     joins = not is_by_name(found, naming_columns(view, by_path=by_path))
     naming = {*view.config.record_key_fields, *view.config.partition_fields}
@@ -178,6 +187,8 @@ def _checked(
             )
         return clause
     values = {_table_column(name, merge, schema): str(text) for name, text in clause.values.items()}
+    if len(values) < len(clause.values):
+        raise InvalidConfigError(f"merge: a clause sets a column twice: {list(clause.values)}; keep one of the names")
     if clause.group is Group.NOT_MATCHED:
         lacking = sorted(name for name in naming if name not in values)
         if lacking:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import RecordKeyError
+from hoodie.format.schema.conform import conform
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
@@ -149,15 +150,22 @@ def _projected(plan: MergePlan, clause: Clause, rows: pa.Table) -> pa.Table:
 
 
 def _value(text: str, data_type: pa.DataType, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    """Return the values of an expression, cast as an assignment to a column casts them."""
+    """Return the values of an expression, cast as an assignment to a column casts them; of a column, none is changed.
+
+    Raises: SchemaMismatchError for a column with a value that the type does not hold.
+    """
     node = parse_expression(text)
     if isinstance(node, exp.Column) and len(node.parts) == 2:
         side, name = (part.name for part in node.parts)
         if side in rows.schema.names and rows.schema.field(side).type.get_field_index(name) >= 0:
-            values = pc.struct_field(rows[side], name)
-            if values.type == data_type:
-                return values
+            return _conformed(pc.struct_field(rows[side], name), name, data_type)
     return evaluate(to_projection(text, rows.schema, as_type=data_type), rows)
+
+
+def _conformed(values: pa.ChunkedArray, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
+    if values.type == data_type:
+        return values
+    return conform(pa.table({name: values}), pa.schema([pa.field(name, data_type)]))[name]
 
 
 def _change_schema(plan: MergePlan) -> pa.Schema:

@@ -9,7 +9,7 @@ from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
-from hoodie.write.merge_match import names_by_path, naming_columns
+from hoodie.write.merge_match import names_by_path, naming_columns, refuse_merge_function
 from hoodie.write.merge_plan import Clause, Group, Merge, MergePlan
 
 
@@ -22,6 +22,7 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
         missing; UnsupportedError for automatic keys, and for other tables into which a merge is refused.
     """
     schema, by_path = view.schema().arrow, names_by_path(view, properties)
+    refuse_merge_function(view, "partial upsert")
     named = naming_columns(view, by_path=by_path)
     given = [name for name in names if name not in (*META_FIELDS, OPERATION_FIELD)]
     unknown = [name for name in given if name not in schema.names]

@@ -90,3 +90,15 @@ def test_a_damaged_log_is_an_error() -> None:
     store.replace(path, store.read(path)[:-4])
     with pytest.raises(hoodie.CorruptFileError, match=r"\.cdc"):
         table.changes(mode="cdc")
+
+
+def test_a_key_that_is_held_twice_is_updated_not_inserted() -> None:
+    """`insert` looks up no keys; a later upsert changes all rows of the key."""
+    table = hoodie.create("memory://cdc-twice", SCHEMA, record_key="id", spark=False)
+    table.insert(rows(("a", 1)))
+    table.insert(rows(("a", 2)))
+    since = table.timeline.completed().instants[-1].requested_time
+    table.upsert(rows(("a", 5)))
+    found = read_cdc(plan_cdc(table.view(), since, None), flat=False).to_pylist()
+    assert {event["op"] for event in found} == {"u"}
+    assert len(found) == table.count()

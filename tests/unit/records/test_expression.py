@@ -159,7 +159,7 @@ def test_a_projection_is_cast_as_an_assignment_is(
 
 def test_overflow_raises_instead_of_wrapping() -> None:
     table = pa.table({"i": pa.array([2**31 - 1], pa.int32())})
-    with pytest.raises(pa.ArrowInvalid, match="overflow"):
+    with pytest.raises(SchemaMismatchError, match="overflow"):
         evaluate(to_projection("i + 1", table.schema), table)
 
 

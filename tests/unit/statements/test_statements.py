@@ -11,6 +11,7 @@ import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 
 ROWS = {"id": ["a", "b", "c"], "fare": [1.0, 2.0, 3.0], "Note": ["x", "y", "z"]}
+MERGE = "MERGE INTO trips t USING news s ON t.id = s.id"
 NEWS = {"id": ["c", "d"], "fare": [30.0, 40.0], "Note": ["n", "m"]}
 
 
@@ -90,6 +91,39 @@ def test_statements_change_rows(
             "MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
             UnsupportedError,
             "the clause",
+        ),
+        (
+            f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = s.fare WHERE s.fare > 15",
+            UnsupportedError,
+            "WHEN … AND … THEN",
+        ),
+        (
+            f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, fare) VALUES (s.id, 1) WHERE s.fare > 1",
+            UnsupportedError,
+            "WHEN … AND … THEN",
+        ),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET * EXCEPT (fare)", UnsupportedError, "alone, or columns"),
+        (f"{MERGE} WHEN NOT MATCHED THEN INSERT * EXCEPT (fare)", UnsupportedError, "alone, or columns"),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET *, fare = 5", UnsupportedError, "alone, or columns"),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare", UnsupportedError, "SET column = expression"),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = 5, *", UnsupportedError, "alone, or columns"),
+        (
+            "MERGE INTO trips t USING news s USING (id) WHEN MATCHED THEN DELETE",
+            InvalidConfigError,
+            "ON and a condition",
+        ),
+        ("DELETE FROM trips TABLESAMPLE (1 ROWS)", UnsupportedError, "alias only"),
+        ("DELETE FROM trips VERSION AS OF 1", UnsupportedError, "alias only"),
+        ("UPDATE trips TABLESAMPLE (1 ROWS) SET fare = 1", UnsupportedError, "alias only"),
+        (
+            "MERGE INTO trips t USING news TIMESTAMP AS OF '2020-01-01' s ON t.id = s.id WHEN MATCHED THEN DELETE",
+            UnsupportedError,
+            "alias only",
+        ),
+        (
+            "MERGE INTO trips t USING news AS s(fare, id) ON t.id = s.id WHEN MATCHED THEN DELETE",
+            UnsupportedError,
+            "names of columns",
         ),
         ("CALL lost(table => 'trips')", InvalidConfigError, "no such procedure"),
         ("CALL show_commits()", InvalidConfigError, "'table' is missing"),

@@ -36,6 +36,7 @@ def pairs(
 
 
 def test_values_are_equal_as_in_spark() -> None:
+    assert pairs([-math.nan, 1.0], [math.nan]) == {(0, 0)}
     assert pairs([1, 2, None, 1], [1, None, 3]) == {(0, 0), (3, 0)}
     assert pairs([1, None], [None, 2], null_safe=True) == {(1, 0)}
     assert pairs([1, 2], [2, 2], target=pa.int32(), source=pa.int64()) == {(1, 0), (1, 1)}

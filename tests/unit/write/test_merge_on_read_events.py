@@ -129,3 +129,18 @@ def test_many_records_that_come_back_are_not_held(monkeypatch: pytest.MonkeyPatc
     assert (done.inserted, done.files_created, done.log_files_appended) == (50, 1, 1)
     assert rows_of(table) == sorted(rows[:10] + back)
     check_index(table.view())
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_kept_values_are_not_merged_with_themselves(table_type: str) -> None:
+    """Calls that keep some values of a stored row would add them up; they are refused."""
+    table = new_table(index="simple", ordering=None, merge_mode=total, type=table_type)
+    table.upsert(data(("k", 1, "sf", "x", 10)))
+    part = pa.table({"id": ["k"], "city": ["sf"], "ts": [2]})
+    for refused in (
+        lambda: table.upsert(part, partial=True),
+        table.merge(part, "t.id = s.id AND t.city = s.city").when_matched_update({"ts": "s.ts"}).execute,
+    ):
+        with pytest.raises(hoodie.UnsupportedError, match="merge the values that a row keeps with themselves"):
+            refused()
+    assert rows_of(table) == [("k", 1, "sf", "x", 10)]

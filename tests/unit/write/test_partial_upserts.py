@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -100,3 +101,48 @@ def test_automatic_keys_are_refused() -> None:
     table = hoodie.create("memory://partial-keyless", SCHEMA)
     with pytest.raises(hoodie.UnsupportedError, match="automatically"):
         table.upsert(without_fare(("a", 9, "sf")), partial=True)
+
+
+TYPED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("n", pa.int32()),
+        ("f", pa.float32()),
+        ("day", pa.date32()),
+        ("ok", pa.bool_()),
+        ("p", pa.decimal128(10, 2)),
+        ("a", pa.struct([("x", pa.string()), ("y", pa.string())])),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("n", pa.array(["abc"])),
+        ("n", pa.array([1.7])),
+        ("n", pa.array([1 << 40])),
+        ("f", pa.array([1e300])),
+        ("day", pa.array(["garbage"])),
+        ("ok", pa.array([7])),
+        ("p", pa.array([Decimal("1.239")])),
+        ("a", pa.array([{"p": "1", "q": "2"}])),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(name: str, values: pa.Array) -> None:
+    """As by an upsert of whole rows; a condition of a merge changes nothing about it."""
+    table = hoodie.create(f"memory://partial-fits-{name}-{values.type}", TYPED, record_key="id")
+    table.upsert([{"id": "a", "n": 1}], partial=True)
+    data = pa.table({"id": ["a"], name: values})
+    with pytest.raises(hoodie.SchemaMismatchError):
+        table.upsert(data, partial=True)
+    with pytest.raises(hoodie.SchemaMismatchError):
+        table.merge(data, "t.id = s.id").when_matched_update({name: f"s.{name}"}, "t.n = 1").execute()
+    assert table.to_arrow(["id", "n"]).to_pylist() == [{"id": "a", "n": 1}]
+
+
+def test_fields_of_structs_are_matched_by_name() -> None:
+    table = hoodie.create("memory://partial-structs", TYPED, record_key="id")
+    table.upsert([{"id": "a", "n": 1}], partial=True)
+    table.upsert(pa.table({"id": ["a"], "a": [{"y": "Y", "x": "X"}], "n": [5]}), partial=True)
+    assert table.to_arrow(["n", "a"]).to_pylist() == [{"n": 5, "a": {"x": "X", "y": "Y"}}]

@@ -91,12 +91,15 @@ def fold(value: Value) -> Value:
     """
     try:
         return literal(evaluate(value.expression, _ONE_ROW)[0].as_py(), value.type)
-    except pa.ArrowInvalid as error:
+    except SchemaMismatchError as error:
         raise SchemaMismatchError(f"the literal does not fit {value.type}: {error}") from error
 
 
 def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
-    """Compute an expression for every row of a table, in order; memory: the table and the result."""
+    """Compute an expression for every row of a table, in order; memory: the table and the result.
+
+    Raises: SchemaMismatchError for a value that does not fit its type, such as a sum that overflows.
+    """
     # Not at the top: pyarrow.acero imports pandas if it is installed, which would add a second to `import hoodie`.
     from pyarrow import acero
 
@@ -106,7 +109,10 @@ def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
             acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"])),
         ]
     )
-    return plan.to_table(use_threads=False).column(0)
+    try:
+        return plan.to_table(use_threads=False).column(0)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(f"a value of an expression does not fit its type: {error}") from error
 
 
 def decimal_of(value: Value) -> pa.DataType:
