@@ -144,3 +144,25 @@ def test_a_column_that_arrow_has_no_type_for(spark: SparkSession, table: hoodie.
     source = spark.sql("SELECT 2L AS id, INTERVAL '3' MONTH AS long_ago, 4 AS n")
     assert table.merge(source, on="t.id = s.id").when_matched_update({"n": "s.n"}).execute().updated == 1
     assert held(table)[2] == 4
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_column_of_the_source_keeps_its_values_or_is_refused(
+    spark: SparkSession, table: hoodie.Table, ansi: str
+) -> None:
+    """Whatever ANSI mode does to such a cast; numbers of another type that fit are taken."""
+    before = spark.conf.get("spark.sql.ansi.enabled", "false")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for given in ("3000000000L", "'abc'", "1.5D", "named_struct('x', 1)"):
+            source = spark.sql(f"SELECT 1L AS id, 'b' AS part, {given} AS n")
+            with pytest.raises(hoodie.SchemaMismatchError, match="n of type"):
+                table.upsert(source, partial=True)
+            with pytest.raises(hoodie.SchemaMismatchError, match="n of type"):
+                table.merge(source, "t.id = s.id").when_matched_update({"n": "s.n"}, "t.n / 1 = 1").execute()
+        source = spark.sql("SELECT 1L AS id, 'b' AS part, 7L AS n")
+        assert table.merge(source, "t.id = s.id").when_matched_update({"n": "s.n"}, "t.n / 1 = 1").execute().updated
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", str(before))
+    assert held(table) == {**dict.fromkeys(range(8), 1), 1: 7}
