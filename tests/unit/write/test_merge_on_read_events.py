@@ -137,10 +137,9 @@ def test_kept_values_are_not_merged_with_themselves(table_type: str) -> None:
     table = new_table(index="simple", ordering=None, merge_mode=total, type=table_type)
     table.upsert(data(("k", 1, "sf", "x", 10)))
     part = pa.table({"id": ["k"], "city": ["sf"], "ts": [2]})
-    for refused in (
-        lambda: table.upsert(part, partial=True),
-        table.merge(part, "t.id = s.id AND t.city = s.city").when_matched_update({"ts": "s.ts"}).execute,
-    ):
-        with pytest.raises(hoodie.UnsupportedError, match="merge the values that a row keeps with themselves"):
-            refused()
+    merge = table.merge(part, "t.id = s.id AND t.city = s.city").when_matched_update({"ts": "s.ts"})
+    with pytest.raises(hoodie.UnsupportedError, match="merge the values that a row keeps with themselves"):
+        table.upsert(part, partial=True)
+    with pytest.raises(hoodie.UnsupportedError, match="merge the values that a row keeps with themselves"):
+        merge.execute()
     assert rows_of(table) == [("k", 1, "sf", "x", 10)]
