@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.errors import JobFailedError
 from hoodie.spark import merge_rows
 from hoodie.write.merge_rows import merged_rows
 
@@ -108,7 +109,7 @@ def test_spark_decides_about_numbers_that_overflow(
     before = spark.conf.get("spark.sql.ansi.enabled", "false")
     try:
         spark.conf.set("spark.sql.ansi.enabled", "true")
-        with pytest.raises((ArithmeticException, hoodie.JobFailedError), match=r"(?i)overflow"):
+        with pytest.raises((ArithmeticException, JobFailedError), match=r"(?i)overflow"):
             merge.execute()
         assert held(table) == dict.fromkeys(range(8), 1)
         spark.conf.set("spark.sql.ansi.enabled", "false")
