@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
@@ -80,9 +81,6 @@ def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.R
         stored = pa.Table.from_batches([batch])
         here, places = changed.find(stored[RECORD_KEY])
         met[places] = True
-        if len(here):
-            # Several written rows may have the key.
-            met[KeyLookup(stored[RECORD_KEY].combine_chunks()).find(written[RECORD_KEY])[0]] = True
         yield from shape.rows(
             CdcOperation.UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places))
         )
@@ -90,7 +88,10 @@ def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.R
         is_gone = np.ones(stored.num_rows, np.bool_)
         is_gone[stays] = False
         yield from shape.rows(CdcOperation.DELETE, scans.instant_time, stored.filter(pa.array(is_gone)), None)
-    yield from shape.rows(CdcOperation.INSERT, scans.instant_time, None, written.filter(pa.array(~met)))
+    # Of several written rows with a key, one was met.
+    keys = written[RECORD_KEY].combine_chunks()
+    is_new = pc.invert(pc.is_in(keys, value_set=keys.filter(pa.array(met))))
+    yield from shape.rows(CdcOperation.INSERT, scans.instant_time, None, written.filter(is_new))
 
 
 def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:

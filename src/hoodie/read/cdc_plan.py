@@ -126,8 +126,7 @@ def _commits(
     archived = [found for found in found_archived if found.action.writes_data]
     commits = dict(archived_commits(view, archived))
     active = [found for found in at_end.completed_writes() if view.order_time(found) > start]
-    if not view.config.version.has_completion_time_in_name:
-        check_no_write_between(at_end, [*archived, *active])
+    check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
         yield instant, commits.get(instant) or view.commit_metadata(instant)
 

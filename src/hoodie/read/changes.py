@@ -106,8 +106,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     at_end = view if end is None else view.as_completed_by(end)
     newest = max((view.order_time(instant) for instant in at_end.completed_writes()), default=BEGINNING)
     if start is None:
-        if not view.config.version.has_completion_time_in_name:
-            check_no_write_between(at_end, at_end.completed_writes())
+        check_no_write_between(at_end, at_end.completed_writes())
         # A commit that completed last may be archived already, if it was requested long before.
         archived = archived_instants(view, newest, end)
         writes = (view.order_time(found) for found in archived if found.action.writes_data)
@@ -120,8 +119,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     check_not_taken_back(view, start, end, found_archived)
     chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
     archived = [found for found in found_archived if found.action.writes_data]
-    if not view.config.version.has_completion_time_in_name:
-        check_no_write_between(at_end, [*archived, *chosen])
+    check_no_write_between(at_end, [*archived, *chosen])
     scan = plan_scan(at_end)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
     for _, commit in archived_commits(view, archived):
@@ -165,11 +163,13 @@ def span_of(view: TableView, since: When | None, until: When | None) -> tuple[st
 
 
 def check_no_write_between(view: TableView, chosen: Sequence[Instant]) -> None:
-    """Refuse a span by requested times if a pending write was requested before the last commit of the span.
+    """Refuse a span of a table of version 6 if a pending write was requested before the last commit of the span.
 
     A caller that continues after this commit would never see the rows of the pending write. Pending table services add
     no rows.
     """
+    if view.config.version.has_completion_time_in_name:
+        return
     last = max((instant.requested_time for instant in chosen), default="")
     for instant in view.timeline.pending().writes().instants:
         if instant.requested_time < last and _adds_rows(view, instant):

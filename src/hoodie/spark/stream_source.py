@@ -135,14 +135,12 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
         since, view = self._options.since, self._context.view()
-        if since == _EARLIEST:
-            check_readable(view, by_meta_columns=True)
-            return _offset(BEGINNING if self._options.cdc else "")
         check_readable(view, by_meta_columns=True)
+        if since == _EARLIEST:
+            return _offset(BEGINNING if self._options.cdc else "")
         if since != _LATEST:
             return _offset(completion_of(view, since))
-        if not view.config.version.has_completion_time_in_name:
-            check_no_write_between(view, view.completed_writes())
+        check_no_write_between(view, view.completed_writes())
         return _offset(_newest(view))
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
