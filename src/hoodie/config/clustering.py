@@ -12,12 +12,12 @@ from hoodie.config.option import (
     layout,
     names,
     one_of,
-    pattern,
     positive,
     slice_order,
     text,
     update_strategy,
 )
+from hoodie.config.patterns import check_pattern
 
 CLUSTER_INLINE: Final = Option(
     "hoodie.clustering.inline",
@@ -123,9 +123,10 @@ CLUSTER_PARTITIONS: Final = Option(
 CLUSTER_PARTITION_PATTERN: Final = Option(
     "hoodie.clustering.plan.strategy.partition.regex.pattern",
     "",
-    pattern,
+    check_pattern,
     "0.11",
-    "Regular expression of the partition paths to cluster; it must match the whole path.",
+    "Regular expression, without look-around and back-references, of the partition paths to cluster; it must match the "
+    "whole path.",
 )
 CLUSTER_PARTITION_MODE: Final = Option(
     "hoodie.clustering.plan.partition.filter.mode",

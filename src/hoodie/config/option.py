@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -77,15 +76,6 @@ def hours_or_never(text: str) -> int:
     if value != -1 and value < 1:
         raise ValueError("-1, or a number above 0 expected")
     return value
-
-
-def pattern(text: str) -> str:
-    """Check a regular expression."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"a regular expression expected, {error}") from error
-    return text
 
 
 def factor(text: str) -> float:

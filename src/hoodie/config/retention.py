@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config.option import Option, flag, hours_or_never, off, one_of, pattern, positive, several, text
+from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text
+from hoodie.config.patterns import check_pattern
 
 CLEAN_AUTOMATIC: Final = Option(
     "hoodie.clean.automatic",
@@ -113,9 +114,10 @@ CLEAN_PARTITIONS_SELECTED: Final = Option(
 CLEAN_PARTITIONS_PATTERN: Final = Option(
     "hoodie.clean.partition.filter.regex",
     "",
-    pattern,
+    check_pattern,
     "1.2",
-    "Regular expression of the partition paths to which a clean that is not incremental is limited.",
+    "Regular expression, without look-around and back-references, of the partition paths to which a clean that is not "
+    "incremental is limited.",
 )
 TTL_INLINE: Final = Option(
     "hoodie.partition.ttl.inline",

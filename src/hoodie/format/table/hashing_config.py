@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from hoodie.config.patterns import check_pattern, is_found
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.json_text import parse_json_object
 
@@ -36,7 +34,7 @@ class BucketCounts:
         >>> BucketCounts(8, (("2026-0[1-3]", 32),)).of("day=2026-02-07")
         32
         """
-        return next((count for pattern, count in self.rules if _found(pattern, partition_path)), self.default)
+        return next((count for pattern, count in self.rules if is_found(pattern, partition_path)), self.default)
 
     @classmethod
     def parse(cls, expressions: str, default: int, *, where: str) -> BucketCounts:
@@ -44,7 +42,7 @@ class BucketCounts:
         rules: list[tuple[str, int]] = []
         for expression in filter(None, expressions.split(";")):
             parts = [part.strip() for part in expression.strip().split(",")]
-            if len(parts) != 2 or not parts[1].isdecimal() or int(parts[1]) == 0 or not _compiles(parts[0]):
+            if len(parts) != 2 or not parts[1].isdecimal() or int(parts[1]) == 0 or not _is_understood(parts[0]):
                 raise UnsupportedError(
                     f"{where}: the number of buckets {expression!r} is not understood: expected a regular expression, "
                     "a comma and a number; write to the table with JVM Hudi"
@@ -66,14 +64,9 @@ class BucketCounts:
         return cls.parse(expressions, default, where=path)
 
 
-def _compiles(pattern: str) -> bool:
+def _is_understood(pattern: str) -> bool:
     try:
-        _found(pattern, "")
-    except pa.ArrowInvalid:
+        check_pattern(pattern)
+    except ValueError:
         return False
     return True
-
-
-def _found(pattern: str, partition_path: str) -> bool:
-    """Search a pattern of another writer: in time that grows with the length of the path only, unlike with `re`."""
-    return bool(pc.match_substring_regex(pa.scalar(partition_path), pattern=pattern).as_py())

@@ -121,6 +121,12 @@ def _split_plain(path: str, count: int) -> list[str] | None:
 
 
 def _split_hive(path: str, fields: Sequence[str]) -> list[str] | None:
-    pattern = "/".join(f"{re.escape(field)}=(.*{'?' if field != fields[-1] else ''})" for field in fields)
-    found = re.fullmatch(pattern, path, re.DOTALL)
-    return list(found.groups()) if found else None
+    """Cut the path before each name in turn, at the first place of the name."""
+    texts, rest = [], f"/{path}"
+    for field in fields:
+        text, found, rest = rest.partition(f"/{field}=")
+        if not found:
+            return None
+        texts.append(text)
+    # Nothing may stand before the first name.
+    return [*texts[1:], rest] if texts and not texts[0] else None

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.patterns import check_pattern, split_text
 from hoodie.errors import InvalidConfigError, PartitionPathError
 from hoodie.records.keys.joda_pattern import JodaPattern, joda_pattern
 
@@ -162,7 +163,13 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
 def _input_patterns(options: Mapping[str, str]) -> tuple[JodaPattern, ...]:
     given = options.get("input.dateformat", "")
     delimiter = options.get("input.dateformat.list.delimiter.regex") or ","
-    patterns = tuple(joda_pattern(text.strip()) for text in re.split(delimiter, given) if text.strip())
+    try:
+        check_pattern(delimiter)
+    except ValueError as error:
+        raise InvalidConfigError(
+            f"hoodie.keygen.timebased.input.dateformat.list.delimiter.regex={delimiter!r}: {error}"
+        ) from error
+    patterns = tuple(joda_pattern(text.strip()) for text in split_text(delimiter, given) if text.strip())
     if not patterns:
         raise InvalidConfigError(
             "hoodie.keygen.timebased.input.dateformat is missing: DATE_STRING and MIXED require it to read text"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from hoodie import config as options
+from hoodie.config.patterns import match_whole
 from hoodie.errors import InvalidConfigError
 
 
@@ -95,7 +95,7 @@ class CleanOptions:
         """Return whether a clean of all partitions includes this one."""
         if self.partitions:
             return partition_path in self.partitions
-        return not self.pattern or re.fullmatch(self.pattern, partition_path) is not None
+        return not self.pattern or match_whole(self.pattern, [partition_path])[0]
 
 
 def _policy(properties: Mapping[str, str]) -> Policy:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 
 from hoodie import config as options
+from hoodie.config.patterns import match_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +65,7 @@ class PartitionFilter:
         if self.selected:
             ordered = [path for path in ordered if path in self.selected]
         elif self.pattern:
-            pattern = re.compile(self.pattern)
-            ordered = [path for path in ordered if pattern.fullmatch(path)]
+            ordered = list(compress(ordered, match_whole(self.pattern, ordered)))
         if self.mode == "day_rolling":
             return ordered[hour::24]
         if self.mode == "selected_partitions":
