@@ -157,19 +157,14 @@ class PendingInstant:
             every other error, the instant is not completed; only if the message says that the outcome is not known, it
             may be.
         """
-        completed: Instant | None = None
         is_certain = False
         lock = self.view.state.table_lock(self.properties)
-        try:
-            with lock:
-                now = self.view.refreshed(lock)
-                completed = self.complete(now, completion)
+        with lock:
+            now = self.view.refreshed(lock)
+            completed = self.complete(now, completion)
+            # If the look at the lock fails, the lock may be lost; but the instant is complete.
+            with contextlib.suppress(Exception):
                 is_certain = lock.is_held
-        except Exception:
-            # The instant is complete. The next writer removes a lock file that could not be deleted; but if the look at
-            # the lock failed, the lock may be lost.
-            if completed is None:
-                raise
         if not is_certain:
             self._confirm(now)
         self.end()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hoodie.storage.api import FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk_errors import explained
 from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
 from hoodie.storage.local import LocalStore
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CrashError",
     "CrashPoint",
+    "ExistingFileError",
     "FaultStore",
     "FileInfo",
     "FileVersion",

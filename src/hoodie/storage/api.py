@@ -5,6 +5,7 @@ All paths are relative to the table's base path. They use `/`, and never start o
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -83,6 +84,22 @@ class UnsyncedError(StorageError):
     """The call did all that it had to do, but a power failure may undo it: a durable store could not sync a folder."""
 
 
+class ExistingFileError(StorageError, FileExistsError):
+    """A file that a call was to create exists: another process has created it."""
+
+    def __init__(self, where: str) -> None:
+        """Name the file."""
+        super().__init__(
+            f"{where} exists: expected no file of this name, because this call creates it; another process has created "
+            "it. Nothing was changed: load the table again, and run the operation again",
+            errno.EEXIST,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the message, so that the error of a worker reaches the driver complete."""
+        return StorageError, (str(self), self.errno)
+
+
 class Store(Protocol):
     """A table's folder. Thread-safe. Reading a missing file raises `FileNotFoundError`."""
 
@@ -133,7 +150,11 @@ class Store(Protocol):
         ...
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists."""
+        """Create the file with all its bytes in one atomic step.
+
+        A file that this call created counts as created, even if the answer was lost and the client repeated the call.
+        Raises: ExistingFileError if another call created the file.
+        """
         ...
 
     def replace(self, path: str, data: bytes) -> None:
@@ -155,8 +176,9 @@ class Store(Protocol):
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
         """Replace the file if it still is `version` (None: if it does not exist); return its new version.
 
-        Returns None if the file is another version: then nothing was changed. But the call may have changed the file
-        before, if its answer was lost and the client repeated it. Raises: UnsupportedError on local disks.
+        Returns None if the file is another version: then nothing was changed. If the answer was lost and the client
+        repeated the call, the file that the first one wrote is no other version. Raises: UnsupportedError on local
+        disks.
         """
         ...
 

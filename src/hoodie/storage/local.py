@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
-from hoodie.storage.api import FileInfo, FileVersion, StoreSpec, UnsyncedError
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec, UnsyncedError
 from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
 from hoodie.storage.disk_errors import explanation
 from hoodie.storage.links import LinkGuard
@@ -50,8 +50,10 @@ def _explained(method: _Method) -> _Method:
     def call(self: LocalStore, path: str, *args: Any, **options: Any) -> Any:
         try:
             return method(self, path, *args, **options)
-        except (FileNotFoundError, FileExistsError, StorageError):
+        except (FileNotFoundError, StorageError):
             raise
+        except FileExistsError as error:
+            raise ExistingFileError(self.uri(path)) from error
         except OSError as error:
             raise self._explanation(path, error) from error
 
@@ -150,9 +152,10 @@ class LocalStore:
 
     @_explained
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists.
+        """Create the file with all its bytes in one atomic step.
 
         Raises:
+            ExistingFileError: the file exists.
             UnsupportedError: the file system has neither hard links nor a rename that replaces nothing. Then a file
                 that is not empty cannot be created in one step.
         """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, is_temporary
 
 SCHEME = "memory://"
@@ -100,10 +100,10 @@ class MemoryStore:
         return self.read(path)[start : start + length]
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step. Raises `FileExistsError` if the file exists."""
+        """Create the file with all its bytes in one atomic step. Raises `ExistingFileError` if the file exists."""
         with self._content.lock:
             if checked_path(path) in self._content.files:
-                raise FileExistsError(self.uri(path))
+                raise ExistingFileError(self.uri(path))
             self.replace(path, data)
 
     def replace(self, path: str, data: bytes) -> None:

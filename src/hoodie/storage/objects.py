@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -12,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError,
 from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
-from hoodie.storage.api import FileInfo, FileVersion, StoreSpec
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as Backend
 
 _DELETE_BATCH = 1000
+_PUT_TOKEN = "hoodieput"
+"""The user-defined metadata that names a conditional put. Azure permits letters, digits and underscores only."""
 
 
 class ObjectStore:
@@ -106,9 +109,9 @@ class ObjectStore:
         return b""
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the object in one atomic step. Raises `FileExistsError` if the object exists."""
-        with self._translated(path):
-            self._backend.put(checked_path(path), data, mode="create", use_multipart=False)
+        """Create the object in one atomic step. Raises `ExistingFileError` if another put created the object."""
+        if self._put_if(path, data, "create") is None:
+            raise ExistingFileError(self.uri(path))
 
     def replace(self, path: str, data: bytes) -> None:
         """Create or overwrite the object in one atomic step."""
@@ -116,28 +119,12 @@ class ObjectStore:
             self._backend.put(checked_path(path), data)
 
     def refresh(self, path: str, expected: bytes) -> bool:
-        """Write the object again if its content is `expected`; return whether it was.
-
-        If the service refuses the write because the object is another version, the object is read again: the client
-        repeats a write whose answer was lost, and the repetition finds the version that the first one made.
-        """
+        """Write the object again if its content is `expected`; return whether it was."""
         try:
-            with self._translated(path):
-                found = self._backend.get(checked_path(path))
-                meta = found.meta
-                if meta["size"] != len(expected) or bytes(found.bytes()) != expected:
-                    return False
-                same = _if_unchanged(FileVersion(meta["e_tag"], meta["version"]))
-                self._backend.put(path, expected, mode=same, use_multipart=False)
+            found, version = self.read_version(path)
         except FileNotFoundError:
             return False
-        except OSError as error:
-            if not isinstance(error.__cause__, PreconditionError):
-                raise
-            with suppress(FileNotFoundError):
-                return self.read(path) == expected
-            return False
-        return True
+        return found == expected and self._put_if(path, expected, _if_unchanged(version)) is not None
 
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         """Return the content of the object and the version that was read."""
@@ -148,17 +135,7 @@ class ObjectStore:
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
         """Replace the object if it still is `version` (None: if it does not exist); return its new version."""
-        mode: Literal["create"] | UpdateVersion = "create" if version is None else _if_unchanged(version)
-        try:
-            with self._translated(path):
-                put = self._backend.put(checked_path(path), data, mode=mode, use_multipart=False)
-        except (FileExistsError, FileNotFoundError):
-            return None
-        except OSError as error:
-            if isinstance(error.__cause__, PreconditionError):
-                return None
-            raise
-        return FileVersion(put["e_tag"], put["version"])
+        return self._put_if(path, data, "create" if version is None else _if_unchanged(version))
 
     def move(self, source: str, target: str) -> None:
         """Copy the object inside the service, in one atomic step; then delete `source` if the service permits it."""
@@ -205,6 +182,30 @@ class ObjectStore:
     def check_writable(self) -> None:
         """Do nothing: the services create objects in one step."""
 
+    def _put_if(self, path: str, data: bytes, condition: Literal["create"] | UpdateVersion) -> FileVersion | None:
+        """Put the object if the condition holds; return its new version, or None if the condition does not hold.
+
+        The client repeats a put whose answer was lost, and then the service refuses the repetition because of the
+        object that the first request put. Each put stores a token of its own beside the object: the content cannot show
+        who put it, because two writers may put the same bytes.
+        """
+        token = uuid.uuid4().hex
+        try:
+            with self._translated(path):
+                put = self._backend.put(
+                    checked_path(path), data, mode=condition, attributes={_PUT_TOKEN: token}, use_multipart=False
+                )
+            return FileVersion(put["e_tag"], put["version"])
+        except OSError as error:
+            is_refusal = isinstance(error, FileExistsError | FileNotFoundError)
+            if not is_refusal and not isinstance(error.__cause__, PreconditionError):
+                raise
+        with suppress(FileNotFoundError), self._translated(path):
+            found = self._backend.get(path, options={"head": True})
+            if found.attributes.get(_PUT_TOKEN) == token:
+                return FileVersion(found.meta["e_tag"], found.meta["version"])
+        return None
+
     def _delete(self, paths: Sequence[str]) -> None:
         try:
             with self._translated(paths[0]):
@@ -220,7 +221,7 @@ class ObjectStore:
         try:
             yield
         except AlreadyExistsError as error:
-            raise FileExistsError(self.uri(path)) from error
+            raise ExistingFileError(self.uri(path)) from error
         except FileNotFoundError as error:
             if is_known(error):  # the bucket is missing, not the object
                 raise explanation(self.uri(path), error) from error

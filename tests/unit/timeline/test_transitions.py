@@ -131,21 +131,3 @@ def test_a_delete_that_dies_leaves_a_lower_state() -> None:
             delete_instant_files(dying, V2, T, Action.CLEAN, State.REQUESTED, State.COMPLETED, State.INFLIGHT)
         seen.append([instant.state for instant in load_timeline(store, V2)])
     assert seen == [[State.INFLIGHT], [State.REQUESTED], []]
-
-
-class ForgetfulStore(MemoryStore):
-    """As the client of an object store that loses the answer to a create and tries again."""
-
-    def create(self, path: str, data: bytes) -> None:
-        super().create(path, data)
-        raise FileExistsError(path)
-
-
-def test_a_completed_file_that_is_our_own_is_no_conflict() -> None:
-    store = ForgetfulStore()
-    completed = create_completed(store, V2, T, Action.COMMIT, b"metadata", completion_time=C)
-    assert list(load_timeline(store, V2)) == [completed]
-    with pytest.raises(CommitConflictError):
-        create_completed(store, V2, T, Action.COMMIT, b"of another", completion_time=C)
-    with pytest.raises(CommitConflictError):
-        create_requested(store, V2, T, Action.COMMIT)

@@ -153,12 +153,10 @@ class TableLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        # The work under the lock is done, or its error is the one to see. A lock that was not released ends as the lock
+        # of a dead writer. After an error here, no caller would own what was begun under the lock.
+        with suppress(Exception):
             self.release()
-        except Exception:
-            # The user must see the first error. A lock that was not released ends as that of a dead writer.
-            if error is None:
-                raise
 
     def _take(self, owner: Owner) -> Sequence[FileInfo]:
         """Wait for the lock; return the files of the folder `.locks` as they are once it is held."""
