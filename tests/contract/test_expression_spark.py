@@ -16,6 +16,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.records.condition import Condition
 from hoodie.records.expression import evaluate, to_projection
 from hoodie.records.sql.alike import is_alike
+from hoodie.records.sql.translate import Translator
 from tests.contract.expression_cases import (
     CONDITIONS,
     DIVISIONS_BY_ZERO,
@@ -147,7 +148,7 @@ def test_expressions_that_are_alike_have_the_same_values_in_every_session(
 
 def _is_alike(text: str) -> bool:
     try:
-        return is_alike(text, SCHEMA, evaluate(to_projection(text, SCHEMA), TABLE).type)
+        return is_alike(text, Translator(SCHEMA), evaluate(to_projection(text, SCHEMA), TABLE).type)
     except SchemaMismatchError:  # Of a value that overflows.
         return False
 

@@ -86,7 +86,8 @@ def check_columns_have_ids(view: TableView, evolved: pa.Schema) -> None:
     current = view.schema().arrow
     where = f"{view.store.uri('')}: its columns have ids (hoodie.schema.on.read.enable)"
     if evolved != current:
-        same = [child.name for child in evolved if child in list(current)]
+        known = set(current)
+        same = {child.name for child in evolved if child in known}
         changed = ", ".join(repr(name) for name in evolved.names if name not in same)
         raise UnsupportedError(
             f"{where}, and the data changes {changed}; change the table first with ALTER TABLE of JVM Hudi's SQL"

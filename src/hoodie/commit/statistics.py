@@ -46,10 +46,11 @@ def commit_ranges(now: TableView, metadata: CommitMetadata) -> Ranges:
     schema = _schema(now, metadata)
     columns = written_columns(now, schema, stored=stored) or ()
     _define(now, stored, columns)
+    known = frozenset(columns)
     found: dict[str, dict[str, tuple[ColumnRange, ...]]] = {}
     for stat in metadata.write_stats():
         name = (stat.path or "").rpartition("/")[2]
-        wanted = tuple(range_ for range_ in _ranges(now, stat, columns, schema) if range_.column in columns)
+        wanted = tuple(range_ for range_ in _ranges(now, stat, columns, schema) if range_.column in known)
         found.setdefault(stat.partition_path or "", {})[name] = wanted
     return found
 
@@ -91,7 +92,8 @@ def _schema(now: TableView, metadata: CommitMetadata) -> pa.Schema:
 
 def _define(now: TableView, stored: tuple[str, ...], columns: tuple[str, ...]) -> None:
     """Add new columns to the index definition, before rows of them are written; no column leaves it."""
-    new = [name for name in columns if name not in stored]
+    before = set(stored)
+    new = [name for name in columns if name not in before]
     if new:
         now.held_lock.ensure_held()
         write_definition(now.store, COLUMN_STATS, ColumnStatsKind((*stored, *new)).definition)

@@ -257,8 +257,9 @@ def stored_rows(
 
     `names` are the names in the file, where they differ.
     """
-    stored = (names.get(name, name) for name in schema.names)
-    present = [name for name in stored if name in file.schema_arrow.names]
+    # pyarrow builds `schema_arrow` and `names` anew at each use.
+    stored = set(file.schema_arrow.names)
+    present = [found for name in schema.names if (found := names.get(name, name)) in stored]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
     try:
         for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):

@@ -66,7 +66,7 @@ class BaseRows:
             groups: list[int] | None = None
             # Statistics have the names and the keys of the file.
             has_statistics = stored.are_in(self._base) and not stored.makes_keys
-            if has_statistics and _has_types(parquet.schema_arrow, compared):
+            if has_statistics and has_types(parquet.schema_arrow, compared):
                 groups = self._useful(parquet, source, keys, is_merged=is_merged)
             if groups == []:
                 return
@@ -119,9 +119,12 @@ def _numbered(
         yield rows.append_column(POSITION_FIELD, pa.array(numbers))
 
 
-def _has_types(stored: pa.Schema, wanted: pa.Schema) -> bool:
+def has_types(stored: pa.Schema, wanted: pa.Schema) -> bool:
     """Return whether the file has all columns in the table's current types, so that its statistics are usable."""
-    return all(field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in wanted)
+    return all(
+        (place := stored.get_field_index(field.name)) >= 0 and stored.field(place).type.equals(field.type)
+        for field in wanted
+    )
 
 
 def _may_hold(parquet: pq.ParquetFile, group: int, keys: pa.ChunkedArray | None) -> bool:

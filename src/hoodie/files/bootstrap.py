@@ -63,7 +63,8 @@ class BootstrapSource:
             if counts[0] != counts[1]:
                 found = f"as many rows as in {folder.uri(source.path)} ({counts[1]}) expected, found {counts[0]}"
                 raise CorruptFileError(f"{found}; restore that file to what it was at the bootstrap", path=where)
-            given = {name: value for name, value in path_values.items() if name not in parquet.schema_arrow.names}
+            stored = set(parquet.schema_arrow.names)
+            given = {name: value for name, value in path_values.items() if name not in stored}
             meta = [child for child in schema if child.name in _META]
             own = [child for child in schema if child.name not in _META and child.name not in given]
             # Without a column a batch would not have a number of rows.

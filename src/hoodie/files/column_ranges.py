@@ -24,6 +24,7 @@ _ABOVE_ALL: Final = float("inf")
 
 JVM readers cache the rows as a Spark table, and Spark's cached tables lose rows with NaN when they are filtered.
 """
+_NO_FIELDS: Final = pa.schema([])
 _FOOTER_BYTES_MAX: Final = 4096
 """Parquet writers leave out the bounds of a column chunk if one of them is longer."""
 
@@ -51,7 +52,7 @@ class RangeObserver:
         """Note the rows of the next row group."""
         noted: dict[str, ColumnRange] = {}
         for name, found in self._watched:
-            if name not in rows.column_names and name in META_COLUMNS:
+            if name in META_COLUMNS and rows.schema.get_field_index(name) < 0:
                 # The writer adds the column: its one text is shorter than the footer's limit.
                 continue
             values = column_of(rows, name)
@@ -97,9 +98,9 @@ def footer_ranges(
 
 def table_ranges(rows: pa.Table, types: Mapping[str, ValueType]) -> dict[str, ColumnRange]:
     """Return the ranges of columns of a table, without sizes; columns that it lacks are left out."""
-    found = {}
+    found, schema = {}, rows.schema
     for name, value_type in types.items():
-        if path_of_structs(name, rows.schema) is not None:
+        if path_of_structs(name, schema) is not None:
             found[name] = range_of(name, value_type, column_of(rows, name))
     return found
 
@@ -190,13 +191,14 @@ def _longest(values: pa.ChunkedArray) -> int:
 
 def _leaf_type(name: str, schema: pa.Schema) -> pa.DataType | None:
     """Return the type of a column by its dotted name, which may go through lists and maps as in a Parquet schema."""
-    if name in schema.names:
-        return schema.field(name).type
-    fields: list[pa.Field] = list(schema)
+    top = _child(schema, name)
+    if top is not None:
+        return top.type
+    fields: pa.Schema | pa.StructType = schema
     parts = name.split(".")
     data_type: pa.DataType | None = None
     while parts:
-        found = next((field for field in fields if field.name == parts[0]), None)
+        found = _child(fields, parts[0])
         if found is None:
             return None
         data_type, parts = found.type, parts[1:]
@@ -204,8 +206,13 @@ def _leaf_type(name: str, schema: pa.Schema) -> pa.DataType | None:
             data_type, parts = _item(data_type, parts)
         if data_type is None:
             return None
-        fields = list(data_type) if pa.types.is_struct(data_type) else []
+        fields = data_type if pa.types.is_struct(data_type) else _NO_FIELDS
     return data_type
+
+
+def _child(fields: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    place = fields.get_field_index(name)
+    return None if place < 0 else fields.field(place)
 
 
 def _item(data_type: pa.DataType, parts: list[str]) -> tuple[pa.DataType | None, list[str]]:
@@ -218,13 +225,13 @@ def _item(data_type: pa.DataType, parts: list[str]) -> tuple[pa.DataType | None,
 
 def path_of_structs(name: str, schema: pa.Schema) -> list[str] | None:
     """Return the names from the top of a column that is in no list and no map; None for another column."""
-    if name in schema.names:
+    if _child(schema, name) is not None:
         return [name]
     path = name.split(".")
-    fields: list[pa.Field] = list(schema)
+    fields: pa.Schema | pa.StructType = schema
     for part in path:
-        found = next((field for field in fields if field.name == part), None)
+        found = _child(fields, part)
         if found is None:
             return None
-        fields = list(found.type) if pa.types.is_struct(found.type) else []
+        fields = found.type if pa.types.is_struct(found.type) else _NO_FIELDS
     return path

@@ -16,7 +16,8 @@ class SameText:
 
     def __init__(self, values: Mapping[str, str], schema: pa.Schema) -> None:
         encoded = pa.dictionary(pa.int32(), pa.string())
-        self._values = {name: text for name, text in values.items() if name in schema.names}
+        names = set(schema.names)
+        self._values = {name: text for name, text in values.items() if name in names}
         columns = [child.with_type(encoded) if child.name in values else child for child in schema]
         self._schema = pa.schema(columns, metadata=schema.metadata)
         self.other_schema = pa.schema([child for child in schema if child.name not in values])

@@ -60,7 +60,8 @@ def log_file_ranges(store: Store, file: LogFile, columns: Sequence[str], read: S
         if not block.block_type.holds_data:
             continue
         rows = read_data_block(block.read(store), path=store.uri(block.path))
-        fields = [read.schema.field(name) for name in rows.column_names if name in read.schema.names]
+        stored = set(rows.column_names)
+        fields = [field for field in read.schema if field.name in stored]
         found = table_ranges(conform(rows, pa.schema(fields), stored=True), types)
         total = found if total is None else joined_ranges(total, found)
     return empty_ranges(types) if total is None else tuple(total.values())
@@ -76,10 +77,11 @@ def _unknown_ranges(
     """Return the ranges of the columns whose bounds the footer does not have, by reading them."""
     group = parquet.metadata.row_group(number)
     chunks = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    schema = parquet.schema_arrow
     found: dict[str, ColumnRange] = {}
     for name, value_type in types.items():
         chunk = chunks.get(name)
-        if chunk is None or path_of_structs(name, parquet.schema_arrow) is None:
+        if chunk is None or path_of_structs(name, schema) is None:
             continue
         told = chunk.statistics
         is_counted = told is not None and told.has_null_count

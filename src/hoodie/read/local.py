@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
+from hoodie.files.base_rows import has_types
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
@@ -193,7 +194,7 @@ class SliceScan:
             groups = None if self.keys is None else self.keys.row_groups(parquet)
             if groups == []:
                 return
-            if self.coarse is not None and self.stored.are_in(file) and self._has_current_types(parquet.schema_arrow):
+            if self.coarse is not None and self.stored.are_in(file) and has_types(parquet.schema_arrow, self.schema):
                 # Not imported at the top: the module imports pandas, which is slow and which most programs do not need.
                 import pyarrow.dataset as ds
 
@@ -201,12 +202,3 @@ class SliceScan:
                 matching = {group.id for group in fragment.subset(self.coarse).row_groups}
                 groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
             yield from self.stored.base_rows(store, parquet, self.schema, file, row_groups=groups)
-
-    def _has_current_types(self, stored: pa.Schema) -> bool:
-        """Check whether the file has all needed columns in the table's current types.
-
-        Only then the condition can be compared with the file's statistics.
-        """
-        return all(
-            field.name in stored.names and stored.field(field.name).type.equals(field.type) for field in self.schema
-        )

@@ -101,7 +101,8 @@ class ScanPlan:
         """
         names = list(self.columns)
         if self.where is not None:
-            names += sorted(self.where.columns(self.schema), key=self.schema.names.index)
+            compared = self.where.columns(self.schema)
+            names += [name for name in self.schema.names if name in compared]
         names += [COMMIT_TIME] if self.instants is not None else []
         names += self.keys.column_names if self.keys is not None else []
         return tuple(dict.fromkeys(names))
@@ -303,7 +304,8 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     if not wanted:
         raise InvalidConfigError("columns=[] selects no columns; name at least one, or omit columns to read all")
-    unknown = [name for name in wanted if name not in schema.names]
+    known = set(schema.names)
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
     return wanted

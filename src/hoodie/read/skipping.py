@@ -183,9 +183,9 @@ def _rows_of_files(
     files = [(found.partition_path, path.rpartition("/")[2]) for found in slices for path in found.paths]
     if len(files) * len(types) <= _LOOKED_UP_MAX:
         return reader.rows_at({column_stats_key(name, path, file) for name in types for path, file in files})
-    paths = {path for path, _ in files}
-    if len(paths) * len(types) <= _PREFIXES_MAX:
-        return reader.rows_below([partition_stats_key(name, path) for name in types for path in sorted(paths)])
+    ordered = sorted({path for path, _ in files})
+    if len(ordered) * len(types) <= _PREFIXES_MAX:
+        return reader.rows_below([partition_stats_key(name, path) for name in types for path in ordered])
     return reader.rows_below([column_prefix(name) for name in types])
 
 

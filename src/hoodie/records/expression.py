@@ -9,16 +9,18 @@ neither mode of Spark raises an error, the rows are the same. The same rules app
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.records.sql.cast import cast
-from hoodie.records.sql.columns import column_refs
+from hoodie.records.sql.columns import Columns, column_refs
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.translate import Translator
-from hoodie.records.sql.values import evaluate
+from hoodie.records.sql.values import evaluate, evaluate_all
 
-__all__ = ["columns_of", "evaluate", "to_projection"]
+__all__ = ["columns_of", "evaluate", "evaluate_all", "to_projection", "to_projections"]
 
 
 def to_projection(expression: str, schema: pa.Schema, *, as_type: pa.DataType | None = None) -> pc.Expression:
@@ -33,7 +35,17 @@ def to_projection(expression: str, schema: pa.Schema, *, as_type: pa.DataType | 
     return (value if as_type is None else cast(value, as_type)).expression
 
 
-def columns_of(expression: str, schema: pa.Schema) -> frozenset[str]:
+def to_projections(
+    expressions: Mapping[str, str], translator: Translator, types: Mapping[str, pa.DataType]
+) -> dict[str, pc.Expression]:
+    """Translate the expressions that are assigned to columns of these types. Raises: as `to_projection`."""
+    return {
+        name: cast(translator.value(parse_expression(text)), types[name]).expression
+        for name, text in expressions.items()
+    }
+
+
+def columns_of(expression: str, schema: pa.Schema | Columns) -> frozenset[str]:
     """List the top-level columns that an expression reads, spelled as in the schema.
 
     Raises: InvalidConfigError for text that is not an expression; SchemaMismatchError for an unknown column.

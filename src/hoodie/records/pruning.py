@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.records.sql.columns import column_refs, resolve_name
+from hoodie.records.sql.columns import ALL_NAMES, column_refs, resolve_name
 from hoodie.records.sql.parse import operands, weaken
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
@@ -48,10 +48,10 @@ def _conjuncts_on_partitions(
     """List the conjuncts that limit the partitions, each with its Arrow form over the partition fields `flat`."""
     # The whole condition is checked even if only a part is used: a misspelt column must not widen the result silently.
     Translator(schema).condition(condition)
-    translator = Translator(flat, flat=True)
+    translator = Translator(flat, joined=ALL_NAMES)
 
     def leaf(node: exp.Expression) -> pc.Expression | None:
-        decided = all(column.name in flat.names for column in column_refs(node, schema))
+        decided = all(flat.get_field_index(column.name) >= 0 for column in column_refs(node, schema))
         return translator.condition(node) if decided and not depends_on_zone(node, translator) else None
 
     parts = [(part, weaken(part, leaf)) for part in operands(condition, exp.And)]

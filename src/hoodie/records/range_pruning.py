@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import HoodieError
-from hoodie.records.sql.columns import ColumnRef, column_refs, is_column, resolve
+from hoodie.records.sql.columns import ALL_NAMES, ColumnRef, column_refs, is_column, resolve
 from hoodie.records.sql.parse import operands, without_parens
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
@@ -63,7 +63,7 @@ def bounded_columns(condition: exp.Expression, schema: pa.Schema) -> dict[str, C
     return {
         name: column
         for name, column in found.items()
-        if "." not in "".join(column.path) and (len(column.path) == 1 or name not in schema.names)
+        if "." not in "".join(column.path) and (len(column.path) == 1 or schema.get_field_index(name) < 0)
     }
 
 
@@ -154,7 +154,7 @@ class _Leaves:
         if pa.types.is_date(bound.type) and Translator(self.schema).value(value).family == "timestamp":
             return None
         schema = pa.schema([(side, bound.type)])
-        compared = Translator(schema, flat=True).condition(kind(this=exp.column(side), expression=value.copy()))
+        compared = Translator(schema, joined=ALL_NAMES).condition(kind(this=exp.column(side), expression=value.copy()))
         if "cast(" in str(compared):
             # Bounds in one order are no bounds of values that are cast to a type with another order.
             return None

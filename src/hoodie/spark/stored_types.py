@@ -98,9 +98,8 @@ def with_stored_types(current: pa.Schema, stored: pa.Schema) -> pa.Schema:
 
     Nested columns keep their current structure.
     """
-    return pa.schema(
-        [_field(child, stored.field(child.name) if child.name in stored.names else None) for child in current]
-    )
+    known = {child.name: child for child in stored}
+    return pa.schema([_field(child, known.get(child.name)) for child in current])
 
 
 def _field(current: pa.Field, stored: pa.Field | None) -> pa.Field:

@@ -59,9 +59,9 @@ def written_columns(
     found = [name for name in stored if name in known]
     if options.COLUMN_STATS_COLUMNS.get(view.config.raw):
         return tuple(found)
-    before = view.schema().arrow.names
+    before = {*view.schema().arrow.names, *found}
     free = options.COLUMN_STATS_COLUMNS_MAX.get(view.config.raw) + len(META_COLUMNS) - len(found)
-    new = [name for name in typed_columns(schema.names, schema) if name not in before and name not in found]
+    new = [name for name in typed_columns(schema.names, schema) if name not in before]
     return (*found, *new[: max(free, 0)])
 
 

@@ -274,7 +274,8 @@ def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange |
     if sort == "global":
         return Exchange(range_by=(PARTITION_PATH, RECORD_KEY), sort_by=(PARTITION_PATH, RECORD_KEY))
     columns = (sort,) if isinstance(sort, str) else tuple(sort)
-    unknown = [name for name in columns if name not in setup.schema.arrow.names]
+    known = set(setup.schema.arrow.names)
+    unknown = [name for name in columns if name not in known]
     if isinstance(sort, str) and unknown:
         raise InvalidConfigError(f"sort={sort!r}: expected one of {', '.join(SORTS)}, or columns of the table")
     if unknown:

@@ -29,7 +29,9 @@ from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.records.condition import Condition
-from hoodie.records.expression import columns_of, evaluate, to_projection
+from hoodie.records.expression import columns_of, evaluate_all, to_projections
+from hoodie.records.sql.columns import Columns
+from hoodie.records.sql.translate import Translator
 from hoodie.view.table_view import TableView
 from hoodie.write.result import WriteResult
 from hoodie.write.retry import Retries
@@ -69,7 +71,8 @@ def plan_update(
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for record key and partition columns.
     """
     config, schema = view.config, view.schema().arrow
-    unknown = [name for name in assignments if name not in schema.names]
+    known = set(schema.names)
+    unknown = [name for name in assignments if name not in known]
     if unknown or not assignments:
         raise SchemaMismatchError(f"update sets {list(assignments)}: expected columns of the table, {schema.names}")
     naming = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
@@ -85,7 +88,8 @@ def plan_update(
         return UpdatePlan(_scan(view, columns=names, where=where), names, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
-    written = tuple(name for name in names if name in {*stored_key, *naming, *ordering, *changed})
+    needed = {*stored_key, *naming, *ordering, *changed}
+    written = tuple(name for name in names if name in needed)
     read = _columns_read(written, assignments, schema)
     return UpdatePlan(_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
 
@@ -108,8 +112,9 @@ def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str
 
 def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], schema: pa.Schema) -> frozenset[str]:
     """Return the written columns and the columns in the expressions; all columns if only Spark can evaluate one."""
+    columns = Columns(schema)
     try:
-        return frozenset(written).union(*(columns_of(expression, schema) for expression in assignments.values()))
+        return frozenset(written).union(*(columns_of(expression, columns) for expression in assignments.values()))
     except (InvalidConfigError, UnsupportedError):
         return frozenset(schema.names)
 
@@ -120,12 +125,10 @@ def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
     Memory: all rows, with the changed columns twice.
     """
     rows = read_table(plan.scan)
-    changed = {
-        name: evaluate(to_projection(expression, rows.schema, as_type=rows.schema.field(name).type), rows)
-        for name, expression in assignments.items()
-    }
-    columns = [changed.get(name, rows[name]) for name in plan.columns]
-    return ArrowDataset(pa.Table.from_arrays(columns, schema=pa.schema([rows.schema.field(n) for n in plan.columns])))
+    types = {child.name: child.type for child in rows.schema}
+    changed = evaluate_all(to_projections(assignments, Translator(rows.schema), types), rows)
+    columns = [changed[name] if name in assignments else rows[name] for name in plan.columns]
+    return ArrowDataset(pa.Table.from_arrays(columns, schema=rows.select(list(plan.columns)).schema))
 
 
 def again_from_the_read(

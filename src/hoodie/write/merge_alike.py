@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.records.sql.alike import is_alike
+from hoodie.records.sql.translate import Translator
 from hoodie.write.merge_plan import Group, MergePlan
 
 
@@ -28,7 +29,7 @@ def computes_alike(plan: MergePlan, source: pa.Schema) -> bool:
     sides = {plan.merge.target: plan.schema, plan.merge.source: source}
     for clause in plan.merge.clauses:
         known = {plan.merge.source: source} if clause.group is Group.NOT_MATCHED else sides
-        rows = pa.schema([pa.field(name, pa.struct(list(side))) for name, side in known.items()])
+        rows = Translator(pa.schema([pa.field(name, pa.struct(list(side))) for name, side in known.items()]))
         if clause.condition is not None and not is_alike(clause.condition, rows, pa.bool_()):
             return False
         for field, text in zip(plan.schema, plan.projection(clause).values(), strict=True):

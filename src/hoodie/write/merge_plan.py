@@ -6,7 +6,7 @@ is true decides about a row. A row for which no condition is true stays as it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -166,7 +166,8 @@ def _checked(
     if clause.deletes:
         return clause
     if clause.values is None:
-        lacking = [name for name in schema.names if name not in source_names]
+        given = set(source_names)
+        lacking = [name for name in schema.names if name not in given]
         if lacking:
             raise SchemaMismatchError(
                 f"merge: all columns of the table are set from the source, which lacks {lacking} and has "
@@ -186,7 +187,8 @@ def _checked(
                 "must be named"
             )
         return clause
-    values = {_table_column(name, merge, schema): str(text) for name, text in clause.values.items()}
+    columns = _by_lower(schema.names)
+    values = {_table_column(name, merge, columns): str(text) for name, text in clause.values.items()}
     if len(values) < len(clause.values):
         raise InvalidConfigError(f"merge: a clause sets a column twice: {list(clause.values)}; keep one of the names")
     if clause.group is Group.NOT_MATCHED:
@@ -216,15 +218,18 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     sides: dict[str, Sequence[str]] = {merge.target: schema.names, merge.source: source_names}
     if clause.group is not Group.MATCHED:
         del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
+    known = {side: _by_lower(names).keys() for side, names in sides.items()}
     values = clause.values
     if values is not None:
-        values = {name: qualified(text, sides) for name, text in values.items()}
-    condition = None if clause.condition is None else qualified(clause.condition, sides)
+        values = {name: qualified(text, sides, known) for name, text in values.items()}
+    condition = None if clause.condition is None else qualified(clause.condition, sides, known)
     return Clause(group=clause.group, deletes=clause.deletes, values=values, condition=condition)
 
 
-def qualified(text: str, sides: Mapping[str, Sequence[str]]) -> str:
-    """Return an SQL expression in which every column has the name of its side before it; `sides`: columns by side.
+def qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]]) -> str:
+    """Return an SQL expression in which every column has the name of its side before it.
+
+    `sides`: columns by side. `known`: the same in lower case.
 
     Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for a name that no side has, or
     several sides.
@@ -238,15 +243,15 @@ def qualified(text: str, sides: Mapping[str, Sequence[str]]) -> str:
         parts = [part.name.lower() for part in node.parts]
         if len(parts) > 1 and any(parts[0] == side.lower() for side in sides):
             return node
-        holders = [side for side, names in sides.items() if any(parts[0] == name.lower() for name in names)]
+        holders = [side for side, names in known.items() if parts[0] in names]
         if len(holders) == 1 and len(parts) < 4:
             names = [exp.to_identifier(holders[0], quoted=True), *(part.copy() for part in node.parts)]
             return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(names), strict=False)))
         if has_variables and not holders:
             return node
         both = f"is ambiguous: write {' or '.join(f'{side}.{parts[0]}' for side in holders)}"
-        known = "; ".join(f"{side} has {list(names)}" for side, names in sides.items())
-        raise SchemaMismatchError(f"merge: column {node.sql()!r} {both if holders else f'is not known here: {known}'}")
+        listed = "; ".join(f"{side} has {list(names)}" for side, names in sides.items())
+        raise SchemaMismatchError(f"merge: column {node.sql()!r} {both if holders else f'is not known here: {listed}'}")
 
     found: exp.Expression = tree.transform(qualify)
     return to_sql(found)
@@ -263,13 +268,24 @@ def _is_match(text: str, name: str, merge: Merge, source_of: Mapping[str, str]) 
     return side == merge.source.lower() and column == source_of.get(name)
 
 
-def _table_column(name: str, merge: Merge, schema: pa.Schema) -> str:
-    """Return the table's spelling of a column to set, which may be named with the target's name before it."""
+def _by_lower(names: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.lower(), []).append(name)
+    return found
+
+
+def _table_column(name: str, merge: Merge, columns: Mapping[str, list[str]]) -> str:
+    """Return the table's spelling of a column to set, which may be named with the target's name before it.
+
+    `columns`: the table's columns by their names in lower case.
+    """
     plain = name.replace("`", "")
     prefix = f"{merge.target}.".lower()
-    if plain not in schema.names and plain.lower().startswith(prefix):
+    if plain not in columns.get(plain.lower(), ()) and plain.lower().startswith(prefix):
         plain = plain[len(prefix) :]
-    found = [column for column in schema.names if column.lower() == plain.lower()]
+    found = columns.get(plain.lower(), [])
     if len(found) != 1:
-        raise SchemaMismatchError(f"merge sets {name!r}: expected a column of the table, {schema.names}")
-    return str(found[0])
+        known = [one for names in columns.values() for one in names]
+        raise SchemaMismatchError(f"merge sets {name!r}: expected a column of the table, {known}")
+    return found[0]

@@ -20,8 +20,10 @@ from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.expression import evaluate, to_projection
+from hoodie.records.expression import evaluate, evaluate_all, to_projections
 from hoodie.records.sql.parse import parse_expression
+from hoodie.records.sql.quoting import quoted
+from hoodie.records.sql.translate import Translator
 from hoodie.write.merge_join import joined_places
 from hoodie.write.merge_plan import Clause, Group, MergePlan
 
@@ -126,40 +128,64 @@ def _names(rows: pa.Table, plan: MergePlan) -> pa.Array:
 def _changes(plan: MergePlan, group: Group, target: pa.Table | None, source: pa.Table | None) -> list[pa.Table]:
     """Return the changes of each clause of a group; the first clause whose condition is true takes a row."""
     sides = {plan.merge.target: target, plan.merge.source: source}
-    rows = pa.table({name: side.to_struct_array() for name, side in sides.items() if side is not None})
+    # Not a struct for each side: Arrow would visit all of its fields for each expression.
+    given = {name: side for name, side in sides.items() if side is not None}
+    rows = pa.Table.from_arrays(
+        [column for side in given.values() for column in side.columns],
+        names=[f"{name}.{column}" for name, side in given.items() for column in side.column_names],
+    )
+    translator = Translator(rows.schema, joined=2)
+    plain = {f"{quoted(s)}.{quoted(name)}": f"{s}.{name}" for s, side in given.items() for name in side.column_names}
     found = []
     for clause in plan.merge.of(group):
         mine = rows
         if clause.condition is not None:
-            condition = to_projection(clause.condition, rows.schema, as_type=pa.bool_())
+            condition = to_projections({"": clause.condition}, translator, {"": pa.bool_()})[""]
             is_true = pc.fill_null(evaluate(condition, rows), False)
             mine, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
-        found.append(_projected(plan, clause, mine))
+        found.append(_projected(plan, clause, mine, translator, plain))
         if clause.condition is None:
             break
     return found
 
 
-def _projected(plan: MergePlan, clause: Clause, rows: pa.Table) -> pa.Table:
-    """Return the changes of the rows that a clause takes."""
-    kind = Kind.DELETE if clause.deletes else Kind.ROW
-    columns: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)]
-    for field, text in zip(plan.schema, plan.projection(clause).values(), strict=True):
-        columns.append(pa.nulls(rows.num_rows, field.type) if text is None else _value(text, field.type, rows))
-    return pa.Table.from_arrays(columns, schema=_change_schema(plan))
+def _projected(
+    plan: MergePlan, clause: Clause, rows: pa.Table, translator: Translator, plain: Mapping[str, str]
+) -> pa.Table:
+    """Return the changes of the rows that a clause takes. `plain`: the columns of rows that SQL texts are.
 
-
-def _value(text: str, data_type: pa.DataType, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    """Return the values of an expression, cast as an assignment to a column casts them; of a column, none is changed.
+    Values are cast as an assignment to a column casts them; of a column, no value is changed.
 
     Raises: SchemaMismatchError for a column with a value that the type does not hold.
     """
+    kind = Kind.DELETE if clause.deletes else Kind.ROW
+    texts = plan.projection(clause)
+    columns = {name: _column(text, plain, rows) for name, text in texts.items() if text is not None}
+    types = {field.name: field.type for field in plan.schema}
+    computed = {name: text for name, text in texts.items() if text is not None and columns[name] is None}
+    values = evaluate_all(to_projections(computed, translator, types), rows) if computed else None
+    arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)]
+    for name, data_type in types.items():
+        column = columns.get(name)
+        if texts[name] is None:
+            arrays.append(pa.nulls(rows.num_rows, data_type))
+        elif column is not None:
+            arrays.append(_conformed(rows[column], column.partition(".")[2], data_type))
+        else:
+            assert values is not None
+            arrays.append(values[name])
+    return pa.Table.from_arrays(arrays, schema=_change_schema(plan))
+
+
+def _column(text: str, plain: Mapping[str, str], rows: pa.Table) -> str | None:
+    """Return the column of rows that an expression is; None for other expressions."""
+    if text in plain:
+        return plain[text]
     node = parse_expression(text)
-    if isinstance(node, exp.Column) and len(node.parts) == 2:
-        side, name = (part.name for part in node.parts)
-        if side in rows.schema.names and rows.schema.field(side).type.get_field_index(name) >= 0:
-            return _conformed(pc.struct_field(rows[side], name), name, data_type)
-    return evaluate(to_projection(text, rows.schema, as_type=data_type), rows)
+    if not isinstance(node, exp.Column) or len(node.parts) != 2:
+        return None
+    name = ".".join(part.name for part in node.parts)
+    return name if rows.schema.get_field_index(name) >= 0 else None
 
 
 def _conformed(values: pa.ChunkedArray, name: str, data_type: pa.DataType) -> pa.ChunkedArray:

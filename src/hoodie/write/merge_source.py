@@ -37,7 +37,8 @@ class StagedSource:
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows, or some of their columns, in the order of the schema. Memory: the result."""
-        kept = [number for number, name in enumerate(self.schema.names) if columns is None or name in columns]
+        wanted = set(self.schema.names if columns is None else columns)
+        kept = [number for number, name in enumerate(self.schema.names) if name in wanted]
         schema = pa.schema([self.schema.field(number) for number in kept])
         batches = [batch for file in self.files for batch in self.batches(file, kept)]
         return pa.Table.from_batches(batches, schema)

@@ -25,7 +25,8 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
     refuse_merge_function(view, "partial upsert")
     named = naming_columns(view, by_path=by_path)
     given = [name for name in names if name not in (*META_FIELDS, OPERATION_FIELD)]
-    unknown = [name for name in given if name not in schema.names]
+    known = set(schema.names)
+    unknown = [name for name in given if name not in known]
     if unknown:
         raise SchemaMismatchError(
             f"partial upsert: the table has no columns {unknown}, it has {schema.names}; drop them, or add them first "

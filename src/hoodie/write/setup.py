@@ -523,7 +523,7 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
             f"the data would change the table's schema ({changes}), and {option}=never (schema='strict') forbids it"
         )
     untyped = data.untyped if isinstance(data, ArrowDataset) else frozenset()
-    unknown = [name for name in after.names if name not in before.names and name in untyped]
+    unknown = [name for name in after.names if name in untyped and before.get_field_index(name) < 0]
     if unknown and allowed == "typed":
         raise SchemaMismatchError(
             f"column {unknown[0]!r} is not in the table ({', '.join(before.names)}), and the data does not declare its "

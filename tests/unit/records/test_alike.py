@@ -7,6 +7,7 @@ import pytest
 
 from hoodie.errors import InvalidConfigError
 from hoodie.records.sql.alike import is_alike
+from hoodie.records.sql.translate import Translator
 
 SIDE = pa.struct(
     [
@@ -74,14 +75,14 @@ OTHERS = [
 
 @pytest.mark.parametrize(("text", "as_type"), ALIKE)
 def test_expressions_that_no_option_of_the_session_changes(text: str, as_type: pa.DataType) -> None:
-    assert is_alike(text, SCHEMA, as_type)
+    assert is_alike(text, Translator(SCHEMA), as_type)
 
 
 @pytest.mark.parametrize(("text", "as_type", "reason"), OTHERS)
 def test_expressions_about_which_spark_decides(text: str, as_type: pa.DataType, reason: str) -> None:
-    assert not is_alike(text, SCHEMA, as_type), reason
+    assert not is_alike(text, Translator(SCHEMA), as_type), reason
 
 
 def test_text_that_is_no_expression() -> None:
     with pytest.raises(InvalidConfigError, match="not a Spark SQL expression"):
-        is_alike("s.n +", SCHEMA, pa.int32())
+        is_alike("s.n +", Translator(SCHEMA), pa.int32())

@@ -65,7 +65,8 @@ class VersionReader:
             kinds[is_delete] = VersionKind.DELETE_IN_ORDER
             kinds[is_delete & self._lacks_ordering(rows)] = VersionKind.DELETE
         names = columns.names_at(instant_time)
-        brings = [np.full(rows.num_rows, names.get(name, name) in stored.column_names) for name in self._optional]
+        found = set(stored.column_names)
+        brings = [np.full(rows.num_rows, names.get(name, name) in found) for name in self._optional]
         arrays = [
             pa.chunked_array([pa.array(kinds)]),
             *rows.columns,

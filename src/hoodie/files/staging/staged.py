@@ -257,8 +257,8 @@ class StageReader:
             source = staged_input(self._store, path)
             options = None
             if columns is not None:
-                names = pa.ipc.open_file(source).schema.names
-                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+                places = {name: place for place, name in enumerate(pa.ipc.open_file(source).schema.names)}
+                options = pa.ipc.IpcReadOptions(included_fields=[places[name] for name in columns])
                 source.seek(0)
             self._open[path] = (source, pa.ipc.open_file(source, options=options))
         return self._open[path][1].get_batch(batch)

@@ -76,10 +76,12 @@ def _log_schema(table_avro: str, table_name: str, columns: tuple[str, ...] | Non
     name, namespace = avro_record_name(table_name)
     fields = [field for field in record["fields"] if field["name"] not in (*META_FIELDS, OPERATION_FIELD)]
     if columns is not None:
-        unknown = [column for column in columns if column not in {field["name"] for field in fields}]
+        known = {field["name"] for field in fields}
+        unknown = [column for column in columns if column not in known]
         if unknown:
             raise SchemaMismatchError(f"column {unknown[0]!r} is not in the table's schema")
-        fields = [field for field in fields if field["name"] in columns]
+        chosen = set(columns)
+        fields = [field for field in fields if field["name"] in chosen]
     meta = [{"name": field, "type": ["null", "string"], "doc": "", "default": None} for field in META_FIELDS]
     head = {"type": "record", "name": record.get("name", name)}
     if "." not in head["name"]:

@@ -111,7 +111,8 @@ class _Conformer:
         if len(set(found)) != len(found):
             twice = next(name for name in found if found.count(name) > 1)
             raise SchemaMismatchError(f"column {prefix + twice!r} occurs twice; rename one of them")
-        unknown = () if self.stored else [name for name in found if name not in set(wanted)]
+        known = set(wanted)
+        unknown = () if self.stored else [name for name in found if name not in known]
         if unknown:
             raise SchemaMismatchError(
                 f"column {prefix + unknown[0]!r} is not in the table's schema ({', '.join(wanted)}): "
@@ -119,18 +120,20 @@ class _Conformer:
             )
 
     def _struct(self, array: pa.StructArray, wanted: pa.StructType, path: str) -> pa.StructArray:
-        found = [child.name for child in array.type.fields]
-        self.check_names(found, [child.name for child in wanted.fields], f"{path}.")
+        found = {child.name: place for place, child in enumerate(array.type.fields)}
+        self.check_names(
+            [child.name for child in array.type.fields], [child.name for child in wanted.fields], f"{path}."
+        )
         valid = array.is_valid() if array.null_count else None
         children = []
         for child in wanted.fields:
             below = f"{path}.{child.name}"
             name = self.names.get(below, child.name)
-            has = name is not None and name in found
+            place = None if name is None else found.get(name)
             children.append(
-                self.array(array.field(found.index(name)), child, below, valid)
-                if has
-                else _nulls(child, below, len(array))
+                _nulls(child, below, len(array))
+                if place is None
+                else self.array(array.field(place), child, below, valid)
             )
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)

@@ -170,7 +170,7 @@ def _as_versions(stored: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return stored rows with the columns of versions: their kind is ROW, and they bring every field."""
     count = stored.num_rows
     kinds = pa.array(np.full(count, VersionKind.ROW, np.int8))
-    columns = {KIND: kinds} | {name: stored[name] for name in schema.names if name in stored.column_names}
+    columns = dict(zip(stored.column_names, stored.columns, strict=True)) | {KIND: kinds}
     brought = pa.array(np.ones(count, np.bool_))
     return pa.table({name: columns.get(name, brought) for name in schema.names})
 
@@ -300,11 +300,12 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
     if rule.is_partial:
         newer = Overlay().over(_as_versions(older, newer.schema), newer, np.ones(newer.num_rows, np.bool_))
     names = [name for name in newer.column_names if name not in (KIND, *META_FIELDS) and not name.startswith(HAS)]
+    mixed = set(names)
     answer = rule.merger.function(older.select(names), newer.select(names))
     merged, gone = answer if isinstance(answer, tuple) else (answer, None)
     if not isinstance(merged, pa.Table) or merged.num_rows != newer.num_rows:
         raise ValueError(f"the merger must return a table of {newer.num_rows} rows, one for each row that it received")
-    columns = [_answered(merged, newer, name) if name in names else newer[name] for name in newer.column_names]
+    columns = [_answered(merged, newer, name) if name in mixed else newer[name] for name in newer.column_names]
     deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(pc.fill_null(gone, False))
     return pa.Table.from_arrays(columns, schema=newer.schema), deleted
 
@@ -312,7 +313,7 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
 def _answered(merged: pa.Table, newer: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of the function's result, null where no version of the record brings it."""
     column = merged[name].cast(newer.schema.field(name).type)
-    if HAS + name not in newer.column_names or pc.all(newer[HAS + name]).as_py():
+    if newer.schema.get_field_index(HAS + name) < 0 or pc.all(newer[HAS + name]).as_py():
         return column
     return column.take(pa.array(np.arange(newer.num_rows), mask=~np.asarray(newer[HAS + name])))
 

@@ -38,7 +38,7 @@ class Overlay:
             return np.asarray(column.is_valid()) if column.null_count else None
         if self.mode is PartialUpdateMode.FILL_UNAVAILABLE:
             return self._available(column)
-        return np.asarray(rows[HAS + name]) if HAS + name in rows.column_names else None
+        return np.asarray(rows[HAS + name]) if rows.schema.get_field_index(HAS + name) >= 0 else None
 
     def _available(self, column: pa.ChunkedArray) -> Mask | None:
         if self.unavailable_value is None or not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):

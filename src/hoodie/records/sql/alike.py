@@ -32,14 +32,14 @@ _NUMBERS: Final = frozenset({"integer", "decimal", "float"})
 _BINARY_NUMBERS: Final = frozenset({"integer", "float"})
 
 
-def is_alike(text: str, schema: pa.Schema, as_type: pa.DataType) -> bool:
+def is_alike(text: str, translator: Translator, as_type: pa.DataType) -> bool:
     """Return whether the expression, assigned to a column of the type, has the same values in every Spark session.
 
-    False also for an expression that this process cannot compute. `schema` has the columns that it names.
+    False also for an expression that this process cannot compute. `translator` has the columns that it names.
 
     Raises: InvalidConfigError for text that is not an expression.
     """
-    tree, translator = without_parens(parse_expression(text)), Translator(schema)
+    tree = without_parens(parse_expression(text))
     nodes = list(itertools.islice(_nodes(tree), _NODES_MAX + 1))
     try:
         return (

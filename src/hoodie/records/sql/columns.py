@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +14,9 @@ from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.parse import unsupported
+
+ALL_NAMES: Final = sys.maxsize
+"""For `joined`: all names of a node together name one column, as in a table of partition values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +37,33 @@ class ColumnRef:
         return pc.field(*self.path)
 
 
-def resolve(node: exp.Expression, schema: pa.Schema, *, flat: bool = False) -> ColumnRef:
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a schema, to resolve many names: each level of names is put in a dictionary once."""
+
+    schema: pa.Schema
+    _levels: dict[tuple[str, ...], dict[str, list[pa.Field]]] = field(default_factory=dict, init=False, repr=False)
+
+    def named(self, name: str, path: tuple[str, ...], fields: Iterable[pa.Field]) -> list[pa.Field]:
+        """Return those of the fields below a path that have a name, ignoring case."""
+        if path not in self._levels:
+            level: dict[str, list[pa.Field]] = {}
+            for child in fields:
+                level.setdefault(child.name.lower(), []).append(child)
+            self._levels[path] = level
+        return self._levels[path].get(name.lower(), [])
+
+
+def resolve(node: exp.Expression, columns: pa.Schema | Columns, *, joined: int = 1) -> ColumnRef:
     """Find the column that a syntax node names.
 
-    `flat`: nested fields are separate columns, named by the dotted path (a table of partition values).
+    `joined`: how many of the node's first names are, joined by dots, the name of one column: 2 for a table whose
+    columns are named `side.column`.
 
     Raises: SchemaMismatchError for a name that is unknown or matches two columns.
     """
     parts = _name_parts(node)
-    return _resolve_parts([".".join(parts)] if flat else parts, schema)
+    return _resolve_parts([".".join(parts[:joined]), *parts[joined:]], columns)
 
 
 def resolve_name(name: str, schema: pa.Schema) -> ColumnRef:
@@ -48,30 +71,31 @@ def resolve_name(name: str, schema: pa.Schema) -> ColumnRef:
 
     Raises: as `resolve`.
     """
-    return _resolve_parts([name] if name in schema.names else name.split("."), schema)
+    return _resolve_parts([name] if schema.get_field_index(name) >= 0 else name.split("."), schema)
 
 
-def _resolve_parts(parts: list[str], schema: pa.Schema) -> ColumnRef:
-    fields: list[pa.Field] = list(schema)
-    path: list[str] = []
+def _resolve_parts(parts: list[str], columns: pa.Schema | Columns) -> ColumnRef:
+    columns = columns if isinstance(columns, Columns) else Columns(columns)
+    fields: Iterable[pa.Field] = columns.schema
+    path: tuple[str, ...] = ()
     for position, part in enumerate(parts):
-        found = [field for field in fields if field.name.lower() == part.lower()]
+        found = columns.named(part, path, fields)
         if len(found) > 1:
-            names = ", ".join(field.name for field in found)
+            names = ", ".join(child.name for child in found)
             raise SchemaMismatchError(f"column {part!r} is ambiguous: it matches {names}")
         if not found:
-            raise SchemaMismatchError(_unknown_column(".".join(parts[: position + 1]), schema))
-        path.append(found[0].name)
-        fields = list(found[0].type) if pa.types.is_struct(found[0].type) else []
-    return ColumnRef(tuple(path), found[0].type)
+            raise SchemaMismatchError(_unknown_column(".".join(parts[: position + 1]), columns.schema))
+        path = (*path, found[0].name)
+        fields = found[0].type if pa.types.is_struct(found[0].type) else ()
+    return ColumnRef(path, found[0].type)
 
 
-def column_refs(node: exp.Expression, schema: pa.Schema) -> frozenset[ColumnRef]:
+def column_refs(node: exp.Expression, columns: pa.Schema | Columns) -> frozenset[ColumnRef]:
     """Resolve every column below a syntax node.
 
     Raises: SchemaMismatchError for an unknown or ambiguous name.
     """
-    return frozenset(resolve(one, schema) for one in _column_nodes(node))
+    return frozenset(resolve(one, columns) for one in _column_nodes(node))
 
 
 def is_column(node: exp.Expression) -> bool:
@@ -105,7 +129,7 @@ def _unknown_column(name: str, schema: pa.Schema) -> str:
 
 
 def _paths(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
-    for field in fields:
-        yield prefix + field.name
-        if pa.types.is_struct(field.type):
-            yield from _paths(field.type, f"{prefix}{field.name}.")
+    for child in fields:
+        yield prefix + child.name
+        if pa.types.is_struct(child.type):
+            yield from _paths(child.type, f"{prefix}{child.name}.")

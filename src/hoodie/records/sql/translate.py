@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
@@ -16,7 +16,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.records.sql import functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import cast
-from hoodie.records.sql.columns import is_column, resolve
+from hoodie.records.sql.columns import Columns, is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
 from hoodie.records.sql.types import arrow_type
@@ -42,10 +42,14 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """Translates syntax trees for one schema; `flat` as in `columns.resolve`."""
+    """Translates syntax trees for one schema; `joined` as in `columns.resolve`."""
 
     schema: pa.Schema
-    flat: bool = False
+    joined: int = 1
+    _columns: Columns = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_columns", Columns(self.schema))
 
     def value(self, node: exp.Expression) -> Value:
         """Translate any expression.
@@ -83,7 +87,7 @@ class Translator:
         return value.expression
 
     def _column(self, node: exp.Expression) -> Value:
-        column = resolve(node, self.schema, flat=self.flat)
+        column = resolve(node, self._columns, joined=self.joined)
         if pa.types.is_dictionary(column.type):
             return Value(column.expression.cast(column.type.value_type), column.type.value_type)
         return Value(column.expression, column.type)

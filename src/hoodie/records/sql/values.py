@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -98,6 +99,14 @@ def fold(value: Value) -> Value:
 def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
     """Compute an expression for every row of a table, in order; memory: the table and the result.
 
+    Raises: as `evaluate_all`.
+    """
+    return evaluate_all({"value": expression}, table).column(0)
+
+
+def evaluate_all(expressions: Mapping[str, pc.Expression], table: pa.Table) -> pa.Table:
+    """Compute expressions in one pass over a table; the result has a column for each. Memory: the table and the result.
+
     Raises: SchemaMismatchError for a value that does not fit its type, such as a sum that overflows.
     """
     # Not at the top: pyarrow.acero imports pandas if it is installed, which would add a second to `import hoodie`.
@@ -106,11 +115,11 @@ def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
     plan = acero.Declaration.from_sequence(
         [
             acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
-            acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"])),
+            acero.Declaration("project", acero.ProjectNodeOptions([*expressions.values()], [*expressions])),
         ]
     )
     try:
-        return plan.to_table(use_threads=False).column(0)
+        return plan.to_table(use_threads=False)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(f"a value of an expression does not fit its type: {error}") from error
 

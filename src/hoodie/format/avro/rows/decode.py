@@ -45,7 +45,8 @@ def decode_rows(
         UnsupportedError: the schema has a type that no table has.
     """
     schema, layout = arrow_schema(avro_schema), row_layout(avro_schema)
-    wanted = [columns is None or name in columns for name in schema.names]
+    known = None if columns is None else set(columns)
+    wanted = [known is None or name in known for name in schema.names]
     chosen = pa.schema([field for field, is_wanted in zip(schema, wanted, strict=True) if is_wanted])
     view = memoryview(content).cast("B")
     tables = []
