@@ -84,6 +84,6 @@ def _has_images(block: LogBlock, images: list[pa.Field]) -> bool:
     stored = arrow_schema(block.headers[HeaderKey.SCHEMA])
     wanted = [(child.name, child.type) for child in images]
     return all(
-        name in stored.names and [(child.name, child.type) for child in stored.field(name).type] == wanted
+        stored.get_field_index(name) >= 0 and [(child.name, child.type) for child in stored.field(name).type] == wanted
         for name in _IMAGES
     )

@@ -40,7 +40,8 @@ class PartitionPruning:
 
         Raises: SchemaMismatchError for unknown columns in the condition.
         """
-        fields = tuple(name for name in view.config.partition_fields if name in schema.names)
+        known = set(schema.names)
+        fields = tuple(name for name in view.config.partition_fields if name in known)
         try:
             named = where.columns(schema) & set(fields)
         except UnsupportedError:

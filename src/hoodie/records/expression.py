@@ -23,15 +23,18 @@ from hoodie.records.sql.values import evaluate, evaluate_all
 __all__ = ["columns_of", "evaluate", "evaluate_all", "to_projection", "to_projections"]
 
 
-def to_projection(expression: str, schema: pa.Schema, *, as_type: pa.DataType | None = None) -> pc.Expression:
+def to_projection(
+    expression: str, schema: pa.Schema, *, as_type: pa.DataType | None = None, joined: int = 1
+) -> pc.Expression:
     """Translate a scalar expression.
 
-    The result has the type that Spark gives it, or is cast to `as_type` as an assignment to a column does.
+    The result has the type that Spark gives it, or is cast to `as_type` as an assignment to a column does. `joined` as
+    in `columns.resolve`.
 
     Raises: InvalidConfigError for text that is not an expression; UnsupportedError that names the part without an Arrow
     form; SchemaMismatchError for an unknown column (with the nearest names), or types that do not match.
     """
-    value = Translator(schema).value(parse_expression(expression))
+    value = Translator(schema, joined).value(parse_expression(expression))
     return (value if as_type is None else cast(value, as_type)).expression
 
 

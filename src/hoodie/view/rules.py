@@ -78,7 +78,7 @@ def check_ordering(merger: RecordMerger, schema: pa.Schema, config: TableConfig)
 
     Raises: InvalidConfigError that names the column.
     """
-    missing = [name for name in merger.ordering_columns if name not in schema.names]
+    missing = [name for name in merger.ordering_columns if schema.get_field_index(name) < 0]
     if missing:
         raise InvalidConfigError(
             f"table {config.name!r}: ordering field {missing[0][:100]!r} expected among its columns, found "
@@ -124,7 +124,9 @@ def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping
     it keeps the wrong versions.
     """
     by_text = any(
-        pa.types.is_string(schema.field(name).type) for name in config.ordering_fields if name in schema.names
+        pa.types.is_string(schema.field(name).type)
+        for name in config.ordering_fields
+        if schema.get_field_index(name) >= 0
     )
     if by_text and LOG_BLOCK_FORMAT.key not in properties:
         return DataFormat.AVRO

@@ -253,7 +253,7 @@ class TableView:
 
     def _with_path_fields(self, schema: pa.Schema) -> pa.Schema:
         """Append the partition columns that data files do not have; as in JVM Hudi, they are text unless stored."""
-        missing = [name for name in path_fields(self.config) if name not in schema.names]
+        missing = [name for name in path_fields(self.config) if schema.get_field_index(name) < 0]
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
     @property

@@ -20,7 +20,7 @@ from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.expression import evaluate, evaluate_all, to_projections
+from hoodie.records.expression import evaluate, evaluate_all, to_projection, to_projections
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.quoting import quoted
 from hoodie.records.sql.translate import Translator
@@ -140,7 +140,7 @@ def _changes(plan: MergePlan, group: Group, target: pa.Table | None, source: pa.
     for clause in plan.merge.of(group):
         mine = rows
         if clause.condition is not None:
-            condition = to_projections({"": clause.condition}, translator, {"": pa.bool_()})[""]
+            condition = to_projection(clause.condition, rows.schema, as_type=pa.bool_(), joined=2)
             is_true = pc.fill_null(evaluate(condition, rows), False)
             mine, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
         found.append(_projected(plan, clause, mine, translator, plain))

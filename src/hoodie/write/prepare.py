@@ -112,7 +112,7 @@ class Preparation:
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
         fields = self.key_generator.partition_fields
-        missing = [name for name in fields if name.split(".")[0] not in batch.schema.names]
+        missing = [name for name in fields if batch.schema.get_field_index(name.split(".")[0]) < 0]
         raise SchemaMismatchError(
             f"keys to delete: expected the partition columns {list(fields)}, found columns "
             f"{batch.schema.names}; add {missing}, or use a table with a global index, which searches every partition"

@@ -204,9 +204,9 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
 
 def greatest_completion_time(file: pq.ParquetFile) -> str | None:
     """Return the greatest completion time of a file by its footer; None if the footer does not have it."""
-    newest = ""
+    newest, place = "", file.schema.names.index(_SCHEMA.names[1])
     for group in range(file.metadata.num_row_groups):
-        column = file.metadata.row_group(group).column(file.schema.names.index(_SCHEMA.names[1]))
+        column = file.metadata.row_group(group).column(place)
         statistics = column.statistics
         if statistics is None or not statistics.has_min_max or statistics.null_count:
             return None

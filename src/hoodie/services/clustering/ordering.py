@@ -28,7 +28,7 @@ def check_order(order: RowOrder, schema: pa.Schema) -> None:
     Raises: InvalidConfigError.
     """
     for name in order.columns:
-        if name not in schema.names:
+        if schema.get_field_index(name) < 0:
             raise InvalidConfigError(f"cluster by {name!r}: expected columns of the table, {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(name).type):
             raise InvalidConfigError(
