@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from hoodie.errors import HistoryLostError, UnsupportedError
@@ -11,10 +12,12 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.table import Table
 from tests.crash.tables import check_tidy, trips
-from tests.property.life import CITIES, KEYS, Life, check_now, check_past, consume, new_life, read
+from tests.property.life import CITIES, KEYS, Life, check_now, check_past, check_sound, consume, new_life, read
 from tests.support.seeds import seeded
 
 STEPS = 30
+COLUMNS_MAX = 4
+WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 
 def upsert(life: Life) -> None:
@@ -34,7 +37,7 @@ def insert(life: Life) -> None:
         life.ts += 1
         new = {key: (life.ts, life.city(key)) for key in free[:2]}
         name = life.rng.choice(["insert", "bulk_insert"])
-        life.write(name, lambda table: getattr(table, name)(trips(new)), {**life.rows, **new})
+        life.write(name, lambda table: getattr(table, name)(life.data(new)), {**life.rows, **new})
 
 
 def delete(life: Life) -> None:
@@ -71,7 +74,7 @@ def overwrite(life: Life) -> None:
     if free:
         life.ts += 1
         new = {free[0]: (life.ts, city)}
-        life.write("insert_overwrite", lambda table: table.insert_overwrite(trips(new)), {**rows, **new})
+        life.write("insert_overwrite", lambda table: table.insert_overwrite(life.data(new)), {**rows, **new})
 
 
 def delete_partition(life: Life) -> None:
@@ -102,6 +105,25 @@ def compact(life: Life) -> None:
         life.table.schedule_compaction()
         if life.rng.random() < 0.7:
             _serve("compact", lambda table: table.compact())(life)
+
+
+def log_compact(life: Life) -> None:
+    """Fold the log blocks of the slices that have several."""
+    if life.table.view().config.raw["hoodie.table.type"].startswith("MERGE"):
+        instant = life.table.schedule_log_compaction(blocks_min=2)
+        if instant is not None:
+            _serve("log_compact", lambda table: table.compact(instant=instant))(life)
+
+
+def evolve(life: Life) -> None:
+    """Add a column, or widen one."""
+    narrow = [name for name, kind in life.extra.items() if kind in WIDER]
+    if narrow and life.rng.random() < 0.5:
+        name = life.rng.choice(narrow)
+        life.extra[name] = WIDER[life.extra[name]]
+    elif len(life.extra) < COLUMNS_MAX:
+        life.extra[f"more{len(life.extra)}"] = life.rng.choice([pa.int32(), pa.float32(), pa.string()])
+    upsert(life)
 
 
 _cluster = _serve("cluster", lambda table: table.cluster())
@@ -191,6 +213,8 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
     (cluster, 2),
     (schedule_clustering, 1),
     (compact, 3),
+    (log_compact, 2),
+    (evolve, 2),
     (save, 2),
     (delete_savepoint, 1),
     (roll_back, 1),
@@ -221,6 +245,7 @@ def live(life: Life, seed: int) -> None:
             step(life)
             check_now(life)
             check_past(life)
+            check_sound(life)
         except BaseException as error:
             error.add_note("\n".join([f"seed {seed}:", *life.done]))
             raise

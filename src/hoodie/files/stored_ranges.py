@@ -23,7 +23,7 @@ from hoodie.files.column_ranges import (
     table_ranges,
     typed_columns,
 )
-from hoodie.files.logs.log_scan import scan_blocks
+from hoodie.files.logs.log_scan import stored_blocks
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.format.log.data_block import read_data_block
@@ -50,13 +50,14 @@ def base_file_ranges(store: Store, file: BaseFile, columns: Sequence[str]) -> tu
 def log_file_ranges(store: Store, file: LogFile, columns: Sequence[str], read: SliceRead) -> tuple[ColumnRange, ...]:
     """Return the ranges of the rows of a log file, without sizes; a file without rows has ranges without values.
 
-    `read.schema` has the types of the columns. A column that one of the blocks lacks is left out. Memory: one block.
+    The rows are those of the file's own blocks, whatever blocks other files of its slice replace. `read.schema` has the
+    types of the columns. A column that one of the blocks lacks is left out. Memory: one block.
 
     Raises: CorruptFileError.
     """
     types = typed_columns(columns, read.schema)
     total: dict[str, ColumnRange] | None = None
-    for block in scan_blocks(store, (file,), read.scan_rule):
+    for block in stored_blocks(store, (file,), read.scan_rule):
         if not block.block_type.holds_data:
             continue
         rows = read_data_block(block.read(store), path=store.uri(block.path))

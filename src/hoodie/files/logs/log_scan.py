@@ -117,9 +117,17 @@ B = TypeVar("B", bound=Replacing)
 def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
     """Return the data and delete blocks of a slice that count, in the order in which they are merged.
 
-    `log_files` are the log files of the slice, in its order. Torn blocks of failed attempts, change data (CDC) files
-    and blocks, and blocks that a later command block rolled back are skipped. Memory: the headers of all blocks, and
-    64 MiB.
+    `log_files` are the log files of the slice, in its order. As `stored_blocks`, without the blocks that a log
+    compaction replaced.
+    """
+    return merge_order(stored_blocks(store, log_files, rule))
+
+
+def stored_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
+    """Return the data and delete blocks of log files, in the order of the files.
+
+    Torn blocks of failed attempts, change data (CDC) files and blocks, and blocks that a later command block rolled
+    back are skipped. Memory: the headers of all blocks, and 64 MiB.
 
     Raises:
         CorruptFileError: a log file does not parse, or a file that must be whole has a torn block, no block, or not the
@@ -151,7 +159,7 @@ def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> l
             if keeps and data is not None:
                 content = data[place.content_offset : place.content_offset + place.content_bytes]
             _take_up(found, FoundBlock(log.path, shared, content), rule)
-    return merge_order(found)
+    return found
 
 
 def _take_up(found: list[FoundBlock], block: FoundBlock, rule: ScanRule) -> None:

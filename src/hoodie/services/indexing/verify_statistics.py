@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.metadata_table.column_stats import ColumnRange, order_of
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, order_of
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
@@ -29,8 +29,9 @@ _NARROW = "range of a partition that does not cover its files"
 def verify_statistics(call: IndexCall) -> Report:
     """Compare the ranges of all files of the newest slices, and of their partitions, with the files.
 
-    The problems are: a file without a range of a column; a wrong range; a range of a partition that does not cover its
-    files. Reads the footers of base files, their float columns, and log files. Memory: the ranges. Writers may run.
+    The problems are: a file or a partition that has values of a column and no range of it; a range that does not cover
+    the values. A range that is wider than the values is no problem, because no query loses rows by it. Reads the
+    footers of base files, their float columns, and log files. Memory: the ranges. Writers may run.
 
     Raises: InvalidConfigError if the table has no column statistics; CorruptFileError.
     """
@@ -67,44 +68,44 @@ def _compared(call: IndexCall, view: TableView, started: float) -> Report:
 
 
 def _files(files: StatisticsFiles, reader: StatsReader) -> Iterator[Finding]:
-    expected = files.rows(ColumnStatsKind())
-    found = reader.rows_at(expected)
-    for key, row in expected.items():
-        where = f"{row.name}, column {row.range.column}"
-        told = found.get(key)
-        if told is None:
-            yield Finding(kind=_MISSING, key=where, expected=_text(row.range))
-        elif not _is_same(told.range, row.range):
-            yield Finding(kind=_WRONG, key=where, expected=_text(row.range), found=_text(told.range))
+    rows = files.rows(ColumnStatsKind())
+    found = reader.rows_at(rows)
+    for key, row in rows.items():
+        yield from _problems(_WRONG, row.name, row.range, found.get(key))
 
 
 def _partitions(files: StatisticsFiles, reader: StatsReader) -> Iterator[Finding]:
-    expected = files.rows(PartitionStatsKind())
-    found = reader.rows_at(expected)
-    for key, row in expected.items():
-        where = f"partition {row.name}, column {row.range.column}"
-        told = found.get(key)
-        if told is None:
-            yield Finding(kind=_MISSING, key=where, expected=_text(row.range))
-        elif not _covers(told.range, row.range):
-            yield Finding(kind=_NARROW, key=where, expected=_text(row.range), found=_text(told.range))
+    rows = files.rows(PartitionStatsKind())
+    found = reader.rows_at(rows)
+    for key, row in rows.items():
+        yield from _problems(_NARROW, f"partition {row.name}", row.range, found.get(key))
 
 
-def _is_same(stored: ColumnRange, expected: ColumnRange) -> bool:
-    """Return whether a stored range is right for the file.
+def _problems(kind: str, name: str, expected: ColumnRange, stored: StatsRow | None) -> Iterator[Finding]:
+    """Yield a finding if no range is stored though there are values, or if a query could skip some of the values.
 
-    A row keeps the type that the column had when the file was written. If the column was changed since, its bounds are
-    converted as the values are, and must hold all values.
+    A file without rows needs no range: a delete that came before a new column has none of it.
     """
-    if (stored.values, stored.nulls) != (expected.values, expected.nulls):
-        return False
-    if stored.type == expected.type:
-        return _bounds(stored) == _bounds(expected)
-    return _covers(stored, expected)
+    where = f"{name}, column {expected.column}"
+    if stored is None and expected.values:
+        yield Finding(kind=_MISSING, key=where, expected=_text(expected))
+    elif stored is not None and not _covers(stored.range, expected):
+        yield Finding(kind=kind, key=where, expected=_text(expected), found=_text(stored.range))
 
 
 def _covers(stored: ColumnRange, expected: ColumnRange) -> bool:
-    """Return whether the stored bounds, converted to the type of the expected ones, hold them."""
+    """Return whether no query can skip rows of `expected` by the stored range.
+
+    A row keeps the type that the column had when it was written; its bounds are converted to today's type, as the
+    values are. Bounds that are unknown skip nothing.
+    """
+    has_nulls, has_values = expected.nulls > 0, expected.values > expected.nulls
+    if stored.values < expected.values or (has_nulls and not stored.nulls):
+        return False
+    if has_values and stored.values == stored.nulls:
+        return False
+    if stored.low is None or stored.high is None:
+        return True
     nothing = replace(expected, low=None, high=None)
     try:
         return _bounds(joined(stored, expected)) == _bounds(joined(stored, nothing))
