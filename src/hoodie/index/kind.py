@@ -62,7 +62,8 @@ class IndexKind:
     own_options: tuple[Option[Any], ...] = ()
     """Options that a table with this index stores, which no write and no other index may set."""
     own_properties: Callable[[Mapping[str, str], Sequence[str]], Mapping[str, str]] = _no_properties
-    """Returns the values of `own_options` that a new table with these properties and record key columns stores."""
+    """Returns what a new table with these properties and record key columns stores: the values of `own_options`, and
+    the options that JVM Hudi needs beside them."""
     exists_in: Callable[[TableView], bool] = _always
     """Returns whether the table has everything that the index needs."""
     new_properties: Callable[[Mapping[str, str]], Mapping[str, str]] = _nothing

@@ -38,6 +38,9 @@ FIXED_OPTIONS: Final = (
     options.BUCKET_RULE,
 )
 """The options that decide the bucket of a key."""
+WRITE_KEY_FIELDS: Final = "hoodie.datasource.write.recordkey.field"
+"""Option of JVM Hudi. Its procedures and services fail (NullPointerException) on a table that stores a bucket index and
+not this option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ def new_table_properties(properties: Mapping[str, str], record_key: Sequence[str
         options.BUCKET_ENGINE.key: "SIMPLE",
         options.BUCKET_COUNT.key: str(count),
         options.BUCKET_FIELDS.key: ",".join(fields),
+        WRITE_KEY_FIELDS: ",".join(record_key),
     }
 
 

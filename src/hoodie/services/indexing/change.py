@@ -28,7 +28,7 @@ from hoodie.index import (
     index_of_view,
     partition_follows_columns,
 )
-from hoodie.index.bucket.rule import NEW_TABLE_BUCKETS, bucket_rule
+from hoodie.index.bucket.rule import NEW_TABLE_BUCKETS, WRITE_KEY_FIELDS, bucket_rule
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
@@ -226,7 +226,8 @@ def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, s
     """Return the properties to change: those of the new index, and None for those of the old index."""
     config, current = now.config, index_of_view(now)
     if current is target:
-        return {}
+        # A table of an earlier release lacks the option.
+        return {WRITE_KEY_FIELDS: ",".join(config.record_key_fields)} if target.places_rows else {}
     changes: dict[str, str | None] = {option.key: None for option in current.own_options}
     if current is HBASE:
         changes |= properties_to_remove(config.raw)

@@ -179,11 +179,13 @@ def test_options_of_another_index_are_refused() -> None:
 
 def test_what_a_new_table_stores() -> None:
     raw = new_table(buckets=7).view().config.raw
-    assert {key: value for key, value in raw.items() if "bucket" in key or key == "hoodie.index.type"} == {
+    other = ("hoodie.index.type", "hoodie.datasource.write.recordkey.field")
+    assert {key: value for key, value in raw.items() if "bucket" in key or key in other} == {
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "SIMPLE",
         "hoodie.bucket.index.num.buckets": "7",
         "hoodie.bucket.index.hash.field": "id",
+        "hoodie.datasource.write.recordkey.field": "id",
     }
     store = MemoryStore()
     create_table(store, SCHEMA, CreateOptions(record_key="id", index="bucket"))
