@@ -108,3 +108,25 @@ def test_columns_of_the_timestamp_key_generator_keep_their_stored_type(
         assert to_arrow(spark_rows)["id"].to_pylist() == found
     again = table.upsert(rows.set_column(2, "n", pa.array([4, 5, 6])))
     assert (again.inserted, again.updated) == (0, 3)
+
+
+@pytest.mark.parametrize("table_type", [COPY, MERGE])
+def test_rows_that_a_global_index_leaves_in_their_first_partition(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    """The JVM shows the folder's value, hudi-rs and we the stored one; the full check notes the rows."""
+    path = tmp_path / "trips"
+    stays = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+    for ts, places in ((1, ["x", "y"]), (2, ["y", "y"])):
+        rows = pa.table({"id": ["a", "b"], "ts": [ts, ts], "place": places})
+        jvm.write(
+            rows, path, table_name="trips", key="id", partition="place", ordering="ts", table_type=table_type,
+            options=stays,
+        )  # fmt: skip
+    table = hoodie.open(path, spark=False)
+    columns = ["id", "ts", "place"]
+    assert_same_rows(table.to_arrow(columns), rows, key="id")
+    assert_same_rows(read_with_hudi_rs(path).select(columns), rows, key="id")
+    assert_same_rows(jvm.read(path, columns), rows.set_column(2, "place", pa.array(["x", "y"])), key="id")
+    report = table.verify(full=True)
+    assert report.ok
+    (note,) = report.notes
+    assert note.startswith("1 rows have other values of place than their partition, e.g. the rows with the keys ['a']")

@@ -7,7 +7,7 @@ log files that of `read_file_slice`; of a task that compares keys: the keys of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.errors import HoodieError, IndexUnavailableError, UnsupportedError
+from hoodie.errors import HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -23,12 +23,15 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.format.table.table_config import TableConfig
 from hoodie.index import HBASE, RECORD, index_of_view
 from hoodie.index.hbase.client import has_client_library
 from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
@@ -39,6 +42,7 @@ from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.report import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.rules import table_key_generator
 from hoodie.view.statistics import has_statistics
 
 _TASK_BYTES = 256 * 1024 * 1024
@@ -49,11 +53,16 @@ _BYTES_OF_A_KEY = 64
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """The problems of the data, the number of rows that were read, and what was not checked."""
+    """The problems of the data, the number of rows that were read, and what was not checked.
+
+    `misplaced` are the rows whose partition columns have other values than their folder; `examples` are a few keys.
+    """
 
     problems: tuple[Problem, ...]
     rows: int = 0
     notes: tuple[str, ...] = ()
+    misplaced: int = 0
+    examples: tuple[str, ...] = ()
 
 
 def check_data(
@@ -68,13 +77,16 @@ def check_data(
         read = survey.view.slice_read()
     except HoodieError as error:
         return DataCheck((), notes=(f"no file was read: {error}",))
+    generator = _partition_generator(survey.view.config)
     tasks = [
-        _Task(survey.view.store.spec, group, _rows_of(survey, group), read) for group in chunks(whole, _TASK_BYTES)
+        _Task(survey.view.store.spec, group, _rows_of(survey, group), read, generator)
+        for group in chunks(whole, _TASK_BYTES)
     ]
     engine = call.engine_for(sum(found.size_bytes for found in whole))
     results = engine.run(_read_slices, tasks)
     problems = tuple(problem for found in results for problem in found.problems)
     notes = tuple(dict.fromkeys(note for found in results for note in found.notes))
+    notes += _misplaced_note(results, survey.view.config)
     rows = sum(found.rows for found in results)
     if problems or len(whole) < len(slices) or not reads_index:
         return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
@@ -86,12 +98,63 @@ def check_data(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Slices to read, and the rows that their commits recorded for base files, by path."""
+    """Slices to read, and the rows that their commits recorded for base files, by path.
+
+    `generator` makes the partition path of a row from its columns; None if that is not known, or there are no
+    partitions.
+    """
 
     store: StoreSpec
     slices: tuple[FileSlice, ...]
     recorded: Mapping[str, int]
     read: SliceRead
+    generator: KeyGenerator | None
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Counts the rows of a slice, and those whose columns name another partition; without `generator`, only rows."""
+
+    partition_path: str
+    generator: KeyGenerator | None
+    count: int = 0
+    misplaced: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, rows: pa.Table) -> None:
+        """Count rows. Those of a file without the partition columns are in the right partition."""
+        self.count += rows.num_rows
+        if self.generator is None:
+            return
+        for batch in rows.to_batches():
+            try:
+                wrong = pc.not_equal(self.generator.partition_paths(batch), self.partition_path)
+            except PartitionPathError:
+                return
+            found = wrong.true_count
+            self.misplaced += found
+            if found and RECORD_KEY in batch.schema.names and not self.examples:
+                self.examples = batch.column(RECORD_KEY).filter(wrong).slice(0, EXAMPLES_MAX).to_pylist()
+
+
+def _partition_generator(config: TableConfig) -> KeyGenerator | None:
+    if not config.partition_fields:
+        return None
+    try:
+        return table_key_generator(config)
+    except HoodieError:
+        return None
+
+
+def _misplaced_note(results: Sequence[DataCheck], config: TableConfig) -> tuple[str, ...]:
+    count = sum(found.misplaced for found in results)
+    if not count:
+        return ()
+    keys = [key for found in results for key in found.examples][:EXAMPLES_MAX]
+    return (
+        f"{count:,} rows have other values of {', '.join(config.partition_fields)} than their partition, e.g. the rows "
+        f"with the keys {keys}: JVM Hudi shows the values of the partition, this library and hudi-rs the stored ones",
+    )
 
 
 def _rows_of(survey: Survey, slices: Sequence[FileSlice]) -> dict[str, int]:
@@ -110,24 +173,32 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
     store = open_store(task.store)
     problems: list[Problem] = []
     notes: list[str] = []
-    rows = 0
+    read: list[_Rows] = []
     for found in task.slices:
         path = found.paths[0]
         try:
-            count = 0
+            rows = _Rows(found.partition_path, None if found.log_files else task.generator)
             if found.base_file is not None:
-                count = _read_base(store, found.base_file, task.recorded.get(found.base_file.path))
+                _read_base(store, found.base_file, task.recorded.get(found.base_file.path), rows)
             if found.log_files:
                 path = found.log_files[-1].path
-                count = sum(piece.num_rows for piece in read_file_slice(store, found, task.read))
-            rows += count
+                rows = _Rows(found.partition_path, task.generator)
+                for piece in read_file_slice(store, found, task.read):
+                    rows.add(piece)
+            read.append(rows)
         except UnsupportedError as error:
             notes.append(f"not read: {error}")
         except (HoodieError, FileNotFoundError) as error:
             problems.append(Problem(kinds.FILE_DAMAGED, path, found=str(error)))
         except _OtherRows as error:
             problems.append(Problem(kinds.FILE_DAMAGED, path, f"{error.recorded} rows", f"{error.found} rows"))
-    return DataCheck(tuple(problems), rows, tuple(notes))
+    return DataCheck(
+        tuple(problems),
+        sum(rows.count for rows in read),
+        tuple(notes),
+        sum(rows.misplaced for rows in read),
+        tuple(key for rows in read for key in rows.examples)[:EXAMPLES_MAX],
+    )
 
 
 class _OtherRows(Exception):
@@ -136,17 +207,15 @@ class _OtherRows(Exception):
         super().__init__(recorded, found)
 
 
-def _read_base(store: Store, file: BaseFile, recorded: int | None) -> int:
-    """Read all pages of a base file, which have checksums; return its rows."""
+def _read_base(store: Store, file: BaseFile, recorded: int | None, rows: _Rows) -> None:
+    """Read all pages of a base file, which have checksums, and count its rows."""
     if not file.name.endswith(".parquet"):
         raise UnsupportedError(f"{store.uri(file.path)}: this release reads base files in Parquet only")
     with open_base_file(store, file) as (parquet, _):
-        found: int = sum(
-            piece.num_rows for piece in stored_rows(parquet, parquet.schema_arrow, where=store.uri(file.path))
-        )
-        if found != parquet.metadata.num_rows or (recorded is not None and found != recorded):
-            raise _OtherRows(parquet.metadata.num_rows if recorded is None else recorded, found)
-    return found
+        for piece in stored_rows(parquet, parquet.schema_arrow, where=store.uri(file.path)):
+            rows.add(piece)
+        if rows.count != parquet.metadata.num_rows or (recorded is not None and rows.count != recorded):
+            raise _OtherRows(parquet.metadata.num_rows if recorded is None else recorded, rows.count)
 
 
 def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:

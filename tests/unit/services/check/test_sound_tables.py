@@ -84,3 +84,20 @@ def test_a_rebuild_keeps_the_statistics() -> None:
     assert table.index.verify("column_stats").ok
     report = table.verify(full=True)
     assert (report.ok, dict(report.warnings)) == (True, {})
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_rows_that_stayed_in_their_first_partition_are_noted(table_type: str) -> None:
+    """They are no error: the index of the table leaves them there."""
+    store = MemoryStore()
+    stays = {"hoodie.simple.index.update.partition.path": "false"}
+    new_table(store, table_type=table_type, index="global_simple", properties=stays)
+    table = Table(store)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+    assert table.verify(full=True).notes == ()
+    table.upsert(trips({"a": (2, "nyc"), "c": (2, "nyc")}))
+    report = table.verify(full=True)
+    assert report.ok
+    assert report.checked["rows"] == 3
+    (note,) = report.notes
+    assert note.startswith("1 rows have other values of city than their partition, e.g. the rows with the keys ['a']")
