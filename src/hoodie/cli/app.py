@@ -27,6 +27,9 @@ from hoodie.ui.console import print_error, print_note
 FAILED = 1
 _WORDS: Final = MappingProxyType(
     {
+        "add it with Arrow data, schema='add_columns' or ": "add it with a Parquet file or --option ",
+        "add it with Arrow data": "add it with a Parquet file",
+        "null: hoodie.write.set": "null: --option hoodie.write.set",
         "exist_ok=True": "--exist-ok",
         "storage_options": "--storage-option",
         "as_of=": "--as-of ",

@@ -1,103 +1,176 @@
-"""Read the input files of writes (Parquet, CSV, JSON lines) with pyarrow as one stream of Arrow batches."""
+"""Read the input files of writes (Parquet, CSV, JSON lines) as one stream of Arrow batches.
+
+What Python objects are refused for, values of files are refused for. Errors name file, row and column.
+"""
 
 from __future__ import annotations
 
+import codecs
+import io
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Protocol
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.cli.csv_rows import CsvRows
+from hoodie.cli.json_rows import JsonRows
+from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
 
-_COMPRESSIONS = frozenset({".gz", ".bz2", ".zst", ".lz4"})
-_JSON_NAMES = frozenset({".json", ".jsonl", ".ndjson"})
+STDIN: Final = "-"
+"""Name of standard input, which has JSON lines."""
+_COMPRESSIONS: Final = frozenset({".gz", ".bz2", ".zst", ".lz4"})
+_JSON_NAMES: Final = frozenset({".json", ".jsonl", ".ndjson"})
+_MAGIC: Final = (
+    (b"PAR1", ".parquet"),
+    (b"\x1f\x8b", ".gz"),
+    (b"BZh", ".bz2"),
+    (b"\x28\xb5\x2f\xfd", ".zst"),
+    (b"\x04\x22\x4d\x18", ".lz4"),
+)
+"""First bytes of files, and the ending that their names must have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
     """Rules for the conversion of text to values.
 
-    `types` has types by column name; the types of other columns are inferred. `null_texts` are the strings that are
-    null in CSV. An empty CSV field is null; an empty field in quotes is an empty string.
+    `types` has types by column name; the types of other columns are inferred. `required` are columns without null. With
+    `ignores_others`, the other columns of CSV and JSON files are not read. `null_texts` are the strings that are null
+    in CSV. An empty CSV field is null; an empty field in quotes is an empty string.
     """
 
-    types: pa.Schema | None = None
+    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    required: frozenset[str] = frozenset()
+    ignores_others: bool = False
     null_texts: tuple[str, ...] = ()
+
+
+class _Rows(Protocol):
+    """The rows of a file, which can be read once."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
 def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchReader:
     """Open the files as one stream, in order. Memory: a block of one file.
 
-    Raises: InvalidConfigError if a file is missing or has another format; SchemaMismatchError if the files' columns
-    differ. If a file is damaged after its beginning, the stream raises pyarrow's error.
+    Raises: InvalidConfigError if a file is missing, has another format or is damaged; SchemaMismatchError if the files'
+    columns differ or a value does not fit its column. The stream raises them for errors after the beginning of a file.
     """
-    readers = [_open_file(path, options) for path in paths]
-    schema = readers[0].schema
-    for path, reader in zip(paths, readers, strict=True):
-        if reader.schema != schema:
+    if paths.count(STDIN) > 1:
+        raise InvalidConfigError("standard input (-) can be read only once; name it once")
+    files = [(path, _open_file(path, options)) for path in paths]
+    first, schema = files[0][0], files[0][1].schema
+    for path, rows in files:
+        if rows.schema != schema:
             raise SchemaMismatchError(
-                f"{path}: expected the columns of {paths[0]} ({_described(schema)}), found "
-                f"{_described(reader.schema)}; write the files one by one"
+                f"{path}: expected the columns of {first} ({_described(schema)}), found "
+                f"{_described(rows.schema)}; write the files one by one"
             )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for reader in readers:
-            yield from reader
+        for path, rows in files:
+            done = 0
+            with _named(path):
+                for batch in rows:
+                    _check_required(batch, options.required, done)
+                    yield batch
+                    done += batch.num_rows
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def infers_types(path: str) -> bool:
     """Return whether the types of columns that `InputOptions.types` lacks are inferred: the file declares none."""
-    name = Path(path)
-    return (name.with_suffix("").suffix if name.suffix in _COMPRESSIONS else name.suffix) != ".parquet"
+    return _kind(path) != ".parquet"
 
 
-def _open_file(name: str, options: InputOptions) -> pa.RecordBatchReader:
+def _kind(name: str) -> str:
     path = Path(name)
-    if not path.is_file():
-        raise InvalidConfigError(f"{name}: no such file")
-    kind = path.with_suffix("").suffix if path.suffix in _COMPRESSIONS else path.suffix
-    try:
+    return path.with_suffix("").suffix if path.suffix in _COMPRESSIONS else path.suffix
+
+
+def _open_file(name: str, options: InputOptions) -> _Rows:
+    with _named(name):
+        if name == STDIN:
+            return JsonRows(sys.stdin.buffer, options.types, ignores_others=options.ignores_others)
+        path, kind = Path(name), _kind(name)
+        if not path.is_file():
+            raise InvalidConfigError("expected a file, found a folder" if path.is_dir() else "no such file")
+        if kind not in {".parquet", ".csv", *_JSON_NAMES}:
+            raise InvalidConfigError(f"expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
+        _check_beginning(path)
         if kind == ".parquet":
-            return _open_parquet(path)
+            return _ParquetRows(path)
         if kind == ".csv":
-            return _open_csv(path, options)
-        if kind in _JSON_NAMES:
-            return _open_json(path, options)
-    except pa.ArrowInvalid as error:
-        raise InvalidConfigError(f"{name}: expected a {kind[1:]} file, but it cannot be read ({error})") from error
-    raise InvalidConfigError(f"{name}: expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
+            return CsvRows(
+                lambda: pa.input_stream(str(path)),
+                options.types,
+                null_texts=options.null_texts,
+                ignores_others=options.ignores_others,
+            )
+        lines = io.BufferedReader(pa.input_stream(str(path)))
+        return JsonRows(lines, options.types, ignores_others=options.ignores_others)
 
 
-def _open_parquet(path: Path) -> pa.RecordBatchReader:
-    file = pq.ParquetFile(path)
-    return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+class _ParquetRows:
+    """The rows of a Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pq.ParquetFile(path)
+        self.schema = self._file.schema_arrow
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        done = 0
+        try:
+            for batch in self._file.iter_batches():
+                yield batch
+                done += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidConfigError(f"the rows after row {done} cannot be read ({error})") from error
 
 
-def _open_csv(path: Path, options: InputOptions) -> pa.RecordBatchReader:
-    convert = pa_csv.ConvertOptions(
-        column_types=options.types,
-        null_values=["", *options.null_texts],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    return pa_csv.open_csv(path, convert_options=convert)
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Raise errors of the body with the name of the file."""
+    try:
+        yield
+    except HoodieError as error:
+        raise type(error)(f"{name}: {error}") from error
+    except (pa.ArrowException, OSError, EOFError) as error:
+        kind = "JSON lines" if name == STDIN else f"a {_kind(name)[1:]} file"
+        raise InvalidConfigError(f"{name}: expected {kind}, but it cannot be read ({error})") from error
 
 
-def _open_json(path: Path, options: InputOptions) -> pa.RecordBatchReader:
-    """Open a JSON lines file; a column of `types` that no line has is null, because JSON may omit nulls."""
-    parse = pa_json.ParseOptions(explicit_schema=options.types)
-    source = pa.input_stream(str(path))
-    # pyarrow 18 has no streaming reader.
-    if not hasattr(pa_json, "open_json"):
-        return pa_json.read_json(source, parse_options=parse).to_reader()
-    return pa_json.open_json(source, parse_options=parse)
+def _check_beginning(path: Path) -> None:
+    """Refuse files whose first bytes are of another format than their name says."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    for magic, ending in _MAGIC:
+        if start.startswith(magic) and path.suffix != ending:
+            raise InvalidConfigError(f"expected {path.suffix}, found the beginning of a {ending} file; rename it")
+    if path.suffix in _COMPRESSIONS:
+        with pa.input_stream(str(path)) as unpacked:
+            start = unpacked.read(4)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidConfigError("expected UTF-8, found UTF-16; convert the file, with iconv -f utf-16 -t utf-8")
+
+
+def _check_required(batch: pa.RecordBatch, names: frozenset[str], done: int) -> None:
+    for child, column in zip(batch.schema, batch.columns, strict=True):
+        if column.null_count and (not child.nullable or child.name in names):
+            row = done + int(np.argmax(np.asarray(column.is_null()))) + 1
+            raise SchemaMismatchError(f"column {child.name!r}, row {row}: the table allows no null here: add the value")
 
 
 def _described(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+    return ", ".join(f"{child.name} {child.type}" for child in schema)

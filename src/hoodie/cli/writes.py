@@ -11,6 +11,7 @@ import hoodie
 from hoodie.cli.input import InputOptions, infers_types, open_files
 from hoodie.cli.options import AsJson, InputFiles, NullTexts, Properties, StorageOptions, TablePath, Where, pairs
 from hoodie.engine import ArrowDataset
+from hoodie.format.avro.schema import META_FIELDS
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 from hoodie.write.result import WriteResult
@@ -87,17 +88,23 @@ def delete(
 
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
-    rows = open_files(files, InputOptions(types=table.schema, null_texts=tuple(null or ())))
+    keys = table.view().config.record_key_fields
+    required = frozenset(keys if len(keys) == 1 else ())
+    types = pa.schema([*table.schema, *_META])
+    rows = open_files(files, InputOptions(types=types, required=required, null_texts=tuple(null or ())))
     untyped = rows.schema.names if any(map(infers_types, files)) else ()
     return ArrowDataset(rows, untyped=frozenset(untyped))
+
+
+_META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
     """Open files with key and partition columns; other columns may be missing and are ignored."""
     config = table.view().config
     names = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
-    types = pa.schema([field for field in table.schema if field.name in names])
-    return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))
+    types = pa.schema([*(field for field in table.schema if field.name in names), *_META])
+    return open_files(files, InputOptions(types=types, ignores_others=True, null_texts=tuple(null or ())))
 
 
 def print_result(result: WriteResult, as_json: bool) -> None:

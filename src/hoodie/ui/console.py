@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
+from hoodie.ui.values import shown
+
 
 def output() -> Console:
     """Create a console on the current standard output. A new console is needed after the stream is redirected."""
-    return Console(highlight=False, soft_wrap=False)
+    return Console(highlight=False, soft_wrap=False, emoji=False)
 
 
 def errors() -> Console:
     """Create a console on the current standard error."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_error(error: BaseException, *, words: Mapping[str, str] | None = None) -> None:
@@ -29,7 +31,7 @@ def print_note(text: str, *, words: Mapping[str, str] | None = None) -> None:
 
 
 def _line(text: str, words: Mapping[str, str] | None) -> str:
-    text = " ".join(text.split())
+    text = shown(" ".join(text.split()))
     for call, said in (words or {}).items():
         text = text.replace(call, said)
     return text

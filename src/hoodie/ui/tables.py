@@ -6,8 +6,8 @@ units, and headings have spaces instead of underscores.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+import re
+from typing import Any, Final
 
 import pyarrow as pa
 from rich import box
@@ -16,10 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hoodie.display import size_text
+from hoodie.ui.values import printable_values, shown
 
 _COLUMN_GAP = 2
 _FOLDED_CHARS_MIN = 20
 _CELL_CHARS_MAX = 120
+_TIME: Final = re.compile(r"T(\d\d:\d\d:\d\d)(?:\.(\d{3})\d*)?")
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
@@ -44,7 +46,7 @@ def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
     is_narrow = sum(_width(name, column) for name, column in texts.items()) > console.width
     for field in rows.schema:
         grid.add_column(
-            Text(field.name.replace("_", "\n" if is_narrow else " ") if own else field.name),
+            Text(field.name.replace("_", "\n" if is_narrow else " ") if own else shown(field.name)),
             justify="right" if _is_number(field.type) else "left",
             overflow="fold",
             # Numbers and instants are not folded.
@@ -67,19 +69,25 @@ def _least_width(name: str, cells: list[str], own: bool) -> int:
 
 
 def _texts(rows: pa.Table, own: bool) -> dict[str, list[str]]:
-    return {name: [cell(name, value, own=own) for value in rows[name].to_pylist()] for name in rows.column_names}
+    is_time = {field.name: pa.types.is_timestamp(field.type) for field in rows.schema}
+    return {
+        name: [cell(name, value, own=own, is_time=is_time[name]) for value in printable_values(rows[name])]
+        for name in rows.column_names
+    }
 
 
 def _print_records(console: Console, texts: dict[str, list[str]], count: int) -> None:
-    longest = max(map(len, texts))
+    longest = max(len(shown(name)) for name in texts)
     for number in range(count):
         console.rule(f"row {number + 1}", align="left", style="dim")
         for name, column in texts.items():
-            console.print(f"{name:<{longest}}  {column[number]}", markup=False, soft_wrap=True)
+            console.print(f"{shown(name):<{longest}}  {column[number]}", markup=False, soft_wrap=True)
 
 
-def cell(name: str, value: Any, *, own: bool = False) -> str:
-    """Convert one value to a string; times have milliseconds, and long strings are truncated.
+def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> str:
+    """Convert one value to a string.
+
+    ISO texts of times (`is_time`) get milliseconds, control characters are escaped, and long strings are truncated.
 
     >>> cell("size_bytes", 1500, own=True), cell("rows", 336776, own=True), cell("flight", 1545), cell("x", None)
     ('1.5 kB', '336,776', '1545', '')
@@ -89,10 +97,14 @@ def cell(name: str, value: Any, *, own: bool = False) -> str:
     if own and isinstance(value, int) and not isinstance(value, bool):
         is_size = name.endswith("_bytes") or name.startswith("bytes_")
         return size_text(value) if is_size else f"{value:,}"
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="milliseconds")
-    text = str(value)
+    if is_time:
+        return _TIME.sub(_with_milliseconds, value)
+    text = shown(str(value))
     return text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…"
+
+
+def _with_milliseconds(clock: re.Match[str]) -> str:
+    return f" {clock[1]}.{clock[2] or '000'}"
 
 
 def _is_number(data_type: pa.DataType) -> bool:

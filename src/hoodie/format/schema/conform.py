@@ -236,11 +236,27 @@ def _checked(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     try:
         return pc.cast(array, wanted)
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(
-            f"column {path!r}: a value of type {array.type} does not fit {wanted} ({error}); cast the column first"
-        ) from error
+        raise _does_not_fit(array.type, wanted, path, error) from error
     except pa.ArrowNotImplementedError as error:
         raise _mismatch(array.type, wanted, path) from error
+
+
+def _does_not_fit(found: pa.DataType, wanted: pa.DataType, path: str, error: Exception) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"column {path!r}: a value of type {found} does not fit {wanted} ({error}); cast the column first"
+    )
+
+
+def wide_decimals(texts: pa.Array, scale: int) -> pa.Array:
+    """Return numbers written as texts as decimals of 76 digits. Raises: pa.ArrowInvalid: one has more digits.
+
+    Arrow's own cast of text ignores an overflow of the bits: 3e38 becomes a negative decimal of 38 digits.
+    """
+    sizes = pc.abs(pc.cast(texts, pa.float64()))
+    fits = pc.and_(pc.less(sizes, 10.0 ** (76 - scale)), pc.less_equal(pc.binary_length(texts), 76))
+    if pc.all(fits).as_py() is False:
+        raise pa.ArrowInvalid("a number has too many digits")
+    return pc.cast(texts, pa.decimal256(76, scale))
 
 
 def _narrow(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
@@ -298,8 +314,11 @@ def _parsed(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     texts = shortest_text(array) if pa.types.is_floating(array.type) else array
     if not pa.types.is_decimal(wanted):
         return _checked(texts, wanted, path)
-    # As many digits behind the point as the digits before it leave.
-    exact = _checked(texts, pa.decimal128(38, 38 - (wanted.precision - wanted.scale)), path)
+    try:
+        # As many digits behind the point as the digits before it leave.
+        exact = wide_decimals(texts, 38 - (wanted.precision - wanted.scale))
+    except pa.ArrowInvalid as error:
+        raise _does_not_fit(array.type, wanted, path, error) from error
     return _checked(pc.round(exact, ndigits=wanted.scale, round_mode="half_towards_infinity"), wanted, path)
 
 

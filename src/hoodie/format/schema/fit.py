@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.conform import may_become, plain, widened_floats
+from hoodie.format.schema.conform import may_become, plain, wide_decimals, widened_floats
 
 _EXACT_MAX: Final = 1 << 53
 _TEXT_CHARS_MAX: Final = 60
@@ -93,7 +93,7 @@ def _fit_group(values: Values, wanted: pa.DataType, path: str, row_of: RowOf, fr
         raise misfit(values[0], wanted, path, row_of(0))
     half = len(values) // 2
     first = _fit_group(values[:half], wanted, path, row_of, from_pandas)
-    second = _fit_group(values[half:], wanted, path, lambda place: row_of(half + place), from_pandas)
+    second = _fit_group(values[half:], wanted, path, shifted(row_of, half), from_pandas)
     return pa.concat_arrays([first, second])
 
 
@@ -101,7 +101,8 @@ def _at(row_of: RowOf, places: Sequence[int]) -> RowOf:
     return lambda place: row_of(places[place])
 
 
-def _shifted(row_of: RowOf, start: int) -> RowOf:
+def shifted(row_of: RowOf, start: int) -> RowOf:
+    """Return the row numbers of the values from `start` on."""
     return lambda place: row_of(start + place)
 
 
@@ -117,7 +118,7 @@ def _fit_chunks(
         return fit_chunk(array, wanted, path, row_of)
     starts = np.cumsum([0, *(len(chunk) for chunk in array.chunks)])
     chunks = [
-        fit_chunk(chunk, wanted, path, _shifted(row_of, int(start)))
+        fit_chunk(chunk, wanted, path, shifted(row_of, int(start)))
         for chunk, start in zip(array.chunks, starts, strict=False)
     ]
     return pa.chunked_array(chunks, wanted)
@@ -135,7 +136,7 @@ def fit_chunk(array: pa.Array, wanted: pa.DataType, path: str, row_of: RowOf) ->
         try:
             return _exactly(array, wanted)
         except pa.ArrowInvalid:
-            place = _first_misfit(array, lambda part: _exactly(part, wanted))
+            place = first_misfit(array, lambda part: _exactly(part, wanted))
     raise misfit(array[place].as_py(), wanted, path, row_of(place))
 
 
@@ -155,15 +156,16 @@ def _exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
             raise pa.ArrowInvalid("a float above 2^53 may have been rounded")
         return pc.cast(array, wanted)
     if pa.types.is_floating(found) and pa.types.is_floating(wanted) and found.bit_width > wanted.bit_width:
-        return _narrow(array, wanted)
+        return narrowed(array, wanted)
     if pa.types.is_floating(found) and pa.types.is_decimal(wanted):
-        return pc.cast(pc.cast(array, pa.string()), wanted)
+        return pc.cast(wide_decimals(pc.cast(array, pa.string()), wanted.scale), wanted)
     if pa.types.is_integer(found) and pa.types.is_decimal(wanted):
         return pc.cast(pc.cast(array, pa.decimal128(20, 0)), wanted)
     return pc.cast(array, wanted)
 
 
-def _narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def narrowed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast doubles to a smaller float type. Raises: pa.ArrowInvalid if it has no number with the text of a double."""
     narrow = pc.cast(array, wanted, safe=False)
     same = pc.or_(pc.equal(pc.cast(narrow, array.type), array), pc.is_nan(array))
     if pc.all(same).as_py() is False:
@@ -177,7 +179,7 @@ def _first(mask: pa.BooleanArray) -> int:
     return int(np.argmax(np.asarray(mask)))
 
 
-def _first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> int:
+def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> int:
     """Return the place of the first value that cannot be cast; the cast of the whole array fails."""
     start, length = 0, len(array)
     while length > 1:
@@ -193,11 +195,16 @@ def _first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> int:
 
 def misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMismatchError:
     """Return the error of a value that does not fit its column."""
-    text = repr(value)
-    text = text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
+    text = shortened(value)
     can_widen = wanted in (pa.int32(), pa.float32()) and isinstance(value, int | float)
     advice = f", or pass Arrow data with a {'long' if wanted == pa.int32() else 'double'} column, which widens it"
     return SchemaMismatchError(
         f"column {path!r}, row {row}: {text} ({type(value).__name__}) does not fit {wanted}, the column's type in the "
         f"table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
     )
+
+
+def shortened(value: object) -> str:
+    """Return the value for a message, without the end of a long one."""
+    text = repr(value)
+    return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"

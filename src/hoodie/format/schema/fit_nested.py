@@ -7,8 +7,9 @@ requires. The values of all rows are fitted level by level, so that those of one
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,27 +19,39 @@ from hoodie.config import SCHEMA_EVOLUTION
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.blanks import without_null
-from hoodie.format.schema.fit import RowOf, Values, fit_chunk, fit_scalars, misfit, whole
+from hoodie.format.schema.fit import RowOf, Values, fit_chunk, fit_scalars, misfit, shifted, whole
 
 _CHUNK_ROWS: Final = 1 << 16
 """Rows of nested columns that are converted together."""
+FitScalars = Callable[[Values, pa.DataType, str, RowOf], pa.Array | pa.ChunkedArray]
 
 
 def fit_values(
-    values: Values, wanted: pa.DataType, path: str, *, from_pandas: bool = False
+    values: Values,
+    wanted: pa.DataType,
+    path: str,
+    *,
+    from_pandas: bool = False,
+    scalars: FitScalars | None = None,
+    row_of: RowOf = int,
 ) -> pa.Array | pa.ChunkedArray:
     """Convert Python objects to an array of the type of a table's column; None is null.
 
-    `path`: name of the column in errors. `from_pandas`: NaN, NaT and NA of pandas are null too. Nested columns are
-    chunked, so that the flat items of a few rows are in memory at a time.
+    `path`: name of the column in errors. `from_pandas`: NaN, NaT and NA of pandas are null too. `scalars` converts
+    values that are not nested, instead of `fit_scalars`. `row_of`: numbers of rows in errors; default is from 0. Nested
+    columns are chunked, so that the flat items of a few rows are in memory at a time.
 
     Raises: SchemaMismatchError: a value does not fit; the message names column, row, value and type.
     """
-    fitter = _Fitter(from_pandas)
+    fitter = _Fitter(from_pandas, scalars or partial(fit_scalars, from_pandas=from_pandas))
     if not pa.types.is_nested(wanted):
-        return fitter.values(values, wanted, path, lambda place: place)
+        return fitter.values(values, wanted, path, row_of)
     starts = range(0, len(values), _CHUNK_ROWS)
-    parts = [part for at in starts for part in fitter.chunks(values[at : at + _CHUNK_ROWS], wanted, path, at)]
+    parts = [
+        part
+        for at in starts
+        for part in fitter.chunks(values[at : at + _CHUNK_ROWS], wanted, path, shifted(row_of, at))
+    ]
     return pa.chunked_array(parts, wanted)
 
 
@@ -47,17 +60,18 @@ class _Fitter:
     """Fits the values of one level of a column."""
 
     from_pandas: bool
+    scalars: FitScalars
 
-    def chunks(self, values: Values, wanted: pa.DataType, path: str, start: int) -> list[pa.Array]:
+    def chunks(self, values: Values, wanted: pa.DataType, path: str, row_of: RowOf) -> list[pa.Array]:
         """Return the rows as one array; as several if their items exceed the limits of an array."""
         try:
-            return [whole(self.values(values, wanted, path, lambda place: start + place))]
+            return [whole(self.values(values, wanted, path, row_of))]
         except pa.ArrowInvalid:
             half = len(values) // 2
             if not half:
                 raise
-            first = self.chunks(values[:half], wanted, path, start)
-            return [*first, *self.chunks(values[half:], wanted, path, start + half)]
+            first = self.chunks(values[:half], wanted, path, row_of)
+            return [*first, *self.chunks(values[half:], wanted, path, shifted(row_of, half))]
 
     def values(self, values: Values, wanted: pa.DataType, path: str, row_of: RowOf) -> pa.Array | pa.ChunkedArray:
         """Fit values of any type."""
@@ -67,7 +81,7 @@ class _Fitter:
             return self._map(values, wanted, path, row_of)
         if pa.types.is_list(wanted):
             return self._list(values, wanted, path, row_of)
-        return fit_scalars(values, wanted, path, row_of, from_pandas=self.from_pandas)
+        return self.scalars(values, wanted, path, row_of)
 
     def _child(self, values: Values, child: pa.Field, path: str, row_of: RowOf, parents: Values = ()) -> pa.Array:
         """Fit the values of a nested field. `parents`: the enclosing values; below None, None is allowed."""

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.fit import fit_array
 from hoodie.format.schema.table_schema import avro_to_arrow, conform, normalise, without_meta_fields
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "types"
@@ -214,6 +215,17 @@ def test_stored_rows_follow_the_promotions_of_the_jvm(
     assert conform(batch(array), one(wanted), stored=True).column(0).to_pylist() == expected
     with pytest.raises(SchemaMismatchError):
         conform(batch(array), one(wanted))
+
+
+def test_numbers_beyond_the_digits_of_a_decimal_are_refused() -> None:
+    wanted = pa.decimal128(38, 0)
+    for text in ("9" * 39, "340282366920938463463374607431768211457", "3e38", "-9.9e38", "1.2e77", "1e300"):
+        with pytest.raises(SchemaMismatchError, match="does not fit decimal128"):
+            conform(batch(pa.array([text])), one(wanted), stored=True)
+        with pytest.raises(SchemaMismatchError, match="does not fit decimal128"):
+            conform(batch(pa.array([float(text)])), one(wanted), stored=True)
+        with pytest.raises(SchemaMismatchError, match=r"row 0: .* does not fit decimal128"):
+            fit_array(pa.array([float(text)]), wanted, "x")
 
 
 FLOATS = [0.6, None, -0.0, 16777217.0, 3.4028235e38, 1e10, 123456.7, math.inf, -math.inf]
