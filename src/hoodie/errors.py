@@ -17,6 +17,10 @@ class HoodieWarning(UserWarning):
 class HoodieError(Exception):
     """Base of every error that hoodie raises on purpose."""
 
+    def __str__(self) -> str:
+        """Return the message; surrogates of a quoted text are escaped, so that a terminal or a log can take it."""
+        return super().__str__().encode(errors="backslashreplace").decode()
+
 
 class TableNotFoundError(HoodieError):
     """The path contains no Hudi table."""

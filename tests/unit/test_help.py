@@ -8,7 +8,7 @@ import re
 import pytest
 
 import hoodie
-from hoodie.engine.selection import arrow_source
+from hoodie.engine.selection import table_in_memory
 from hoodie.errors import UnsupportedError
 
 ERRORS = (
@@ -43,7 +43,7 @@ def test_a_write_lists_its_arguments_and_errors_and_has_an_example(method: str) 
 @pytest.mark.parametrize("method", WITH_DATA)
 def test_a_write_lists_the_types_of_data_that_its_error_lists(method: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
-        arrow_source(object())
+        table_in_memory(object())
     types = set(re.findall(r"[A-Z]\w+|dicts|lists|__\w+__", str(raised.value).partition("expected")[2]))
     assert {"DataFrame", "RecordBatchReader", "LazyFrame", "dicts", "__arrow_c_stream__"} <= types
     assert [name for name in types if name not in text_of(method)] == []

@@ -117,6 +117,23 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def checked_text(name: str, given: object) -> str:
+    """Return a text of the caller that files can hold; `name` is the argument's name.
+
+    Raises: InvalidConfigError: it is no text, or has a surrogate without its other half, which UTF-8 cannot hold.
+    """
+    if not isinstance(given, str):
+        raise InvalidConfigError(f"{name}: expected a text, got {given!r} of type {type(given).__name__}")
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidConfigError(
+            f"{name}: {given!r} has the character {given[error.start]!r} at position {error.start}, which UTF-8 cannot "
+            "hold; remove it, or decode the bytes from which the text was made with the right encoding"
+        ) from error
+    return given
+
+
 def text(text: str) -> str:
     """Take the text as it is."""
     return text

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.plain_types import plain_batches, plain_schema
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -42,27 +44,44 @@ class PartedDataset(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrowDataset:
-    """A reader of record batches that can be read once, or a table in memory.
+    """A reader of record batches that can be read once, or a table in memory. The door by which rows come in.
 
-    `untyped`: names of columns whose type was inferred from their values.
+    Its batches have plain types, and their texts are valid UTF-8 (`format/schema/plain_types.py`). `untyped`: names of
+    columns whose type was inferred from their values. `is_computed`: the rows are results of this package, which are
+    passed on as they are.
     """
 
     source: pa.RecordBatchReader | pa.Table
     untyped: frozenset[str] = frozenset()
+    is_computed: bool = False
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the batches."""
-        return self.source.schema
+        """Arrow schema of the batches. Raises: UnsupportedError: columns nest too deep."""
+        return self.source.schema if self.is_computed else plain_schema(self.source.schema)
 
     def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
-        """Return up to `count` streams that together contain every row: slices of a table, or the one reader."""
+        """Return up to `count` streams that together contain every row: slices of a table, or the one reader.
+
+        Their batches raise: SchemaMismatchError: a value has no plain type, a text is not valid UTF-8, or the reader
+        fails.
+        """
         if isinstance(self.source, pa.RecordBatchReader):
-            return [iter(self.source)]
+            return [self._plain(_batches(self.source), 0)]
         rows = self.source.num_rows
         step = max(-(-rows // count), _PART_ROWS_MIN)
-        slices = [self.source.slice(start, step) for start in range(0, max(rows, 1), step)]
-        return [iter(part.to_batches()) for part in slices]
+        starts = range(0, max(rows, 1), step)
+        return [self._plain(iter(self.source.slice(start, step).to_batches()), start) for start in starts]
+
+    def table(self) -> pa.Table:
+        """Return all rows. Memory: all rows. Raises: as the batches of `parts`."""
+        return pa.Table.from_batches([batch for part in self.parts(1) for batch in part], self.schema)
+
+    def _plain(self, batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
+        schema = self.schema
+        for batch in batches:
+            yield from (batch,) if self.is_computed else plain_batches(batch, schema, row)
+            row += batch.num_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +157,20 @@ class LocalEngine:
 
         exchanged = _exchange(prepared, exchange, self.threads)
         return [result for results in self.run(work_on_table, exchanged) for result in results]
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader. Raises: SchemaMismatchError: Arrow cannot read one of them."""
+    rows = 0
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except pa.ArrowException as error:
+            raise SchemaMismatchError(f"the data: Arrow cannot read the rows from row {rows:,} on ({error})") from error
+        yield batch
+        rows += batch.num_rows
 
 
 def _finished(futures: list[Future[Result]]) -> list[Result]:

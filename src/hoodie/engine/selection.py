@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
-from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset
-from hoodie.engine.untyped import UntypedDataset, untyped_dataset
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.untyped import UntypedDataset, arrow_column, arrow_stream, untyped_dataset
+from hoodie.errors import UnsupportedError
 
 _SCALARS = (str, bytes, int, float, Decimal, date)
+_SERIES = ("Series", "Index")
 
 
 def is_spark(value: object) -> bool:
@@ -45,10 +46,10 @@ def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     if is_spark(data):
         room = spark_room()
         return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
-    if isinstance(data, PartedDataset):
+    if isinstance(data, ArrowDataset):
         return LocalEngine(), data
     untyped = untyped_dataset(data)
-    return LocalEngine(), ArrowDataset(arrow_source(data)) if untyped is None else untyped
+    return LocalEngine(), ArrowDataset(_arrow_source(data)) if untyped is None else untyped
 
 
 def with_types(data: Dataset) -> Dataset:
@@ -56,20 +57,14 @@ def with_types(data: Dataset) -> Dataset:
     return data.inferred() if isinstance(data, UntypedDataset) else data
 
 
-def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
-    """Return the caller's in-process data as an Arrow table or reader.
-
-    Raises: UnsupportedError for data of any other type.
-    """
+def _arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
+    """Return the caller's typed data as an Arrow table or reader. Raises: as `engine_and_dataset`."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    untyped = untyped_dataset(data)
-    if untyped is not None:
-        return untyped.inferred().source
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        return arrow_stream(data)
     if hasattr(data, "to_reader"):  # a pyarrow Scanner
         return _reader(data.to_reader(), data)
     if hasattr(data, "scanner"):  # a pyarrow Dataset
@@ -78,7 +73,7 @@ def arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
     if callable(collect):
         frame = collect()
         if hasattr(frame, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(frame)
+            return arrow_stream(frame)
     raise _unsupported(data)
 
 
@@ -97,56 +92,51 @@ def _unsupported(data: object) -> UnsupportedError:
 
 
 def table_in_memory(data: object) -> pa.Table:
-    """Return the caller's in-process data as a table. Memory: all rows. Raises: as `arrow_source`."""
-    source = arrow_source(data)
-    return source if isinstance(source, pa.Table) else source.read_all()
+    """Return the caller's in-process data as a table of plain types. Memory: all rows.
+
+    Raises: UnsupportedError for data of any other type; SchemaMismatchError as `ArrowDataset.parts`, and for a column
+    with values of several types.
+    """
+    return _typed(data).table()
+
+
+def _typed(data: object) -> ArrowDataset:
+    untyped = untyped_dataset(data)
+    return ArrowDataset(_arrow_source(data)) if untyped is None else untyped.inferred()
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
     """Return the Arrow schema of a pyarrow Schema, a Spark StructType or DataFrame, or in-process data.
 
-    Raises: as `arrow_source`.
+    Raises: as `table_in_memory`.
     """
     if isinstance(schema, pa.Schema):
         return schema
     if is_spark(schema):
         return spark_room().arrow_schema_of(getattr(schema, "schema", schema))
-    return arrow_source(schema).schema
+    return _typed(schema).schema
 
 
 def key_array(keys: object) -> pa.Array | None:
-    """Return plain key values as an Arrow array, in the given order; None for data with columns.
+    """Return plain key values as an Arrow array of a plain type, in the given order; None for data with columns.
 
     Accepts one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series.
 
-    Raises: SchemaMismatchError for values of several types.
+    Raises: SchemaMismatchError for values of several types, and for those that Arrow would cut.
     """
-    if isinstance(keys, pa.Array):
-        return keys
-    if isinstance(keys, pa.ChunkedArray):
-        return keys.combine_chunks()
-    if type(keys).__name__ == "Series" and hasattr(keys, "__arrow_c_stream__"):
-        return pa.chunked_array(keys).combine_chunks()
-    if isinstance(keys, np.ndarray | np.generic):
-        return _array_of(np.atleast_1d(keys))
-    if type(keys).__name__ in ("Series", "Index"):
-        return _array_of(keys)
-    if isinstance(keys, _SCALARS):
-        return _array_of([keys])
+    if isinstance(keys, pa.Array | pa.ChunkedArray | np.ndarray | np.generic) or type(keys).__name__ in _SERIES:
+        values = np.atleast_1d(keys) if isinstance(keys, np.ndarray | np.generic) else keys
+        return arrow_column("keys", values).combine_chunks()
     if isinstance(keys, pa.Scalar):
-        return _array_of([keys.as_py()])
-    has_columns = isinstance(keys, Mapping) or hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "columns")
+        return arrow_column("keys", pa.array([keys])).combine_chunks()
+    if isinstance(keys, _SCALARS):
+        return arrow_column("keys", [keys]).combine_chunks()
+    # Asked of its class, as a LazyFrame of Polars warns when it resolves its columns.
+    has_columns = isinstance(keys, Mapping) or hasattr(keys, "__arrow_c_stream__") or hasattr(type(keys), "columns")
     if has_columns or not isinstance(keys, Iterable):
         return None
     listed = list(keys)
-    return None if any(isinstance(key, Mapping) for key in listed) else _array_of(listed)
-
-
-def _array_of(values: Any) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SchemaMismatchError(f"keys: expected values of one type; cast them ({error})") from error
+    return None if any(isinstance(key, Mapping) for key in listed) else arrow_column("keys", listed).combine_chunks()
 
 
 def active_session() -> object | None:

@@ -5,16 +5,17 @@ A write gives such columns the types of the table. Only where the table's schema
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from hoodie.config.option import checked_text
 from hoodie.engine.local import ArrowDataset
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.fit import fit_array, inferred
+from hoodie.format.schema.fit import fit_array, infer
 from hoodie.format.schema.fit_nested import fit_values
 
 _NUMPY_DEFAULTS: Final = frozenset("lqdb?OUSM")
@@ -69,11 +70,7 @@ class UntypedDataset:
 
     def _inferred(self, place: int) -> pa.Array | pa.ChunkedArray:
         name, values = self.columns[place]
-        if isinstance(values, _ARROW):
-            return values
-        from_pandas = place in self.of_pandas
-        found = inferred(values, from_pandas=from_pandas)
-        return found if found is not None else _converted(name, lambda: pa.array(values, from_pandas=from_pandas))
+        return values if isinstance(values, _ARROW) else infer(values, name, from_pandas=place in self.of_pandas)
 
     def _dataset(self, arrays: list[pa.Array | pa.ChunkedArray], fields: list[pa.Field]) -> ArrowDataset:
         lengths = {name: len(values) for name, values in self.columns}
@@ -84,15 +81,22 @@ class UntypedDataset:
 
 
 def untyped_dataset(data: object) -> UntypedDataset | None:
-    """Return data of a list of dicts, a dict of columns, or a pandas DataFrame; None for data of any other type."""
+    """Return data of a list of dicts, a dict of columns, or a pandas DataFrame; None for data of any other type.
+
+    Raises: SchemaMismatchError for a column without a type of Arrow; InvalidConfigError for a name that is no text.
+    """
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
         return _of_rows(data)
     if isinstance(data, Mapping) and data and all(map(_is_column, data.values())):
-        return _of_columns([(str(name), values) for name, values in data.items()])
+        return _of_columns([(_name(name), values) for name, values in data.items()])
     if is_pandas(data, "DataFrame"):
         frame: Any = data
-        return _of_columns([(str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)])
+        return _of_columns([(_name(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)])
     return None
+
+
+def _name(name: object) -> str:
+    return checked_text("column name", str(name))
 
 
 def is_pandas(value: object, name: str) -> bool:
@@ -104,7 +108,7 @@ def _of_rows(rows: Sequence[Mapping[Any, Any]]) -> UntypedDataset:
     names = dict.fromkeys(name for row in rows for name in row)
     if rows and not names:
         raise SchemaMismatchError(f"{len(rows)} rows: expected dicts with the columns of the table, found empty dicts")
-    columns = tuple((str(name), [row.get(name) for row in rows]) for name in names)
+    columns = tuple((_name(name), [row.get(name) for row in rows]) for name in names)
     return UntypedDataset(columns)
 
 
@@ -132,22 +136,74 @@ def _has_own_type(values: Any) -> bool:
 
 
 def _column(name: str, values: Any) -> _Column:
-    """Return the values as Arrow data if they have one type, otherwise as a list; missing values are null."""
-    if isinstance(values, (list, tuple, *_ARROW)):
-        return values
-    if str(getattr(values, "dtype", "")) == "object":
-        listed = values.tolist()
-        if not is_pandas(values, "Series") or set(map(type, listed)) <= _NEVER_MISSING:
-            return list(listed)
-        return [None if gone else value for value, gone in zip(listed, values.isna(), strict=True)]
-    return _converted(name, lambda: pa.array(values, from_pandas=is_pandas(values, "Series")))
+    """Return the values as Arrow data of a plain type if they have one type, otherwise as a list; missing values null.
+
+    Raises: as `arrow_column`.
+    """
+    return values if isinstance(values, list | tuple) else _objects(values) or arrow_column(name, values)
 
 
-def _converted(name: str, convert: Callable[[], pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
+def _objects(values: Any) -> list[Any] | None:
+    """Return the objects of an array or Series of objects, None for those that are missing; None for other types."""
+    if str(getattr(values, "dtype", "")) != "object":
+        return None
+    listed = list(values.tolist())
+    if not is_pandas(values, "Series") or set(map(type, listed)) <= _NEVER_MISSING:
+        return listed
+    return [None if gone else value for value, gone in zip(listed, values.isna(), strict=True)]
+
+
+def arrow_column(name: str, values: Any) -> pa.ChunkedArray:
+    """Return the values of a list, an array or a Series as Arrow data of a plain type; `name` is the column's name.
+
+    Raises: SchemaMismatchError: Arrow has no type for the values, or would cut them, or they are text that is not valid
+    UTF-8.
+    """
+    source: pa.RecordBatchReader | pa.Table
+    if type(values).__module__.partition(".")[0] == "polars":
+        source = arrow_stream(values.to_frame(name))
+    else:
+        objects = _objects(values)
+        array = infer(values if objects is None else objects, name, from_pandas=is_pandas(values, "Series"))
+        source = pa.Table.from_arrays([array], names=[name])
+    return ArrowDataset(source).table().column(0)
+
+
+def arrow_stream(data: Any) -> pa.RecordBatchReader:
+    """Return a reader of data with `__arrow_c_stream__`.
+
+    Raises: SchemaMismatchError: Arrow does not know the type of a column, or the data has no columns.
+    """
+    refused = [name for name, dtype in _polars_types(data) if dtype == "Object"]
     try:
-        return convert()
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise SchemaMismatchError(f"column {name!r}: Arrow has no type for its values ({error}); cast them") from error
+        if not refused:
+            return pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowException, TypeError) as error:
+        refused = [name for name, _ in _polars_types(data) if not _is_known(data.select(name))]
+        if not refused:
+            raise SchemaMismatchError(
+                f"data of type {type(data).__module__}.{type(data).__qualname__}: expected columns of Arrow's types "
+                f"({error}); cast them"
+            ) from error
+    types = dict(_polars_types(data))
+    raise SchemaMismatchError(
+        f"column {refused[0]!r}: Arrow has no type for values of Polars' {types[refused[0]]}; cast the column"
+    )
+
+
+def _polars_types(data: Any) -> list[tuple[str, str]]:
+    """Return the columns of a Polars frame and the names of their types; nothing for other data."""
+    if type(data).__module__.partition(".")[0] != "polars" or not hasattr(data, "schema"):
+        return []
+    return [(name, str(dtype)) for name, dtype in data.schema.items()]
+
+
+def _is_known(frame: Any) -> bool:
+    try:
+        pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError):
+        return False
+    return True
 
 
 def _fitted(values: _Column, child: pa.Field, *, from_pandas: bool) -> pa.Array | pa.ChunkedArray:

@@ -74,10 +74,4 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
     else:
         scan = dataclasses.replace(plan_lookup(view, wanted), columns=tuple(wanted.column_names))
         is_new = pc.invert(KeySet.of(read_table(scan)).holds(wanted))
-    return _filterable(rows).filter(is_new).cast(rows.schema)
-
-
-def _filterable(rows: pa.Table) -> pa.Table:
-    """Convert string_view and binary_view columns, which Arrow cannot filter; other columns are not copied."""
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))
+    return rows.filter(is_new)

@@ -10,7 +10,8 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-KIND = "_hoodie_change"
+KIND = "#change"
+"""Columns that exist only while a write works have a # in their names, which a column of a table cannot have."""
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 LEADING = (KIND, RECORD_KEY, PARTITION_PATH)

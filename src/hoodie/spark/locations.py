@@ -34,9 +34,9 @@ from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
 # These names differ from the meta columns, because rows that were read from a table have the meta columns already.
-WANTED_KEY = "_hoodie_wanted_key"
-WANTED_PATH = "_hoodie_wanted_path"
-_BUCKET = "_hoodie_bucket"
+WANTED_KEY = "#wanted_key"
+WANTED_PATH = "#wanted_path"
+_BUCKET = "#bucket"
 _FILE_NAME = "_hoodie_file_name"
 
 

@@ -33,13 +33,13 @@ from hoodie.write.merge_rows import KNOWN_KEY, plan_source_lookup
 from hoodie.write.merge_rows import merged_rows as merged_here
 from hoodie.write.merge_source import StagedSource
 
-_CLAUSE = "_hoodie_clause"
-_STORED = "_hoodie_stored"
-_GIVEN = "_hoodie_given"
+_CLAUSE = "#clause"
+_STORED = "#stored"
+_GIVEN = "#given"
 
 
 def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
-    """Return the changes as a DataFrame or a table: the column `_hoodie_change`, then the table's columns.
+    """Return the changes as a DataFrame or a table: the column `KIND`, then the table's columns.
 
     `staged`: the rows of the DataFrame, if they could be staged; then they are read from there. `bytes_max`: the size
     of the source, and of the files that can hold its keys, up to which this process computes the changes.

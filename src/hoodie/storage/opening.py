@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from hoodie.config import flag
+from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError
 from hoodie.storage import faults, memory
 from hoodie.storage.api import Store, StoreSpec
@@ -68,7 +69,7 @@ def _text(path: str | os.PathLike[str]) -> str:
     found = os.fspath(path)
     if not isinstance(found, str):
         raise InvalidConfigError(f"the table's path is {type(found).__name__}: expected a text or a path object")
-    return found
+    return checked_text("the table's path", found)
 
 
 def _is_durable(options: Mapping[str, str]) -> bool:

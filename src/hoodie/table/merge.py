@@ -113,10 +113,12 @@ def execute(
 
     Raises: as `TableMerger.execute`.
     """
+    from hoodie.engine import ArrowDataset
     from hoodie.engine.selection import is_spark, spark_room
     from hoodie.records.sql.quoting import quoted
     from hoodie.write.conditional import again_from_the_read
     from hoodie.write.indexed import merge
+    from hoodie.write.setup import ignored_columns
 
     staged: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_spark(source):
@@ -134,10 +136,14 @@ def execute(
             rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
         else:
             rows = _computed(plan, source, staged_rows, properties or {})
+            rows = rows if is_spark(rows) else ArrowDataset(rows, is_computed=True)
         call, dataset = context.write_call(rows, extra_metadata, properties)
         # The rows of an upsert are not computed from stored rows, so they have no baseline.
         call = dataclasses.replace(call, baseline=None if is_upsert else view)
-        return merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
+        result = merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
+        used = [text for clause in plan.merge.clauses for text in (clause.values or {}).values() if text]
+        unused = [name for name in names if not any(name in text for text in used)]
+        return dataclasses.replace(result, notes=(*result.notes, *ignored_columns(unused)))
 
     with staged as staged_rows:
         return again_from_the_read(context.view, properties or {}, attempt)
@@ -171,13 +177,13 @@ def execute_partial(
 
 def _arrow_source(context: TableContext, source: Any) -> pa.Table:
     """Return the source as a table; columns without declared types get those of the table."""
-    from hoodie.engine.selection import engine_and_dataset, table_in_memory
+    from hoodie.engine.selection import engine_and_dataset
     from hoodie.engine.untyped import UntypedDataset
 
     _, dataset = engine_and_dataset(source)
     if isinstance(dataset, UntypedDataset):
         dataset = dataset.typed(context.view().schema().arrow)
-    return table_in_memory(dataset.source)  # type: ignore[attr-defined]  # no Spark data here
+    return dataset.table()  # type: ignore[attr-defined]  # no Spark data here
 
 
 def _computed(plan: MergePlan, source: Any, staged: Any, properties: Text) -> Any:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.config import Option
+from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
 from hoodie.format.log.cdc_block import CdcMode
@@ -91,6 +92,7 @@ def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> Tabl
 def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str) -> TableConfig:
     """Return the checked properties of a new table. Raises: as `create_table`."""
     _check_supported(wanted)
+    _check_properties(wanted.properties)
     columns = normalise(without_meta_fields(schema))
     record_key, ordering = _names(wanted.record_key), _names(wanted.ordering)
     partition_by, partition_types = _split_types(_names(wanted.partition_by))
@@ -112,11 +114,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_index_options(kind, properties)
     merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
     check_moves_merge(kind, {**properties, **index}, merger)
-    _check_properties(properties)
     if not record_key:
         check_no_duplicates(properties)
     filter_options(properties)
-    name = wanted.name or default_name
+    name = checked_text("name", wanted.name or default_name)
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
     extra |= {keys.MERGE_PROPERTY_PREFIX + key: properties[key] for key in sorted(_DELETE_KEYS & properties.keys())}
@@ -224,7 +225,7 @@ def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    return tuple(checked_text("column name", name) for name in ((value,) if isinstance(value, str) else value))
 
 
 def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -81,7 +81,7 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
 def merge(call: WriteCall, data: Dataset, *, computed: bool, one_row_per_key: bool = True) -> WriteResult:
     """Write the changes of a merge as one commit: updates, inserts, and deletes.
 
-    `computed`: `data` has the kind of each change in the column `_hoodie_change`, and the table's columns; otherwise
+    `computed`: `data` has the kind of each change in the column `KIND`, and the table's columns; otherwise
     all rows are upserted. `one_row_per_key`: refuse several changes of one key.
 
     Raises: as `upsert`; RecordKeyError for several changes of one key.

@@ -34,7 +34,7 @@ KNOWN_KEY: Final = (
 
 
 def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = None) -> pa.Table:
-    """Return the changes: the column `_hoodie_change`, then the table's columns.
+    """Return the changes: the column `KIND`, then the table's columns.
 
     `lookup`: the result of `plan_source_lookup`, if the caller has it.
 

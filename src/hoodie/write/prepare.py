@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.table_schema import META_FIELDS, conform
+from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, conform
 from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.key_hash import spread
 
-BUCKET = "_hoodie_bucket"
-ROW_NUMBER = "_hoodie_row"
-_NO_DATA = frozenset((*META_FIELDS, KIND))
+BUCKET = "#bucket"
+ROW_NUMBER = "#row"
+_NO_DATA = frozenset((*META_FIELDS, OPERATION_FIELD, KIND))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Preparation:
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert full rows: inserts, updates, and rows that are marked as deletes.
 
-        A column `_hoodie_change`, which a merge computes, tells the kind of each row.
+        A column `KIND`, which a merge computes, tells the kind of each row.
         """
         keep = [name for name in batch.schema.names if name not in _NO_DATA]
         rows = conform(batch.select(keep), self.schema)

@@ -5,7 +5,7 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -32,7 +32,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.cdc_block import CdcMode, cdc_avro_schema
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve, schema_changes
-from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
+from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import (
@@ -132,6 +132,8 @@ class WriteSetup:
         Raises: as `without_repair`.
         """
         setup = cls.without_repair(call, data, changed=changed).without_lost_partitions()
+        if setup.data is not None and not setup.has_automatic_keys:
+            setup = replace(setup, notes=(*setup.notes, *ignored_columns(setup.data.schema.names)))
         if lost_statistics(setup.view):
             setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
         elif ignores_statistics_option(setup.view, call.properties):
@@ -416,6 +418,14 @@ class WriteSetup:
         if work_bytes <= options.LOCAL_BYTES_MAX.get(self.options):
             return LocalEngine()
         return self.call.engine
+
+
+def ignored_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a note if columns of the data are not stored, because they have the names of Hudi's meta columns."""
+    meta = [name for name in names if name in (*META_FIELDS, OPERATION_FIELD)]
+    if not meta:
+        return ()
+    return (f"the data's columns {', '.join(meta)} are not stored: Hudi writes its own columns of these names",)
 
 
 def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:

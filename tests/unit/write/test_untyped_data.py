@@ -299,7 +299,7 @@ def test_chunks_of_text_stay_chunks() -> None:
     """The chunks of a column may have more than 2 GiB together, which one array of text cannot have."""
     chunks = pa.chunked_array([["a"], ["b", "c"]])
     data = UntypedDataset((("s", chunks), ("l", [["x"]] * 3)))
-    schema = pa.schema([("s", pa.large_string()), ("l", pa.list_(pa.string()))])
+    schema = pa.schema([("s", pa.string()), ("l", pa.list_(pa.string()))])
     assert data.inferred().source["s"].num_chunks == 2
     assert data.typed(schema).source["s"].num_chunks == 2
     assert data.typed(schema).schema == schema

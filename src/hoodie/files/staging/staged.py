@@ -33,7 +33,7 @@ _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 _HASHED_BYTES_MIN = 8 * 1024 * 1024
 _HASH_SLICES = 16
 
-_PLACE = "_hoodie_place"
+_PLACE = "#place"
 
 HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
 

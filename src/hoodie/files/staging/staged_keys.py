@@ -21,9 +21,9 @@ from hoodie.storage import Store
 GROUPS_MAX = 64
 """Maximum number of groups of one file: a few dozen tasks are enough for a cluster, and tiny batches are slow."""
 
-ROW = "_hoodie_row"
+ROW = "#row"
 """Column with the ordinals of the rows among all staged rows of the write."""
-PLACE = "_hoodie_place"
+PLACE = "#place"
 """Column with numbers that ascend in the order of the caller's data: staging changes the order of rows."""
 
 Rows = npt.NDArray[np.int64]

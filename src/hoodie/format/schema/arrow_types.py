@@ -10,6 +10,8 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.schema.plain_types import plain_schema
 
 LIST_ITEM: Final = "element"
 """Name of a list's items in Arrow and in three-level Parquet lists."""
@@ -26,10 +28,6 @@ _WIDENED: Final = {
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
     pa.float16(): pa.float32(),
-    pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
 }
 
@@ -38,20 +36,19 @@ def normalise(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the types that a Hudi table stores.
 
     Names, order and nullability are kept; metadata is removed. Integers of less than 32 bits become int32, uint32
-    becomes int64, half floats become float32. Large and view strings, binaries and lists become plain strings, binaries
-    and lists. Dictionary and run-end encoded types become the type of their values, extension types become their
-    storage type. Timestamps become microseconds (`conform` refuses values that would be cut): the JVM's data frames
-    write only microseconds, and refuse to write to a column of milliseconds. Every time zone becomes UTC; timestamps
-    without a zone stay without a zone.
+    becomes int64, half floats become float32. Other types become their plain types (`plain_types`). Timestamps become
+    microseconds (`conform` refuses values that would be cut): the JVM's data frames write only microseconds, and refuse
+    to write to a column of milliseconds. Every time zone becomes UTC; timestamps without a zone stay without a zone.
 
     Raises:
         SchemaMismatchError: a Hudi table cannot store a type (null, uint64, durations, intervals, unions, ...), or a
-            column name occurs twice, where upper and lower case are equal.
+            column name occurs twice, where upper and lower case are equal, or is that of a meta field in another case.
         UnsupportedError: columns nest too deep.
     """
+    _refuse_meta_names(schema.names)
     _refuse_duplicates(schema.names, "")
     try:
-        return pa.schema([_field(child, child.name) for child in schema])
+        return pa.schema([_field(child, child.name) for child in plain_schema(schema)])
     except RecursionError as error:
         raise UnsupportedError("the data's schema: columns of fewer nested levels expected") from error
 
@@ -61,19 +58,15 @@ def _field(child: pa.Field, path: str) -> pa.Field:
 
 
 def normal_type(data_type: pa.DataType, path: str) -> pa.DataType:
-    """Return the type that a Hudi table stores for one Arrow type; `path` is the column's name in errors.
+    """Return the type that a Hudi table stores for one plain type; `path` is the column's name in errors.
 
     Raises:
         SchemaMismatchError: a Hudi table cannot store the type.
     """
-    if isinstance(data_type, pa.BaseExtensionType):
-        return normal_type(data_type.storage_type, path)
     if data_type in _KEPT or pa.types.is_fixed_size_binary(data_type):
         return data_type
     if data_type in _WIDENED:
         return _WIDENED[data_type]
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return normal_type(data_type.value_type, path)
     if pa.types.is_timestamp(data_type):
         return pa.timestamp("us") if data_type.tz is None else pa.timestamp("us", "UTC")
     if pa.types.is_decimal(data_type):
@@ -93,16 +86,11 @@ def _nested(data_type: pa.DataType, path: str) -> pa.DataType:
         values = data_type.item_field
         value_type = normal_type(values.type, f"{path}.value")
         return pa.map_(pa.string(), pa.field("value", value_type, nullable=values.nullable))
-    if _is_list(data_type):
+    if pa.types.is_list(data_type):
         items = data_type.value_field
         item_type = normal_type(items.type, f"{path}.{LIST_ITEM}")
         return pa.list_(pa.field(LIST_ITEM, item_type, nullable=items.nullable))
     raise _refused(path, data_type, _advice(data_type))
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
-    return any(is_kind(data_type) for is_kind in kinds) or bool(pa.types.is_large_list_view(data_type))
 
 
 def _decimal(data_type: pa.DataType, path: str) -> pa.DataType:
@@ -126,6 +114,16 @@ def _advice(data_type: pa.DataType) -> str:
 
 def _refused(path: str, data_type: pa.DataType, advice: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"column {path!r}: Hudi has no type for Arrow's {data_type}; {advice}")
+
+
+def _refuse_meta_names(names: list[str]) -> None:
+    meta = {*META_FIELDS, OPERATION_FIELD}
+    for name in names:
+        if name.lower() in meta and name not in meta:
+            raise SchemaMismatchError(
+                f"column {name!r}: every row has Hudi's column {name.lower()!r}, and to Spark both names are one: "
+                "rename it"
+            )
 
 
 def _refuse_duplicates(names: list[str], prefix: str) -> None:

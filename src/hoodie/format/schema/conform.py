@@ -12,6 +12,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.blanks import blanks, without_null
 from hoodie.format.schema.java_text import java_text, shortest_text
+from hoodie.format.schema.plain_types import own_items, plain_array, with_items
 from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
@@ -81,13 +82,12 @@ class _Conformer:
     def column(self, column: pa.Array | pa.ChunkedArray, child: pa.Field) -> pa.Array | pa.ChunkedArray:
         """Cast a column of a batch or of a table."""
         if isinstance(column, pa.ChunkedArray):
-            chunks = [self.array(chunk, child, child.name) for chunk in column.chunks]
+            chunks = [self.array(_plain(chunk, child), child, child.name) for chunk in column.chunks]
             return pa.chunked_array(chunks, type=child.type)
-        return self.array(column, child, child.name)
+        return self.array(_plain(column, child), child, child.name)
 
     def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
-        """Cast one array. `parents` is True where the enclosing struct is not null: other nulls are allowed."""
-        array = plain(array)
+        """Cast one array of a plain type. `parents`: where the enclosing struct is not null; else null is allowed."""
         if not child.nullable and array.null_count:
             _check_no_null(array, path, parents)
             return without_null(self._converted(array, child, path))
@@ -102,7 +102,7 @@ class _Conformer:
             return self._struct(array, child.type, path)
         if pa.types.is_map(child.type) and pa.types.is_map(array.type):
             return self._map(array, child.type, path)
-        if pa.types.is_list(child.type) and hasattr(array.type, "value_field") and not pa.types.is_map(array.type):
+        if pa.types.is_list(child.type) and pa.types.is_list(array.type):
             return self._list(array, child.type, path)
         return _cast(array, child.type, path, stored=self.stored)
 
@@ -139,27 +139,25 @@ class _Conformer:
         return pa.StructArray.from_arrays(children, fields=wanted.fields, mask=mask)
 
     def _list(self, array: pa.Array, wanted: pa.ListType, path: str) -> pa.ListArray:
-        if pa.types.is_list(array.type):
-            offsets, (items,) = _own_items(array, array.values)
-        else:
-            offsets, items = _flat_items(array)
-        return _with_items(array, wanted, offsets, self.array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
+        offsets, (items,) = own_items(array, array.values)
+        return with_items(array, wanted, offsets, self.array(items, wanted.value_field, f"{path}.{LIST_ITEM}"))
 
     def _map(self, array: pa.MapArray, wanted: pa.MapType, path: str) -> pa.MapArray:
-        offsets, (keys, values) = _own_items(array, array.keys, array.items)
+        offsets, (keys, values) = own_items(array, array.keys, array.items)
         keys = self.array(keys, wanted.key_field, f"{path}.key")
         values = self.array(values, wanted.item_field, f"{path}.value")
         entries = pa.StructArray.from_arrays([keys, values], fields=[wanted.key_field, wanted.item_field])
-        return _with_items(array, wanted, offsets, entries)
+        return with_items(array, wanted, offsets, entries)
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """Decode extension types, run-end encoding and dictionaries."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+def _plain(array: pa.Array, child: pa.Field) -> pa.Array:
+    try:
+        return plain_array(array)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {child.name!r}: a value of type {array.type} does not fit {child.type} ({error}); cast the column "
+            "first"
+        ) from error
 
 
 def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
@@ -173,29 +171,6 @@ def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None
     count = pc.sum(missing).as_py() or 0
     if count:
         raise SchemaMismatchError(f"column {path!r} allows no null; {count} of {len(array)} values are null: fill them")
-
-
-def _own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Return offsets from zero and the items of this slice only: items outside the slice must not be checked."""
-    if len(array) == 0:
-        return pa.array([0], pa.int32()), [child.slice(0, 0) for child in items]
-    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    offsets = pc.subtract(array.offsets, pa.scalar(start, pa.int32()))
-    return offsets, [child.slice(start, end - start) for child in items]
-
-
-def _flat_items(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return 32-bit offsets and items of large, fixed size and view lists; Arrow's own cast of views loses items."""
-    sizes = pc.fill_null(pc.cast(pc.list_value_length(array), pa.int32()), 0)
-    ends = pc.cumulative_sum_checked(sizes)
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends]), array.flatten()
-
-
-def _with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: pa.Array) -> pa.Array:
-    """Build a list or map array with new items; it is null where `array` is null."""
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    buffers = [validity, offsets.buffers()[1]]
-    return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
 
 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:

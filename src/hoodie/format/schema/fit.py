@@ -7,7 +7,9 @@ float may have been rounded before. A float fits a 32-bit or decimal column that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -16,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.conform import may_become, plain, wide_decimals, widened_floats
+from hoodie.format.schema.conform import may_become, wide_decimals, widened_floats
+from hoodie.format.schema.plain_types import plain_array
 
 _EXACT_MAX: Final = 1 << 53
 _TEXT_CHARS_MAX: Final = 60
 _PYARROW_ERRORS: Final = (pa.ArrowException, OverflowError, ValueError, TypeError)
+_MISSING: Final = frozenset({"NoneType", "NaTType", "NAType"})
 Values = Sequence[Any]
 RowOf = Callable[[int], int]
 """Return the row number of the value at a place; only errors call it."""
@@ -58,21 +62,84 @@ def fit_scalars(
     return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
 
 
+def infer(values: Any, path: str, *, from_pandas: bool = False) -> pa.Array | pa.ChunkedArray:
+    """Return the values of a list, an array or a Series in the type that Arrow infers; chunked above 2 GiB of text.
+
+    Raises: SchemaMismatchError: Arrow has no type for the values, or would cut one of them; names the column and, where
+    one value is to blame, its row.
+    """
+    try:
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        found = pa.array(values, from_pandas=from_pandas)
+    except _PYARROW_ERRORS as error:
+        raise _no_type(values, path, from_pandas, str(error)) from error
+    if isinstance(values, list | tuple) and not _is_kept(values, found.type):
+        raise _no_type(values, path, from_pandas, f"{found.type} would cut some of them")
+    return found
+
+
+def _no_type(values: Any, path: str, from_pandas: bool, reason: str) -> SchemaMismatchError:
+    def is_refused(value: Any) -> bool:
+        try:
+            return not _is_kept([value], pa.array([value], from_pandas=from_pandas).type)
+        except _PYARROW_ERRORS:
+            return True
+
+    if isinstance(values, list | tuple):
+        for row, value in enumerate(values):
+            if is_refused(value):
+                return SchemaMismatchError(
+                    f"column {path!r}, row {row}: Arrow has no type for {shortened(value)} ({type(value).__name__}): "
+                    f"{reason}; change the value"
+                )
+    return SchemaMismatchError(f"column {path!r}: expected values of one type that Arrow has ({reason}); cast them")
+
+
 def inferred(values: Values, *, from_pandas: bool = False) -> pa.Array | pa.ChunkedArray | None:
     """Return the values as an array of the type that they have; None if they have several types, or an unknown one.
 
-    The array is chunked if it has more than 2 GiB of text.
+    None too if Arrow would cut a value. The array is chunked if it has more than 2 GiB of text.
     """
     kinds = set(map(type, values)) - {type(None)}
     if not (len(kinds) <= 1 or kinds <= {int, float}):
         return None
-    has_zones = any(hasattr(kind, "tzinfo") for kind in kinds)
-    if has_zones and len({value.tzinfo is None for value in values if value is not None}) > 1:
-        return None
     try:
-        return pa.array(values, from_pandas=from_pandas)
+        found = pa.array(values, from_pandas=from_pandas)
     except _PYARROW_ERRORS:
         return None
+    return found if _is_kept(values, found.type) else None
+
+
+def _is_kept(values: Values, found: pa.DataType) -> bool:
+    """Return whether the type that Arrow inferred keeps the values.
+
+    Arrow cuts nanoseconds of pandas, makes dates of times that follow a date, bytes of texts and texts of bytes, and
+    drops the zones of times beside times without a zone. Values of types that cannot be cut are not looked at.
+    """
+    if pa.types.is_struct(found):
+        rows = [value for value in values if isinstance(value, Mapping)]
+        return all(_is_kept([row.get(child.name) for row in rows], child.type) for child in found.fields)
+    if pa.types.is_list(found):
+        lists = (value for value in values if isinstance(value, Sequence | np.ndarray))
+        return _is_kept(list(itertools.chain.from_iterable(lists)), found.value_type)
+    if not (pa.types.is_temporal(found) or pa.types.is_binary(found) or pa.types.is_string(found)):
+        return True
+    kinds = {kind for kind in map(type, values) if kind.__name__ not in _MISSING}
+    if len({_family(kind) for kind in kinds}) > 1:
+        return False
+    if any(hasattr(kind, "nanosecond") or hasattr(kind, "nanoseconds") for kind in kinds):
+        cut = (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values)
+        if any(nanoseconds > 0 for nanoseconds in cut):
+            return False
+    has_zones = any(hasattr(kind, "tzinfo") for kind in kinds)
+    return not has_zones or len({value.tzinfo is None for value in values if type(value) in kinds}) == 1
+
+
+def _family(kind: type) -> type:
+    """Return the type of Python that stands for the kinds of values which one type of Arrow keeps."""
+    known = (datetime, date, time, timedelta, np.datetime64, np.timedelta64, str)
+    return next((base for base in known if issubclass(kind, base)), bytes)
 
 
 def _kind(value: object) -> object:
@@ -126,7 +193,7 @@ def _fit_chunks(
 
 def fit_chunk(array: pa.Array, wanted: pa.DataType, path: str, row_of: RowOf) -> pa.Array:
     """Cast one array, as `fit_array`; errors name the row that `row_of` returns for the place of the value."""
-    array = plain(array)
+    array = plain_array(array)
     if array.type.equals(wanted):
         return array
     if array.null_count == len(array):
@@ -195,12 +262,11 @@ def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> int:
 
 def misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMismatchError:
     """Return the error of a value that does not fit its column."""
-    text = shortened(value)
     can_widen = wanted in (pa.int32(), pa.float32()) and isinstance(value, int | float)
     advice = f", or pass Arrow data with a {'long' if wanted == pa.int32() else 'double'} column, which widens it"
     return SchemaMismatchError(
-        f"column {path!r}, row {row}: {text} ({type(value).__name__}) does not fit {wanted}, the column's type in the "
-        f"table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
+        f"column {path!r}, row {row}: {shortened(value)} ({type(value).__name__}) does not fit {wanted}, the column's type "
+        f"in the table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie.config import DURABLE_KEY, PYTHON_MERGER_KEY, check_options
+from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
 from hoodie.format.table.table_config import TableConfig
@@ -35,7 +36,7 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
 
 
 def check_texts(name: str, given: Mapping[str, str]) -> None:
-    """Refuse keys and values that are not strings, as the timeline stores strings only; `name` is the argument's name.
+    """Refuse keys and values that are not texts that files can hold; `name` is the argument's name.
 
     Raises: InvalidConfigError.
     """
@@ -44,6 +45,8 @@ def check_texts(name: str, given: Mapping[str, str]) -> None:
         raise InvalidConfigError(
             f"{name}: expected string keys and values, got {wrong}; write for example 'true' and '1024'"
         )
+    for key, value in given.items():
+        checked_text(f"{name}[{checked_text(name, key)!r}]", value)
 
 
 def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:

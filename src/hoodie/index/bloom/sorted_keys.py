@@ -25,9 +25,9 @@ from hoodie.storage import Store, StoreSpec, open_store
 
 Ints = npt.NDArray[np.int64]
 
-ORDINAL: Final = "_hoodie_ordinal"
+ORDINAL: Final = "#ordinal"
 """The column of sorted keys with the number of the row in the write."""
-HASHES: Final = tuple(f"_hoodie_hash_{number}" for number in range(FIRST_HASHES))
+HASHES: Final = tuple(f"#hash_{number}" for number in range(FIRST_HASHES))
 """The columns of sorted keys with their first hashes: a key is tested against many filters, and hashed once."""
 BLOCK_ROWS: Final = 16 * 1024
 _SORT_ROWS: Final = 1024 * 1024

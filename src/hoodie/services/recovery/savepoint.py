@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import PendingInstant
+from hoodie.config.option import checked_text
 from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
@@ -62,10 +63,12 @@ def create_savepoint(
     A savepoint whose process died before the last step is completed.
 
     Raises:
+        InvalidConfigError: `user` or `comment` is no text that UTF-8 can hold.
         InstantNotFoundError: the active timeline has no such completed commit.
         UnsupportedError: a clean deleted files that the commit needs; a restore is pending; the table version.
     """
     times = PhaseTimes()
+    user, comment = checked_text("user", user), checked_text("comment", comment)
     with times.phase(OPERATION), state.table_lock() as lock:
         view = TableView.load(state, lock)
         check_version(view, "creates savepoints")

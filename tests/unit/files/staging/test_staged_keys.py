@@ -10,7 +10,7 @@ from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import StageReader, StageWriter
 from hoodie.files.staging.staged_keys import GROUPS_MAX, PLACE, ROW, KeyGroups, KeyStage, KeyWriter, read_keys
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
+from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import MemoryStore
 from hoodie.write.prepare import Preparation
@@ -35,7 +35,7 @@ def test_every_key_is_in_the_group_of_its_bucket(keys: list[str], buckets: int) 
 def batch(names: list[str], cities: list[str]) -> pa.RecordBatch:
     """Changes with these keys; the ordering value tells the place in the input."""
     columns = {
-        "_hoodie_change": pa.array([0] * len(names), pa.int8()),
+        KIND: pa.array([0] * len(names), pa.int8()),
         RECORD_KEY: pa.array(names, pa.string()),
         PARTITION_PATH: pa.array(cities, pa.string()),
         "id": pa.array(names, pa.string()),

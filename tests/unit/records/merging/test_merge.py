@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.records.change import Kind, change_schema
+from hoodie.records.change import KIND, Kind, change_schema
 from hoodie.records.merging.merge import RecordMerger
 from tests.support.seeds import seeded
 
@@ -29,7 +29,7 @@ def changes(*rows: tuple[Any, ...], kind: pa.DataType | None = None, ordering: i
 
 
 def stored(table: pa.Table) -> pa.Table:
-    return table.drop_columns(["_hoodie_change", "_hoodie_record_key", "_hoodie_partition_path"])
+    return table.drop_columns([KIND, "_hoodie_record_key", "_hoodie_partition_path"])
 
 
 def row(value: object, text: str, *, kind: int = Kind.ROW, key: str = "k", path: str = "p") -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ def test_a_custom_merger_begins_anew_after_a_delete_in_the_batch() -> None:
     table = changes(row(1, "1"), row(1, "", kind=Kind.DELETE), row(1, "3"))
     reduced = RecordMerger(MergeMode.CUSTOM, (), join).reduce(table)
     assert reduced["v"].to_pylist() == ["3"]
-    assert reduced["_hoodie_change"].to_pylist() == [Kind.ROW]
+    assert reduced[KIND].to_pylist() == [Kind.ROW]
 
 
 def test_a_custom_merger_must_return_every_row() -> None:
