@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
-from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.format.schema.table_schema import spelled, with_meta_fields
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.files_listing import WantedPartitions
 from hoodie.read.explain import Skipped
@@ -304,8 +304,8 @@ def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> 
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     if not wanted:
         raise InvalidConfigError("columns=[] selects no columns; name at least one, or omit columns to read all")
-    known = set(schema.names)
-    unknown = [name for name in wanted if name not in known]
+    found = spelled(wanted, schema)
+    unknown = [name for name, column in zip(wanted, found, strict=True) if column is None]
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
-    return wanted
+    return tuple(name for name in found if name is not None)

@@ -141,9 +141,8 @@ def execute(
         # The rows of an upsert are not computed from stored rows, so they have no baseline.
         call = dataclasses.replace(call, baseline=None if is_upsert else view)
         result = merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
-        used = [text for clause in plan.merge.clauses for text in (clause.values or {}).values() if text]
-        unused = [name for name in names if not any(name in text for text in used)]
-        return dataclasses.replace(result, notes=(*result.notes, *ignored_columns(unused)))
+        used = " ".join(text for clause in plan.merge.clauses for text in (clause.values or {}).values() if text)
+        return dataclasses.replace(result, notes=(*result.notes, *ignored_columns(names, used)))
 
     with staged as staged_rows:
         return again_from_the_read(context.view, properties or {}, attempt)

@@ -394,7 +394,7 @@ class TableWrites:
         logs the changed columns only.
 
         Args:
-            assignments: an expression for each column to set.
+            assignments: an expression for each column to set; the case of column names does not matter.
             where: condition in Spark SQL.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
@@ -426,7 +426,7 @@ class TableWrites:
         def attempt(view: TableView) -> WriteResult:
             plan = plan_update(view, assignments, condition, properties or {})
             session = self._context.session()
-            rows = assigned(plan, assignments) if session is None else spark_room().assigned(session, plan, assignments)
+            rows = assigned(plan) if session is None else spark_room().assigned(session, plan, plan.assignments)
             call, dataset = self._context.write_call(rows, extra_metadata, properties)
             call = dataclasses.replace(call, baseline=plan.scan.view)
             return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)

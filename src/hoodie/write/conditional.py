@@ -22,7 +22,7 @@ from hoodie.errors import (
     ViewOvertakenError,
 )
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.format.schema.table_schema import without_meta_fields
+from hoodie.format.schema.table_schema import spelled, without_meta_fields
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.read.local import read_table
@@ -54,27 +54,32 @@ def _scan(view: TableView, *, columns: Sequence[str], where: Condition | None) -
 class UpdatePlan:
     """The read of the rows that an update changes, and the columns that it writes, in their order.
 
-    `changed`: the columns that the update sets, if the write logs only these columns and the key and ordering columns;
-    None if the write logs whole rows.
+    `assignments`: the expression of each column that the update sets, by the table's spelling of its name. `changed`:
+    the columns that the update sets, if the write logs only these columns and the key and ordering columns; None if
+    the write logs whole rows.
     """
 
     scan: ScanPlan
     columns: tuple[str, ...]
+    assignments: Mapping[str, str]
     changed: tuple[str, ...] | None
 
 
 def plan_update(
     view: TableView, assignments: Mapping[str, str], where: Condition | None, properties: Mapping[str, str]
 ) -> UpdatePlan:
-    """Plan an update; `properties` are the options of the call.
+    """Plan an update; `properties` are the options of the call. The case of names does not matter, as in conditions.
 
-    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for record key and partition columns.
+    Raises: SchemaMismatchError for unknown columns; InvalidConfigError for record key and partition columns, and for a
+    column that is set twice.
     """
     config, schema = view.config, view.schema().arrow
-    known = set(schema.names)
-    unknown = [name for name in assignments if name not in known]
-    if unknown or not assignments:
+    spelling = dict(zip(assignments, spelled(assignments, schema), strict=True))
+    if None in spelling.values() or not assignments:
         raise SchemaMismatchError(f"update sets {list(assignments)}: expected columns of the table, {schema.names}")
+    if len(set(spelling.values())) < len(spelling):
+        raise InvalidConfigError(f"update sets {list(assignments)}: a column is set twice; keep one of its names")
+    assignments = {str(spelling[name]): text for name, text in assignments.items()}
     naming = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     if naming & set(assignments):
         raise InvalidConfigError(
@@ -85,13 +90,14 @@ def plan_update(
     stored_key = () if config.record_key_fields else (RECORD_KEY,)
     names = (*stored_key, *without_meta_fields(schema).names)
     if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
-        return UpdatePlan(_scan(view, columns=names, where=where), names, None)
+        return UpdatePlan(_scan(view, columns=names, where=where), names, assignments, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
     needed = {*stored_key, *naming, *ordering, *changed}
     written = tuple(name for name in names if name in needed)
     read = _columns_read(written, assignments, schema)
-    return UpdatePlan(_scan(view, columns=[name for name in names if name in read], where=where), written, changed)
+    scan = _scan(view, columns=[name for name in names if name in read], where=where)
+    return UpdatePlan(scan, written, assignments, changed)
 
 
 def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
@@ -119,16 +125,17 @@ def _columns_read(written: tuple[str, ...], assignments: Mapping[str, str], sche
         return frozenset(schema.names)
 
 
-def assigned(plan: UpdatePlan, assignments: Mapping[str, str]) -> Dataset:
+def assigned(plan: UpdatePlan) -> Dataset:
     """Return the rows to write, with the assignments evaluated in this process.
 
     Memory: all rows, with the changed columns twice.
     """
     rows = read_table(plan.scan)
     types = {child.name: child.type for child in rows.schema}
-    changed = evaluate_all(to_projections(assignments, Translator(rows.schema), types), rows)
-    columns = [changed[name] if name in assignments else rows[name] for name in plan.columns]
-    return ArrowDataset(pa.Table.from_arrays(columns, schema=rows.select(list(plan.columns)).schema))
+    changed = evaluate_all(to_projections(plan.assignments, Translator(rows.schema), types), rows)
+    columns = [changed[name] if name in plan.assignments else rows[name] for name in plan.columns]
+    schema = rows.select(list(plan.columns)).schema
+    return ArrowDataset(pa.Table.from_arrays(columns, schema=schema), is_computed=True)
 
 
 def again_from_the_read(

@@ -420,9 +420,12 @@ class WriteSetup:
         return self.call.engine
 
 
-def ignored_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a note if columns of the data are not stored, because they have the names of Hudi's meta columns."""
-    meta = [name for name in names if name in (*META_FIELDS, OPERATION_FIELD)]
+def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
+    """Return a note if columns of the data are not stored, because they have the names of Hudi's meta columns.
+
+    `used`: expressions of the call; columns that they name are not noted.
+    """
+    meta = [name for name in names if name in (*META_FIELDS, OPERATION_FIELD) and name not in used]
     if not meta:
         return ()
     return (f"the data's columns {', '.join(meta)} are not stored: Hudi writes its own columns of these names",)

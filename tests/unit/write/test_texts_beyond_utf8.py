@@ -85,8 +85,9 @@ def test_paths_names_and_columns_of_new_tables() -> None:
             with refused(table, "path", "UTF-8"):
                 call(wrong)
     for option in ("name", "record_key", "partition_by", "ordering", "index", "type", "merge_mode", "key_generator"):
+        options: dict[str, Any] = {"record_key": "id", option: HALF}
         with refused(table):
-            hoodie.create(path(), ROWS.schema, **{"record_key": "id", option: HALF})
+            hoodie.create(path(), ROWS.schema, **options)
     with refused(table, "properties"):
         hoodie.create(path(), ROWS.schema, record_key="id", properties={"hoodie.database.name": HALF})
     for data in ([{"id": 1, HALF: 1}], {"id": [1], HALF: [1]}):

@@ -265,8 +265,8 @@ def misfit(value: Any, wanted: pa.DataType, path: str, row: int) -> SchemaMismat
     can_widen = wanted in (pa.int32(), pa.float32()) and isinstance(value, int | float)
     advice = f", or pass Arrow data with a {'long' if wanted == pa.int32() else 'double'} column, which widens it"
     return SchemaMismatchError(
-        f"column {path!r}, row {row}: {shortened(value)} ({type(value).__name__}) does not fit {wanted}, the column's type "
-        f"in the table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
+        f"column {path!r}, row {row}: {shortened(value)} ({type(value).__name__}) does not fit {wanted}, the column's "
+        f"type in the table; change the value{advice if can_widen and not isinstance(value, bool) else ''}"
     )
 
 

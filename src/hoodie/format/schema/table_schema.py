@@ -5,6 +5,8 @@ On-disk format: docs/format/table.md §3.2 (meta fields), §3.6 and §3.7 (types
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
@@ -25,6 +27,7 @@ __all__ = [
     "evolve",
     "new_table_avro",
     "normalise",
+    "spelled",
     "with_meta_fields",
     "without_meta_fields",
 ]
@@ -44,6 +47,19 @@ def without_meta_fields(schema: pa.Schema) -> pa.Schema:
     """Return the schema without any meta field, `_hoodie_operation` included."""
     meta = {*META_FIELDS, OPERATION_FIELD}
     return pa.schema([child for child in schema if child.name not in meta], metadata=schema.metadata)
+
+
+def spelled(names: Iterable[str], schema: pa.Schema) -> list[str | None]:
+    """Return each name as the schema spells it, which may differ in case; None for a name that no one column has."""
+    known = frozenset(schema.names)
+    by_lower: dict[str, list[str]] = {}
+    for name in known:
+        by_lower.setdefault(name.lower(), []).append(name)
+    return [name if name in known else _only(by_lower.get(str(name).lower(), [])) for name in names]
+
+
+def _only(found: list[str]) -> str | None:
+    return found[0] if len(found) == 1 else None
 
 
 def new_table_avro(schema: pa.Schema, *, table_name: str) -> str:
