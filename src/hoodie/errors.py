@@ -38,6 +38,10 @@ class SchemaMismatchError(HoodieError):
     """The data does not fit the table's schema; the message names the field."""
 
 
+class InputFailedError(HoodieError):
+    """The caller's data could not be read to its end: its reader, query or file raised an error (`__cause__`)."""
+
+
 class RecordKeyError(HoodieError):
     """Record keys are null, empty or missing; the message contains their number and three of them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hoodie.arguments import check_methods
 from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
@@ -32,6 +33,7 @@ from hoodie.write.index_compare import check_comparable, compare_batch
 from hoodie.write.setup import WriteCall
 
 
+@check_methods
 class TableIndex:
     """A handle of the indexes of one table. Creating it is cheap. Every call reads the newest commit."""
 

@@ -15,7 +15,7 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
     ("errors", "config", "progress", "display"),
-    ("format",),
+    ("arguments", "format"),
     ("storage",),
     ("engine",),
     ("records",),

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
-from hoodie.errors import SchemaMismatchError
+from hoodie.errors import HoodieError, InputFailedError, SchemaMismatchError
 from hoodie.format.schema.plain_types import plain_batches, plain_schema
 
 Task = TypeVar("Task")
@@ -82,6 +83,25 @@ class ArrowDataset:
         for batch in batches:
             yield from (batch,) if self.is_computed else plain_batches(batch, schema, row)
             row += batch.num_rows
+
+
+@contextmanager
+def errors_of_input() -> Iterator[None]:
+    """Raise errors of the caller's data, which may run any code, as errors of this package.
+
+    Raises: InputFailedError.
+    """
+    try:
+        yield
+    except (HoodieError, MemoryError):
+        raise
+    except Exception as error:
+        raise _input_failed(error) from error
+
+
+def _input_failed(error: Exception, place: str = "") -> InputFailedError:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return InputFailedError(f"the data cannot be read{place} ({reason}); nothing was written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +180,7 @@ class LocalEngine:
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader. Raises: SchemaMismatchError: Arrow cannot read one of them."""
+    """Yield the batches of a reader. Raises: SchemaMismatchError: Arrow cannot read one of them; InputFailedError."""
     rows = 0
     while True:
         try:
@@ -169,6 +189,10 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             return
         except pa.ArrowException as error:
             raise SchemaMismatchError(f"the data: Arrow cannot read the rows from row {rows:,} on ({error})") from error
+        except (HoodieError, MemoryError):
+            raise
+        except Exception as error:  # of a reader that runs code of the caller
+            raise _input_failed(error, f" from row {rows:,} on") from error
         yield batch
         rows += batch.num_rows
 

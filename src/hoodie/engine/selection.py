@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
-from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.local import ArrowDataset, LocalEngine, errors_of_input
 from hoodie.engine.untyped import UntypedDataset, arrow_column, arrow_stream, untyped_dataset
-from hoodie.errors import UnsupportedError
+from hoodie.errors import SchemaMismatchError, UnsupportedError
 
 _SCALARS = (str, bytes, int, float, Decimal, date)
 _SERIES = ("Series", "Index")
@@ -35,6 +35,7 @@ def spark_room() -> Any:
     return importlib.import_module("hoodie.spark")
 
 
+@errors_of_input()
 def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     """Return the engine that processes the data without moving it, and the data as a dataset of that engine.
 
@@ -100,6 +101,7 @@ def table_in_memory(data: object) -> pa.Table:
     return _typed(data).table()
 
 
+@errors_of_input()
 def _typed(data: object) -> ArrowDataset:
     untyped = untyped_dataset(data)
     return ArrowDataset(_arrow_source(data)) if untyped is None else untyped.inferred()
@@ -117,12 +119,14 @@ def arrow_schema(schema: Any) -> pa.Schema:
     return _typed(schema).schema
 
 
+@errors_of_input()
 def key_array(keys: object) -> pa.Array | None:
     """Return plain key values as an Arrow array of a plain type, in the given order; None for data with columns.
 
-    Accepts one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series.
+    Accepts one value, a list, tuple, set or other iterable of values, an Arrow array, a NumPy array, a Series. Tuples
+    in an iterable become structs.
 
-    Raises: SchemaMismatchError for values of several types, and for those that Arrow would cut.
+    Raises: SchemaMismatchError for values of several types, and for those that Arrow would cut; InputFailedError.
     """
     if isinstance(keys, pa.Array | pa.ChunkedArray | np.ndarray | np.generic) or type(keys).__name__ in _SERIES:
         values = np.atleast_1d(keys) if isinstance(keys, np.ndarray | np.generic) else keys
@@ -136,7 +140,23 @@ def key_array(keys: object) -> pa.Array | None:
     if has_columns or not isinstance(keys, Iterable):
         return None
     listed = list(keys)
+    if listed and all(isinstance(key, tuple) for key in listed):
+        return _composite(listed)
+    if any(isinstance(key, list | tuple) for key in listed):
+        raise SchemaMismatchError(
+            "keys: expected values of one type, or for a key of several columns tuples of their values such as "
+            f"[('a', 1)], found {' and '.join(sorted({type(key).__name__ for key in listed}))}"
+        )
     return None if any(isinstance(key, Mapping) for key in listed) else arrow_column("keys", listed).combine_chunks()
+
+
+def _composite(keys: list[tuple[Any, ...]]) -> pa.StructArray:
+    """Return tuples as structs; the fields of named tuples have their names, those of others none."""
+    names = {getattr(key, "_fields", ("",) * len(key)) for key in keys}
+    if len(names) != 1 or not keys[0]:
+        raise SchemaMismatchError(f"keys: expected tuples with a value for each key column, found {names}")
+    columns = [arrow_column("keys", list(values)).combine_chunks() for values in zip(*keys, strict=True)]
+    return pa.StructArray.from_arrays(columns, names.pop())
 
 
 def active_session() -> object | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.arguments import check_methods
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice, join_path
@@ -79,6 +80,7 @@ STATISTICS_SCHEMA = pa.schema(
 )
 
 
+@check_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspection:
     """Describe a table as of one view.

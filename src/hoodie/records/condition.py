@@ -64,6 +64,13 @@ class Condition:
         """
         return frozenset(column.path[0] for column in column_refs(self.tree, schema))
 
+    def compares(self, schema: pa.Schema) -> bool:
+        """Return whether the condition compares columns: it is no bare name, literal or computation. Raises: as
+        `columns`.
+        """
+        is_comparison = isinstance(without_parens(self.tree), exp.Predicate | exp.Connector | exp.Not)
+        return is_comparison and bool(self.columns(schema))
+
     def row_filter(self, schema: pa.Schema) -> pc.Expression:
         """Return the exact condition in Arrow: true, false or null for each row; only rows with true match.
 

@@ -8,11 +8,14 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
+from hoodie.arguments import check_methods
+from hoodie.errors import InvalidConfigError
 from hoodie.services.result import OnResult, ServiceResult
 
 _RESULTS_KEPT = 100
 
 
+@check_methods
 class Background(ABC):
     """A thread that runs rounds until it is stopped. Use it as a context manager, or call `start` and `stop`.
 
@@ -22,10 +25,10 @@ class Background(ABC):
     def __init__(self, *, name: str, interval_seconds: float, report: OnResult | None) -> None:
         """Store the settings; nothing runs before `start`. `report` is called with each result, in the thread.
 
-        Raises: ValueError for an interval that is not above 0.
+        Raises: InvalidConfigError for an interval that is not above 0, or above 292 years.
         """
-        if interval_seconds <= 0:
-            raise ValueError(f"interval_seconds: expected a number above 0, got {interval_seconds}")
+        if not 0 < interval_seconds <= threading.TIMEOUT_MAX:
+            raise InvalidConfigError(f"interval: expected seconds above 0, and no ages, found {interval_seconds}")
         self._name = name
         self._interval_seconds = interval_seconds
         self._report = report
@@ -40,9 +43,9 @@ class Background(ABC):
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> Self:
-        """Start a daemon thread, which begins the first round at once. Raises: RuntimeError after an earlier start."""
+        """Start a daemon thread, which begins the first round at once. Raises: InvalidConfigError after a start."""
         if self._thread is not None:
-            raise RuntimeError(f"{self._name}: expected one start; it was started before; create a new one")
+            raise InvalidConfigError(f"{self._name}: expected one start; it was started before; create a new one")
         # A new context, so that the progress of services is not notified to the caller of `start`.
         self._thread = threading.Thread(
             target=contextvars.Context().run, args=(self._rounds,), name=self._name, daemon=True

@@ -18,12 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.arguments import check_arguments
 from hoodie.display import html_rows
 from hoodie.errors import WorkerEnvironmentError
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.jobs import errors_of_jobs
 from hoodie.spark.workers import release
 from hoodie.storage import scratch_folder
+from hoodie.table.context import Spark
 
 NEEDED = ("pyarrow", "numpy")
 SENT = ("fastavro", "sqlglot")
@@ -95,7 +97,8 @@ class ShipResult:
         return f"<p>{said}</p>{html_rows(_HEAD, [one.row for one in self.workers])}"
 
 
-def ship(spark: Any) -> ShipResult:
+@check_arguments
+def ship(spark: Spark) -> ShipResult:
     """Send this package to the workers of a Spark session that lack it, or that have another release of it.
 
     Tasks look into the workers first. If all have this release, nothing is sent. Workers that start later receive the

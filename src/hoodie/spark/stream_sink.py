@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hoodie import config as options
+from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.spark.datasource_writer import warn_notes
 from hoodie.spark.types import arrow_schema_of
@@ -85,7 +86,7 @@ def start_stream(
     properties: Mapping[str, str],
 ) -> Any:
     """Start the query of `Table.stream`. Raises: as it."""
-    if not getattr(frame, "isStreaming", False):
+    if not (is_spark(frame) and getattr(frame, "isStreaming", False)):
         raise InvalidConfigError(
             f"stream: expected a streaming DataFrame (spark.readStream), found {type(frame).__name__}; "
             "write other data with upsert or insert"

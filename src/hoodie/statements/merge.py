@@ -21,7 +21,7 @@ def run_merge(tree: exp.Merge, names: Names, properties: Text | None) -> Any:
     """Run a merge in one commit. Raises: as `TableMerger.execute`; UnsupportedError for parts that would be ignored."""
     if tree.args.get("with_") or tree.args.get("with") or tree.args.get("returning"):
         raise UnsupportedError("MERGE: expected no WITH before it and no RETURNING; put the query into USING (…) AS s")
-    if not isinstance(tree.args.get("on"), exp.Expression):
+    if not isinstance(tree.args.get("on"), exp.Expression) or isinstance(tree.args["on"], exp.Column):
         raise InvalidConfigError(f"MERGE: expected ON and a condition in {to_sql(tree)!r}")
     table, target = names.target(tree.this)
     with _source(tree.args["using"], names) as (data, source):

@@ -8,18 +8,20 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from hoodie.arguments import check_arguments
 from hoodie.errors import UnsupportedError
 from hoodie.records.sql.parse import parse_statement, to_sql
 from hoodie.statements.call import run_call
 from hoodie.statements.merge import run_merge
 from hoodie.statements.names import Names, assignments, without_qualifier
-from hoodie.table.context import Text
+from hoodie.table.context import Session, Text
 
 _CALL: Final = re.compile(r"\s*call\b(.*?);?\s*\Z", re.IGNORECASE | re.DOTALL)
 
 
+@check_arguments
 def sql(
-    spark: Any,
+    spark: Session,
     statement: str,
     *,
     tables: Mapping[str, Any] | None = None,
@@ -53,7 +55,7 @@ def sql(
     >>> hoodie.sql(None, "CALL show_commits(table => 'trips')", tables={"trips": t}).num_rows
     2
     """
-    names = Names(session=spark, tables=tables or {}, storage_options=storage_options)
+    names = Names(session=spark or None, tables=tables or {}, storage_options=storage_options)
     if called := _CALL.match(statement):
         return names.rows(run_call(called.group(1), names, properties))
     tree = parse_statement(statement)

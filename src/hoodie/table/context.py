@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from hoodie.services.call import ServiceCall
     from hoodie.services.compaction.run import CompactionCall
     from hoodie.services.planned.coordination import Coordinator
-    from hoodie.storage import Store
+    from hoodie.storage import Store, StoreSpec
     from hoodie.view.table_view import TableView
     from hoodie.write.setup import WriteCall
 
 _T = TypeVar("_T")
-Text = Mapping[str, str]
-"""Options or metadata: text by name."""
+Text = Mapping[str, Any]
+"""Options or metadata: text by name; numbers and truth values are written as text."""
+Assignments = Mapping[str, Any]
+"""Spark SQL expressions by column; numbers, truth values and None stand for literals."""
+Session = Any
+"""A Spark session, classic or Connect. None: the active session; False: no session."""
+Spark = Any
+"""A Spark session, classic or Connect."""
 
 
 class TableContext:
@@ -35,6 +41,15 @@ class TableContext:
 
         self.state = TableState(store) if not lock else TableState(store, lock_options=_checked(lock))
         self._spark = spark
+
+    def place(self) -> tuple[StoreSpec, bool | None, Text]:
+        """Return what another process needs to open the table. Raises: UnsupportedError if only this one can."""
+        from hoodie.errors import UnsupportedError
+
+        spec = self.state.store.spec
+        if spec.is_private:
+            raise UnsupportedError(f"{spec.uri} is in this process, and no other can open it: pickle its rows instead")
+        return spec, False if self._spark is False else None, dict(self.state.lock_options)
 
     def view(self) -> TableView:
         """Load a view of the table as of the newest completed instant."""
@@ -122,12 +137,20 @@ class TableContext:
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
     def keys(self, keys: Any, view: TableView | None = None) -> Any:
-        """Convert keys to data with key columns; return data with columns unchanged. Loads a view if `view` is None."""
+        """Convert keys to data with key columns; return data with columns unchanged. Loads a view if `view` is None.
+
+        Raises: InvalidConfigError for a text alone that is a condition; otherwise as `key_array` and `table_of`.
+        """
         from hoodie.engine.selection import is_spark, key_array
         from hoodie.read.lookup import key_columns
 
         values = None if is_spark(keys) else key_array(keys)
-        return keys if values is None else key_columns(view or self.view()).table_of(values)
+        if values is None:
+            return keys
+        view = view or self.view()
+        if isinstance(keys, str):
+            _refuse_condition(keys, view)
+        return key_columns(view).table_of(values)
 
     def write_call(
         self, data: Any, extra_metadata: Text | None, properties: Text | None, schema: str | None = None
@@ -182,6 +205,27 @@ class TableContext:
             engine_for=engine_by_size(state, self.engine, properties),
             properties=properties or {},
             coordinator=coordinator_of(coordinator),
+        )
+
+
+def _refuse_condition(text: str, view: TableView) -> None:
+    """Refuse a text alone that compares columns of the table: as a key it would be unknown, and change nothing.
+
+    Raises: InvalidConfigError.
+    """
+    if not any(mark in text for mark in "=<> "):
+        return
+    from hoodie.errors import HoodieError, InvalidConfigError
+    from hoodie.records.condition import Condition
+
+    try:
+        compares = Condition.parse(text).compares(view.schema().arrow)
+    except HoodieError:
+        return
+    if compares:
+        raise InvalidConfigError(
+            f"keys: expected record keys, found the condition {text[:300]!r}; pass it to delete_where, or as where= to "
+            "a read; a record key of this text is passed in a list"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hoodie.arguments import check_methods
 from hoodie.display import html_facts
 from hoodie.table.context import TableContext
 from hoodie.table.reads import TableReads
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
     from hoodie.index_facade import TableIndex
     from hoodie.read.inspect import Inspection
-    from hoodie.storage import Store
+    from hoodie.storage import Store, StoreSpec
     from hoodie.timeline import Timeline
     from hoodie.view.table_view import TableView
 
 
+@check_methods
 class Table(TableReads, TableWrites, TableStreams, TableServices):
     """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit.
 
@@ -33,6 +35,15 @@ class Table(TableReads, TableWrites, TableStreams, TableServices):
 
     def __repr__(self) -> str:
         return f"hoodie.open({self.path!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle where the table is; the copy uses the active Spark session, or none if this handle uses none.
+
+        The pickled bytes contain the storage options, which may be secret.
+
+        Raises: UnsupportedError for a table that only this process can open.
+        """
+        return _opened, self._context.place()
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the table's properties, for notebooks. Reads the properties and the timeline."""
@@ -93,3 +104,10 @@ class Table(TableReads, TableWrites, TableStreams, TableServices):
         from hoodie.index_facade import TableIndex
 
         return TableIndex(self._context.state, self._context.engine)
+
+
+def _opened(spec: StoreSpec, spark: bool | None, lock: Mapping[str, str]) -> Table:
+    """Return the handle that was pickled."""
+    from hoodie.storage import open_store
+
+    return Table(open_store(spec), spark=spark, lock=lock)

@@ -7,7 +7,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hoodie.table.context import TableContext, Text
+from hoodie.arguments import check_methods
+from hoodie.table.context import Assignments, TableContext, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hoodie.write.result import WriteResult
 
 
+@check_methods
 class TableMerger:
     """A merge that is built clause by clause, and executed by `execute`; the names are those of Delta.
 
@@ -41,7 +43,7 @@ class TableMerger:
         self._context, self._source, self._merge = context, source, merge
         self._extra_metadata, self._properties = extra_metadata, properties
 
-    def when_matched_update(self, set: Mapping[str, str], condition: str | None = None) -> TableMerger:
+    def when_matched_update(self, set: Assignments, condition: str | None = None) -> TableMerger:
         """Set columns of stored rows that a source row matches to expressions; other columns keep their values."""
         return self._with("MATCHED", values=dict(set), condition=condition)
 
@@ -53,7 +55,7 @@ class TableMerger:
         """Delete stored rows that a source row matches, whatever their ordering values."""
         return self._with("MATCHED", deletes=True, condition=condition)
 
-    def when_not_matched_insert(self, values: Mapping[str, str], condition: str | None = None) -> TableMerger:
+    def when_not_matched_insert(self, values: Assignments, condition: str | None = None) -> TableMerger:
         """Insert source rows that match no stored row; columns without an expression become null."""
         return self._with("NOT_MATCHED", values=dict(values), condition=condition)
 
@@ -61,7 +63,7 @@ class TableMerger:
         """Insert source rows that match no stored row, with all columns of the table."""
         return self._with("NOT_MATCHED", condition=condition)
 
-    def when_not_matched_by_source_update(self, set: Mapping[str, str], condition: str | None = None) -> TableMerger:
+    def when_not_matched_by_source_update(self, set: Assignments, condition: str | None = None) -> TableMerger:
         """Set columns of stored rows that no source row matches. Reads the whole table."""
         return self._with("BY_SOURCE", values=dict(set), condition=condition)
 

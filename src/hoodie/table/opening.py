@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hoodie.table.context import Text
+from hoodie.arguments import check_arguments
+from hoodie.table.context import Session, Spark, Text
 from hoodie.table.handle import Table
 
+if TYPE_CHECKING:
+    from hoodie.records.merging.merge import MergeFunction
 
+
+@check_arguments
 def create(
     path: str | os.PathLike[str],
     schema: Any,
@@ -21,11 +26,11 @@ def create(
     index: str | None = None,
     name: str | None = None,
     table_version: int = 9,
-    merge_mode: Any = None,
+    merge_mode: str | MergeFunction | None = None,
     key_generator: str | None = None,
     properties: Text | None = None,
     storage_options: Text | None = None,
-    spark: Any = None,
+    spark: Session = None,
     exist_ok: bool = False,
 ) -> Table:
     """Create a table and return its handle.
@@ -37,8 +42,8 @@ def create(
             each inserted row gets an automatic key (docs/automatic-keys.md).
         partition_by: column or columns that form the partition path; `column:timestamp` with `key_generator="custom"`.
         ordering: column or columns; a greater value marks a newer version. Without them a later commit is newer.
-        type: `copy_on_write` (a write creates new versions of the files that it changes), or `merge_on_read` (a write
-            appends changes to log files; reads and compactions merge the log files with the base files).
+        type: `copy_on_write` or `cow` (a write creates new versions of the files that it changes), `merge_on_read` or
+            `mor` (a write appends changes to log files; reads and compactions merge the log files with the base files).
         index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys
             are unique in a partition), `global_simple` (keys are unique in the table), `bloom` or `global_bloom` (as
             these two, with bloom filters in the data files), `bucket` or `hbase`.
@@ -85,11 +90,12 @@ def create(
     return Table(store, spark=spark)
 
 
+@check_arguments
 def open(
     path: str | os.PathLike[str],
     *,
     storage_options: Text | None = None,
-    spark: Any = None,
+    spark: Session = None,
     lock: Text | None = None,
 ) -> Table:
     """Open a table of any writer; table versions 6, 8 and 9 can be read, version 9 can be written.
@@ -106,6 +112,7 @@ def open(
     return table
 
 
+@check_arguments
 def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None) -> bool:
     """Check whether the path holds a Hudi table."""
     from hoodie.files.table_properties import table_exists
@@ -114,7 +121,8 @@ def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None)
     return table_exists(open_store(path, storage_options))
 
 
-def register(spark: Any) -> None:
+@check_arguments
+def register(spark: Spark) -> None:
     """Register the data source `format("hoodie")` in a Spark session; requires PySpark 4.
 
     Spark finds the data source itself where its server can import `pyspark_hoodie` (docs/data-source.md).

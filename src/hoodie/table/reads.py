@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hoodie.read.times import When
 
 
+@check_methods
 class TableReads:
     """The methods of `Table` that return rows.
 

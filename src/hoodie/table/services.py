@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hoodie.view.savepoints import Savepoint
 
 
+@check_methods
 class TableServices:
     """The methods of `Table` that look after a table."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext, Text, with_schema
 
 if TYPE_CHECKING:
     from hoodie.write.result import WriteResult
 
 
+@check_methods
 class TableStreams:
     """The methods of `Table` that write batches of streams."""
 

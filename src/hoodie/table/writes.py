@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hoodie.table.context import TableContext, Text
+from hoodie.arguments import check_methods
+from hoodie.table.context import Assignments, TableContext, Text
 
 if TYPE_CHECKING:
     from hoodie.table.merge import TableMerger
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from hoodie.write.result import WriteResult
 
 
+@check_methods
 class TableWrites:
     """The methods of `Table` that change rows."""
 
@@ -251,7 +253,7 @@ class TableWrites:
         return again_from_the_read(self._context.view, properties or {}, attempt)
 
     def delete_partitions(
-        self, partitions: Sequence[str], *, extra_metadata: Text | None = None, properties: Text | None = None
+        self, partitions: Collection[str], *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
         """Remove whole partitions from the table.
 
@@ -381,7 +383,7 @@ class TableWrites:
 
     def update(
         self,
-        assignments: Text,
+        assignments: Assignments,
         where: str | None = None,
         *,
         extra_metadata: Text | None = None,
@@ -394,7 +396,8 @@ class TableWrites:
         logs the changed columns only.
 
         Args:
-            assignments: an expression for each column to set; the case of column names does not matter.
+            assignments: an expression for each column to set; the case of column names does not matter. Numbers, truth
+                values and None stand for themselves.
             where: condition in Spark SQL.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
@@ -436,7 +439,7 @@ class TableWrites:
     def merge(
         self,
         source: Any,
-        on: str,
+        on: str | Sequence[str],
         *,
         target_alias: str = "t",
         source_alias: str = "s",
@@ -454,7 +457,8 @@ class TableWrites:
         Args:
             source: data in the forms of `upsert`. At most one row may change a record.
             on: equalities of a column of the table and one of the source, joined by AND, in Spark SQL: `t.id = s.id`.
-                By other columns than those that name a record, the whole table is read.
+                A column's name alone, or a list of names, compares the columns of that name on both sides. By other
+                columns than those that name a record, the whole table is read.
             target_alias: the name of the table in expressions.
             source_alias: the name of the source in expressions.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
@@ -473,8 +477,11 @@ class TableWrites:
         >>> sorted(t.to_arrow(columns=["id", "fare"]).to_pylist(), key=lambda row: row["id"])
         [{'id': 'a', 'fare': 6.0}, {'id': 'c', 'fare': 3.0}]
         """
+        from hoodie.records.sql.quoting import quoted
         from hoodie.table.merge import TableMerger
         from hoodie.write.merge_plan import Merge
 
+        if not isinstance(on, str):
+            on = " AND ".join(map(quoted, on))
         merge = Merge(on=on, clauses=(), target=target_alias, source=source_alias)
         return TableMerger(self._context, source, merge, extra_metadata=extra_metadata, properties=properties)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from hoodie.arguments import check_arguments, shown
 from hoodie.display import html_rows
-from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.errors import CorruptFileError, InstantNotFoundError, InvalidConfigError
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
@@ -77,6 +78,7 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.instants)
 
+    @check_arguments
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of the instants for which `keep` returns True."""
         return replace(self, instants=tuple(filter(keep, self.instants)))
@@ -103,6 +105,8 @@ class Timeline:
         Without `action`, a savepoint is returned only if no other instant has this time. `action` may be the requested
         or the completed action. Takes O(log n).
         """
+        if not isinstance(requested_time, str) or not isinstance(action, Action | None):
+            raise _wrong_arguments(requested_time, action)
         found: Instant | None = None
         for index in range(bisect_left(self.instants, requested_time, key=_requested_time), len(self.instants)):
             instant = self.instants[index]
@@ -117,6 +121,8 @@ class Timeline:
 
     def contains_or_before_start(self, requested_time: str) -> bool:
         """Return whether the instant's files are committed: it is completed here, or archived (before `start`)."""
+        if not isinstance(requested_time, str):
+            raise _wrong_arguments(requested_time)
         if self.start is not None and requested_time < self.start:
             return requested_time not in self.never_completed
         instant = self.get(requested_time)
@@ -124,6 +130,8 @@ class Timeline:
 
     def is_missing(self, requested_time: str) -> bool:
         """Return whether an instant after `start` is not here, and was not looked up in the archive."""
+        if not isinstance(requested_time, str):
+            raise _wrong_arguments(requested_time)
         return (
             self.start is not None
             and self.start < requested_time
@@ -136,6 +144,14 @@ class Timeline:
         """Return the completion time; None if the instant is not completed, or is archived but not in `archived`."""
         instant = self.get(requested_time)
         return self.archived.get(requested_time) if instant is None else instant.completion_time
+
+
+def _wrong_arguments(requested_time: object, action: object = None) -> InvalidConfigError:
+    # Plain checks in the methods above: they are called for each file, and the decorator costs microseconds.
+    return InvalidConfigError(
+        f"requested_time: expected the requested time of an instant as text, and an Action or None, found "
+        f"{shown(requested_time)} and {shown(action)}; write for example '20261125120000000'"
+    )
 
 
 def read_instant(

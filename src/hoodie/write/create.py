@@ -33,7 +33,12 @@ from hoodie.write.key_source import check_no_duplicates
 from hoodie.write.setup import check_moves_merge
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
-_TYPES = {"copy_on_write": TableType.COPY_ON_WRITE, "merge_on_read": TableType.MERGE_ON_READ}
+_TYPES = {
+    "copy_on_write": TableType.COPY_ON_WRITE,
+    "cow": TableType.COPY_ON_WRITE,
+    "merge_on_read": TableType.MERGE_ON_READ,
+    "mor": TableType.MERGE_ON_READ,
+}
 _MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
 """Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
 _DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})

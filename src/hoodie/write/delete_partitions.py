@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
@@ -14,7 +14,7 @@ from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
 
-def delete_partitions(call: WriteCall, partition_paths: Sequence[str]) -> WriteResult:
+def delete_partitions(call: WriteCall, partition_paths: Collection[str]) -> WriteResult:
     """Remove all file groups of the partitions from the table; their files exist until the cleaner deletes them.
 
     Raises: InvalidConfigError if `partition_paths` is empty or has an unknown path.

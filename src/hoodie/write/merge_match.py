@@ -81,6 +81,8 @@ def is_by_name(found: Sequence[Equality], naming: Collection[str]) -> bool:
 
 def _equality(part: exp.Expression, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> Equality:
     """Return the columns that a part of `on` compares. Raises: as `equalities`."""
+    if isinstance(part, exp.Column) and len(part.parts) == 1:
+        return Equality(_one_of(schema.names, part.name, "table"), _one_of(source_names, part.name, "source"), False)
     sides: dict[str, str] = {}
     if isinstance(part, exp.EQ | exp.NullSafeEQ):
         for node in (without_parens(part.this), without_parens(part.expression)):

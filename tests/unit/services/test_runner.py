@@ -43,7 +43,7 @@ def test_services_of_these_names_run_even_if_they_are_off() -> None:
     assert result.operation == "clean"
     with pytest.raises(InvalidConfigError, match="no service 'cleen'; expected some of"):
         table.services(["cleen"])
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(InvalidConfigError, match="above 0"):
         table.services(interval=0)
 
 
@@ -120,7 +120,7 @@ def test_a_thread_serves_until_it_is_stopped() -> None:
         assert cleaned.wait(20)
         assert runner.is_running
     assert not runner.is_running
-    with pytest.raises(RuntimeError, match="started before"):
+    with pytest.raises(InvalidConfigError, match="started before"):
         runner.start()
     assert len({service.name for service in all_services()}) == len(all_services())
 

@@ -239,8 +239,8 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     ),
     "option that is no text": (
         hoodie.InvalidConfigError,
-        "properties: expected string keys",
-        {"properties": {"hoodie.parquet.max.file.size": 1024}},
+        "properties: expected a dict of texts",
+        {"properties": {"hoodie.parquet.max.file.size": [1024]}},
     ),
     "index as an option": (
         hoodie.InvalidConfigError,

@@ -103,11 +103,13 @@ def test_the_merge_function_of_an_existing_table_is_registered(tmp_path: Path, m
         hoodie.create(tmp_path / "t", SCHEMA, merge_mode=other, exist_ok=True)
 
 
-@pytest.mark.parametrize("given", [{"extra_metadata": {"n": 1}}, {"properties": {"hoodie.parquet.max.file.size": 1}}])
+@pytest.mark.parametrize(
+    "given", [{"extra_metadata": {"n": [1]}}, {"properties": {"hoodie.parquet.max.file.size": b"1"}}]
+)
 def test_what_a_commit_stores_is_text(tmp_path: Path, given: dict[str, Any]) -> None:
     table = new_table(tmp_path / "t")
     before = files_below(tmp_path)
-    with pytest.raises(InvalidConfigError, match="string keys and values"):
+    with pytest.raises(InvalidConfigError, match="expected a dict of texts"):
         table.upsert(trips(("a", 1, 1.0, "sf")), **given)
     assert files_below(tmp_path) == before
 

@@ -27,14 +27,20 @@ class KeyColumns:
     schema: pa.Schema
 
     def needed(self, names: Sequence[str]) -> list[str]:
-        """Return the columns among `names` from which record keys and partition paths are made."""
+        """Return the columns among `names` from which record keys and partition paths are made.
+
+        Raises: SchemaMismatchError if one of them occurs twice.
+        """
         wanted = {
             RECORD_KEY,
             PARTITION_PATH,
             *_top_level(self.generator.record_key_fields),
             *_top_level(self.generator.partition_fields),
         }
-        return [name for name in names if name in wanted]
+        found = [name for name in names if name in wanted]
+        if len(set(found)) < len(found):
+            raise SchemaMismatchError(f"keys: expected each key column once, found columns {list(names)}; drop one")
+        return found
 
     def tells_paths(self, names: Sequence[str]) -> bool:
         """Return whether partition paths can be made from columns of these names."""
@@ -77,11 +83,14 @@ class KeyColumns:
 
         In tables with one key column, the values are values of that column. In tables with several key columns, they
         are texts of whole record keys. Texts are also whole record keys if the only key column is not a text column,
-        and in tables with automatic keys.
+        and in tables with automatic keys. Structs have a value for each key column: by name, or without names in the
+        order of the key columns.
 
         Raises: SchemaMismatchError if the table has not exactly one key column and the values are not texts.
         """
         fields = self.generator.record_key_fields
+        if pa.types.is_struct(values.type) and fields and len(values):
+            return _of_structs(values, fields)
         is_text = _is_text(values.type)
         if len(fields) == 1 and (not is_text or _is_text(self._type_of(fields[0]))):
             first, *rest = fields[0].split(".")
@@ -112,6 +121,18 @@ class KeyColumns:
         if not names:  # A batch without columns would lose its row count.
             return rows
         return conform(rows.select(names), pa.schema([_optional(self.schema.field(name)) for name in names]))
+
+
+def _of_structs(values: pa.StructArray, fields: Sequence[str]) -> pa.Table:
+    """Return keys of several columns as a table. Raises: SchemaMismatchError for fields that are no key columns."""
+    names = [field.name for field in values.type]
+    names = list(fields) if names == [""] * len(fields) else names
+    if sorted(names) != sorted(fields) or any("." in name for name in fields):
+        raise SchemaMismatchError(
+            f"keys of the columns {list(fields)}: expected a table with these columns, or tuples of their values in "
+            f"this order, found {values.type.num_fields} values named {names}"
+        )
+    return pa.Table.from_arrays(values.flatten(), names)
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hoodie.arguments import check_arguments
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _REGISTERED: dict[str, MergeFunction] = {}
 
 
+@check_arguments
 def register_merger(name: str, function: MergeFunction) -> None:
     """Register a merge function in this process under the name that tables store.
 

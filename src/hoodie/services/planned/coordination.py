@@ -72,8 +72,13 @@ def coordinator_of(wanted: str | Coordinator | None) -> Coordinator:
     """
     if wanted is None:
         return TableCoordinator()
-    if not isinstance(wanted, str):
+    if not isinstance(wanted, str) and callable(getattr(type(wanted), "claim", None)):
         return wanted
+    if not isinstance(wanted, str):
+        raise InvalidConfigError(
+            f"coordinator: expected zookeeper://host:port/path, an object with name, claim and close, or None, found "
+            f"{type(wanted).__name__}"
+        )
     scheme, separator, rest = wanted.partition("://")
     if scheme != "zookeeper" or not separator or not rest:
         raise InvalidConfigError(f"coordinator={wanted!r}: expected zookeeper://host:port/path, or None")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.services.compaction.compactor import compact_once
 from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.result import ServiceResult
@@ -106,7 +106,7 @@ def test_one_plan_that_fails_does_not_keep_the_others_from_being_done() -> None:
 
 def test_misuse() -> None:
     table = Table(new_table())
-    with pytest.raises(ValueError, match="interval"):
+    with pytest.raises(InvalidConfigError, match="interval"):
         table.compactor(interval=0)
-    with table.compactor() as compactor, pytest.raises(RuntimeError, match="started before"):
+    with table.compactor() as compactor, pytest.raises(InvalidConfigError, match="started before"):
         compactor.start()

@@ -1,0 +1,261 @@
+"""Arguments of public functions and methods, read by their annotations before anything else is done.
+
+`check_arguments` decorates a function, `check_methods` a class. Each argument is read by its annotation: an argument
+with one obvious meaning is converted (a NumPy integer, a number in `properties`), any other is refused by name.
+Arguments whose annotation is `Any` are the caller's data, which `engine/selection.py` reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping, Set
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from hoodie.errors import InvalidConfigError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_C = TypeVar("_C", bound=type[Any])
+_SHOWN_MAX: Final = 80
+_UNREAD: Final = object()
+"""What a reader returns for a value that it does not accept."""
+_INSTANT: Final = ("the requested time of an instant as text", '"20261125120000000"')
+_CONDITION: Final = ("a condition in Spark SQL as text", '"fare > 2"')
+_EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
+    "where": _CONDITION,
+    "condition": _CONDITION,
+    "on": ("equalities of columns in Spark SQL as text", '"t.id = s.id"'),
+    "statement": ("a Spark SQL statement as text", "\"DELETE FROM trips WHERE id = 'a'\""),
+    "instant": _INSTANT,
+    "savepoint": _INSTANT,
+    "requested_time": _INSTANT,
+    "partitions": ("a list of partition paths", '["city=sf"]'),
+}
+"""What arguments of these names stand for, and an example; others are described by their annotation."""
+
+_SECRET: Final = frozenset({"path", "storage_options"})
+"""Arguments whose values may contain passwords; messages do not show them."""
+
+
+def check_arguments(function: _F) -> _F:
+    """Return the function with a check of its arguments. Raises: InvalidConfigError, when it is called."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        signature, readers = _readers(function)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # Python's own error names the function.
+        for name, reader in readers.items():
+            if name in given.arguments:
+                given.arguments[name] = reader(given.arguments[name])
+        return function(*given.args, **given.kwargs)
+
+    return checked  # type: ignore[return-value]  # the same signature
+
+
+def check_methods(cls: _C) -> _C:
+    """Return the class with a check of the arguments of its public methods, as `check_arguments`."""
+    for name, method in list(vars(cls).items()):
+        if not name.startswith("_") and inspect.isfunction(method):
+            setattr(cls, name, check_arguments(method))
+    return cls
+
+
+@functools.cache
+def _readers(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, functools.partial[Any]]]:
+    """Return the signature, and the reader of each argument that has one. Made once, when it is first called."""
+    signature = inspect.signature(function)
+    readers = {
+        name: functools.partial(_read, name, _kinds(str(parameter.annotation)))
+        for name, parameter in signature.parameters.items()
+        if name != "self" and parameter.annotation != "Any"
+    }
+    return signature, readers
+
+
+def _kinds(annotation: str) -> tuple[str, ...]:
+    """Return the alternatives of an annotation: the keys of `_KINDS`. Raises: TypeError for an unknown annotation."""
+    parts = annotation.split(" | ")
+    kinds = tuple(part if part.startswith("Mapping") else part.partition("[")[0] for part in parts)
+    if unknown := [kind for kind in kinds if kind not in _KINDS]:
+        raise TypeError(f"hoodie.arguments has no reader for the annotation {annotation!r}: {unknown}")
+    return kinds
+
+
+def _read(name: str, kinds: tuple[str, ...], value: Any) -> Any:
+    for kind in kinds:
+        found = _KINDS[kind][0](value)
+        if found is not _UNREAD:
+            return found
+    described, example = _EXPECTED.get(name) or _KINDS[kinds[0]][1:]
+    expected = " or ".join(dict.fromkeys([described, *(_KINDS[kind][1] for kind in kinds[1:])]))
+    if isinstance(value, Mapping):
+        value = {key: item for key, item in value.items() if _KINDS[kinds[0]][0]({key: item}) is _UNREAD} or value
+    found = f"a value of type {type(value).__qualname__}" if name in _SECRET else shown(value)
+    raise InvalidConfigError(f"{name}: expected {expected}, found {found}; write for example {name}={example}")
+
+
+def shown(value: object) -> str:
+    """Return a value and its type for a message, in at most some eighty characters."""
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the caller
+        text = "an object"
+    text = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
+    return f"{text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + '…'} ({type(value).__qualname__})"
+
+
+def _none(value: Any) -> Any:
+    return None if value is None else _UNREAD
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, str) and is_utf8(value) else _UNREAD
+
+
+def is_utf8(value: str) -> bool:
+    """Return whether UTF-8 can hold the text, which files and messages need: it has no lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _flag(value: Any) -> Any:
+    return bool(value) if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") else _UNREAD
+
+
+def _count(value: Any) -> Any:
+    found = _integer(value)
+    return found if found is _UNREAD or 0 <= found < 2**63 else _UNREAD
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, int):
+        return _UNREAD if isinstance(value, bool) else value
+    # An integer of NumPy; its arrays and truth values have the method, too.
+    is_number = type(value).__module__ == "numpy" and type(value).__name__.startswith(("int", "uint"))
+    return operator.index(value) if is_number else _UNREAD
+
+
+def _number(value: Any) -> Any:
+    found = _integer(value)
+    if found is _UNREAD and isinstance(value, float | Decimal):
+        found = float(value)
+    return found if found is _UNREAD or _is_finite(found) else _UNREAD
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer above all floats
+        return False
+
+
+def _time(value: Any) -> Any:
+    if isinstance(value, date):
+        return _UNREAD if value != value else value  # pandas' NaT equals nothing
+    return _text(value)
+
+
+def _path(value: Any) -> Any:
+    return value if isinstance(value, os.PathLike) else _UNREAD
+
+
+def _texts(value: Any) -> Any:
+    """Return texts in their order; a text alone, bytes, a mapping, and a set, which has no order, are refused."""
+    if isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable):
+        return _UNREAD
+    try:
+        listed = list(value)
+    except Exception:  # an iterator of the caller, or a class
+        return _UNREAD
+    return listed if all(_text(item) is not _UNREAD for item in listed) else _UNREAD
+
+
+def _texts_or_set(value: Any) -> Any:
+    return _texts(list(value) if isinstance(value, Set) else value)
+
+
+def _options(value: Any) -> Any:
+    """Return texts by name; numbers and truth values are written as text."""
+    return _mapping(value, lambda item: _literal(item, is_option=True))
+
+
+def _assignments(value: Any) -> Any:
+    """Return expressions by column; numbers, truth values and None are written as literals."""
+    return _mapping(value, lambda item: "NULL" if item is None else _literal(item))
+
+
+def _any_by_name(value: Any) -> Any:
+    return _mapping(value, lambda item: item)
+
+
+def _mapping(value: Any, read: Callable[[Any], Any]) -> Any:
+    if not isinstance(value, Mapping):
+        return _UNREAD
+    found = {name: read(item) for name, item in value.items()}
+    is_read = all(_text(name) is not _UNREAD and item is not _UNREAD for name, item in found.items())
+    return found if is_read else _UNREAD
+
+
+def _literal(value: Any, *, is_option: bool = False) -> Any:
+    if isinstance(value, str):
+        return _text(value)
+    flag, number = _flag(value), _number(value)
+    if flag is not _UNREAD:
+        return str(flag).lower()
+    if isinstance(value, Decimal) and number is not _UNREAD and not is_option:
+        return format(value, "f")
+    return _UNREAD if number is _UNREAD else str(number)
+
+
+def _callable(value: Any) -> Any:
+    return value if callable(value) and not isinstance(value, type) else _UNREAD
+
+
+def _session(value: Any) -> Any:
+    return value if any(base.__name__ == "SparkSession" for base in type(value).__mro__) else _UNREAD
+
+
+def _session_or_none(value: Any) -> Any:
+    return value if value is None or value is False else _session(value)
+
+
+def _unchecked(value: Any) -> Any:
+    return value
+
+
+_BY_NAME: Final = (_options, "a dict of texts by name", '{"hoodie.clean.commits.retained": "3"}')
+_LISTED: Final = "a list of texts"
+_KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
+    "str": (_text, "text that UTF-8 can hold", '"text"'),
+    "None": (_none, "None", "None"),
+    "bool": (_flag, "True or False", "True"),
+    "int": (_count, "a whole number from 0 of at most 63 bits", "10"),
+    "float": (_number, "a finite number", "60"),
+    "When": (_time, "an instant or an ISO date as text, a date or a datetime", '"2026-11-25T12:00:00"'),
+    "os.PathLike": (_path, "a path object", '"/data/trips"'),
+    "Sequence": (_texts, _LISTED, '["id"]'),
+    "Collection": (_texts_or_set, _LISTED, '["clean"]'),
+    "Text": _BY_NAME,
+    "Mapping[str, str]": _BY_NAME,
+    "Assignments": (_assignments, "a dict of Spark SQL expressions by column", '{"fare": "fare + 1"}'),
+    "Mapping[str, Any]": (_any_by_name, "a dict by name", '{"name": …}'),
+    "dict": (_any_by_name, "a dict by name", '{"availableNow": True}'),
+    "Callable": (_callable, "a function", "print"),
+    "MergeFunction": (_callable, "a function of two Arrow tables", "merge_rows"),
+    "Session": (_session_or_none, "a Spark session, None, or False to use none", "None"),
+    "Spark": (_session, "a Spark session", "SparkSession.builder.getOrCreate()"),
+    "Action": (_unchecked, "an action", "None"),
+    "Coordinator": (_unchecked, "a coordinator", "None"),
+}
+"""For each kind of annotation: its reader, what it stands for, and an example."""
