@@ -9,8 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.engine.selection import spark_room
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.engine.selection import spark_room, table_in_memory
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.format.schema.table_schema import conform, normalise
 from hoodie.records.sql.parse import to_sql
 from hoodie.records.sql.quoting import quoted
 from hoodie.table import Table
@@ -83,8 +84,14 @@ class Names:
         return table.to_arrow() if self.session is None else table.read()
 
     def rows_of(self, data: Any) -> Any:
-        """Return data of `tables`; in a session Arrow tables become DataFrames, so that Spark joins them."""
-        return self.rows(data) if isinstance(data, pa.Table) else data
+        """Return data of `tables`; in a session Arrow tables become DataFrames, so that Spark joins them.
+
+        Raises: SchemaMismatchError: a text is not valid UTF-8, or Spark has no type for a value that a table can store.
+        """
+        if self.session is None or not isinstance(data, pa.Table):
+            return data
+        rows = table_in_memory(data)
+        return self.rows(conform(rows, pa.schema([_stored_field(child) for child in rows.schema])))
 
     def rows(self, table: pa.Table) -> Any:
         """Return a small result as a DataFrame of the session, or as it is in process."""
@@ -101,6 +108,13 @@ class Names:
         name = ".".join(quoted(part) for part in name.split("."))
         path: str | None = spark_room().catalog_path(self.session, name, _PATHS)
         return path
+
+
+def _stored_field(child: pa.Field) -> pa.Field:
+    try:
+        return normalise(pa.schema([child])).field(0)
+    except SchemaMismatchError:
+        return child  # No table can store it; Spark may have a type for it.
 
 
 def refuse_more(node: exp.Expression) -> None:

@@ -58,6 +58,7 @@ class TableReads:
 
         Args:
             columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
+                The case of a name does not matter.
             where: condition in Spark SQL; partitions and row groups that cannot match are not read.
             as_of: read the table as of this instant (inclusive), datetime or ISO date. Commits that completed later do
                 not count; with `requested:` before a text, commits that were requested later (Hudi's rule).
@@ -242,8 +243,9 @@ class TableReads:
     def filter_exists(self, data: Any) -> Any:
         """Return the rows of `data` whose key the table does not hold.
 
-        Returns a DataFrame for a DataFrame, otherwise a pyarrow Table. Arrow data is held in memory, together with
-        those of its keys that the table holds. A DataFrame is filtered by Spark.
+        Returns a DataFrame for a DataFrame, otherwise a pyarrow Table of plain types: strings for views of strings and
+        for dictionaries of strings. Arrow data is held in memory, together with those of its keys that the table holds.
+        A DataFrame is filtered by Spark.
 
         Raises: UnsupportedError for data of another type; others as `read_keys`.
 
