@@ -41,6 +41,18 @@ def check_not_taken_back(view: TableView, start: str, end: str | None, archived:
             )
 
 
+def last_undo(view: TableView, start: str) -> Instant | None:
+    """Return the last active restore, or rollback of a commit that may have completed, that ended after `start`.
+
+    Reads the plan of each rollback after `start`. Raises: CorruptFileError if a plan is damaged.
+    """
+    ended = [found for found in view.timeline.completed() if view.order_time(found) > start]
+    for instant in sorted(ended, key=view.order_time, reverse=True):
+        if instant.action is Action.RESTORE or (instant.action is Action.ROLLBACK and _rolled_back(view, instant)):
+            return instant
+    return None
+
+
 def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Iterator[tuple[Instant, str]]:
     """Yield the restores and rollbacks that ended after `start` and took back commits up to it; with what each did."""
     table = view.store.uri("")

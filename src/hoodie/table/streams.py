@@ -100,7 +100,8 @@ class TableStreams:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md).
 
-        Warns: HoodieWarning if a batch is left out because of a commit that names no query.
+        Warns: HoodieWarning if a batch is left out because of a commit that names no query, and if a restore or a
+            rollback took back batches before this one, which a query does not send again.
 
         Raises: as `upsert`; InvalidConfigError for another operation, or a number below 0; StreamCheckpointError if
             commits of another query have this number or a later one.

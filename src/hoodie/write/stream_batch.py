@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
+from hoodie.read.taken_back import last_undo
 from hoodie.timeline import Instant
 from hoodie.view.archived import archived_commits, archived_writes
 from hoodie.view.table_view import TableView
@@ -58,14 +59,18 @@ def check_operation(operation: str) -> None:
 def write_batch(call: WriteCall, data: Any, operation: str, batch: SinkCheckpoint) -> WriteResult | None:
     """Write a batch of a stream, unless a commit has it; then return None.
 
-    Warns: HoodieWarning if a batch is left out that a commit of an unknown query has. Raises: as the operation;
-    InvalidConfigError; StreamCheckpointError if the commits are of another query, which numbers its batches anew.
+    Warns: HoodieWarning if a batch is left out that a commit of an unknown query has, and if a restore or a rollback
+    took back batches before this one. Raises: as the operation; InvalidConfigError; StreamCheckpointError if the
+    commits are of another query, which numbers its batches anew.
     """
     check_operation(operation)
     rule = _Once(batch)
     call = replace(call, extra_metadata={**call.extra_metadata, **batch.entries()}, guard=rule.refuse_written)
     try:
-        rule.refuse_written(TableView.load(call.state))
+        view = TableView.load(call.state)
+        rule.refuse_written(view)
+        if rule.gap is not None:
+            _warn_of_gap(view, batch, *rule.gap)
         return OPERATIONS[operation](call, data)
     except BatchWrittenError as error:
         reason = str(error)
@@ -79,6 +84,8 @@ class _Once:
     """The rule for one batch."""
 
     batch: SinkCheckpoint
+    gap: tuple[str, int] | None = None
+    """After the first check: the order time and the batch of the newest commit, if batches behind it are missing."""
     is_in_doubt: bool = False
     """Whether a batch was left out because of a commit whose query is not known."""
     _checked_until: str = ""
@@ -88,6 +95,8 @@ class _Once:
         """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
         newest = newest_batch(view, self.batch.identifier, after=self._checked_until)
         if newest is None or newest[1].batch < self.batch.batch:
+            if self.gap is None and not self._checked_until:
+                self.gap = _gap(view, self.batch, newest)
             self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
             return
         instant, found = newest
@@ -110,6 +119,37 @@ class _Once:
             "from the checkpoint of that query. Nothing was written. Start the stream with that checkpoint, or give it "
             "a name of its own (identifier=): it then writes all its batches, also rows that the earlier query wrote"
         )
+
+
+def _gap(
+    view: TableView, batch: SinkCheckpoint, newest: tuple[Instant, SinkCheckpoint] | None
+) -> tuple[str, int] | None:
+    """Return what `_Once.gap` says: a query of Spark commits each batch, empty ones too, so none lacks a commit."""
+    if newest is None:
+        return ("", -1) if batch.batch > 0 and batch.query is not None else None
+    instant, found = newest
+    is_next = found.batch + 1 == batch.batch
+    return None if is_next or found.query != batch.query else (view.order_time(instant), found.batch)
+
+
+def _warn_of_gap(view: TableView, batch: SinkCheckpoint, after: str, last: int) -> None:
+    """Warn if a restore or a rollback since `after` explains that the batches between `last` and this one are missing.
+
+    Numbers of a stream without Spark may have gaps of their own.
+    """
+    undo = last_undo(view, after)
+    if undo is None:
+        return
+    query = "" if batch.query is None else f" of query {batch.query}"
+    missing = f"batch {last + 1}" if last + 2 == batch.batch else f"batches {last + 1} to {batch.batch - 1}"
+    warnings.warn(
+        f"batch {batch.batch} of the stream {batch.identifier!r}{query}: the table has no commit of {missing}, and "
+        f"{undo.action.value} {undo.requested_time} took commits back. The stream goes on from its checkpoint, and "
+        f"does not send {missing} again. If these rows are needed, stop the stream, and start it with a new checkpoint "
+        "and another name (identifier=), so that it writes all its batches again",
+        HoodieWarning,
+        stacklevel=4,
+    )
 
 
 def newest_batch(view: TableView, identifier: str, *, after: str = "") -> tuple[Instant, SinkCheckpoint] | None:

@@ -81,6 +81,44 @@ def test_numbers_that_begin_anew_are_refused(store: MemoryStore) -> None:
         table.write_batch(rows("c"), 5, query="old")
 
 
+def test_batches_that_were_taken_back_are_named_once(store: MemoryStore) -> None:
+    table = Table(store)
+    before = table.upsert(rows("old"))
+    for number in (0, 1):
+        table.write_batch(rows(f"k{number}"), number, query="q")
+    kept = table.write_batch(rows("k2"), 2, query="q")
+    lost = [table.write_batch(rows(f"k{number}"), number, query="q") for number in (3, 4)]
+    table.upsert(rows("other"))
+    assert kept is not None
+    assert lost[0] is not None
+    table.restore(kept.instant)
+    stream = "batch 5 of the stream 'default_single_writer' of query q"
+    with pytest.warns(HoodieWarning, match=f"{stream}: the table has no commit of batches 3 to 4, and restore"):
+        assert table.write_batch(rows("k5"), 5, query="q") is not None
+    assert table.write_batch(rows("k6"), 6, query="q") is not None  # The gap is behind it: warnings are errors here.
+    newest = table.write_batch(rows("k7"), 7, query="q")
+    assert newest is not None
+    table.rollback(newest.instant)
+    with pytest.warns(HoodieWarning, match="no commit of batch 7, and rollback"):
+        table.write_batch(rows("k8"), 8, query="q")
+    table.restore(before.instant)
+    with pytest.warns(HoodieWarning, match="no commit of batches 0 to 8, and restore"):
+        table.write_batch(rows("k9"), 9, query="q")
+    assert shown(store) == [("k9", 1), ("old", 1)]
+
+
+def test_gaps_without_a_restore_are_not_reported(store: MemoryStore) -> None:
+    table = Table(store)
+    table.write_batch(rows("a"), 3, query="q")
+    calls = len(run_until(copy_of(store), lambda table: table.upsert(rows("dead")), None).calls)
+    run_until(store, lambda table: table.upsert(rows("dead")), calls // 2)  # Its rollback takes no batch back.
+    forget_all()
+    for number in (5, 9):
+        assert table.write_batch(rows(f"k{number}"), number, query="q") is not None
+    assert shown(store) == [("a", 1), ("k5", 1), ("k9", 1)]
+    assert [found.action.value for found in table.timeline.completed()].count("rollback") == 1
+
+
 def test_a_commit_of_the_jvm_names_no_query(store: MemoryStore) -> None:
     table = Table(store)
     table.upsert(rows("a"), extra_metadata={CHECKPOINT_KEY: '{"default_single_writer":"4"}'})
