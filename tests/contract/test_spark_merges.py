@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import JobFailedError
 from hoodie.spark import merge_rows
+from hoodie.spark.assignment import Assignment, types_of
 from hoodie.write.merge_rows import merged_rows
 
 if TYPE_CHECKING:
@@ -167,3 +170,70 @@ def test_a_column_of_the_source_keeps_its_values_or_is_refused(
     finally:
         spark.conf.set("spark.sql.ansi.enabled", str(before))
     assert held(table) == {**dict.fromkeys(range(8), 1), 1: 7}
+
+
+NESTED = "m STRUCT<a: INT, b: STRING>, l ARRAY<STRUCT<x: INT, y: INT>>, d MAP<STRING, STRUCT<p: INT, q: BIGINT>>"
+OTHER_ORDER = {
+    "m": "named_struct('b', 'x', 'a', t.n + 9L)",
+    "l": "array(named_struct('y', 2, 'x', 1), null)",
+    "d": "map('k', named_struct('q', 4, 'p', 3L))",
+}
+BY_NAME = {"m": {"a": 10, "b": "x"}, "l": [{"x": 1, "y": 2}, None], "d": [("k", {"p": 3, "q": 4})]}
+OTHER_FIELDS = {
+    "struct(1, 'x')": "fields, a, b, found col1, col2",
+    "named_struct('a', 1)": "fields, a, b, found a;",
+    "named_struct('a', 1, 'b', 'x', 'c', 2)": "found a, b, c",
+    "named_struct('a', array(1), 'b', 'x')": "expected the same nested fields",
+}
+
+
+@pytest.mark.connect
+def test_nested_fields_are_assigned_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    """In updates and merges; Spark's own cast goes by position."""
+    made = hoodie.create(tmp_path / "t", spark.createDataFrame([], f"id BIGINT, n INT, {NESTED}"), record_key="id")
+    made.insert(spark.createDataFrame([(1, 1, (1, "o"), None, None)], f"id BIGINT, n INT, {NESTED}"))
+    source = spark.sql("SELECT 1L AS id, named_struct('b', 'z', 'a', 5) AS m, array(named_struct('y', 7, 'x', 6)) AS l")
+
+    def merge(assignments: dict[str, str]) -> hoodie.WriteResult:
+        return made.merge(source, on="t.id = s.id").when_matched_update(assignments, "t.n / 1 = 1").execute()
+
+    for text, says in OTHER_FIELDS.items():
+        with pytest.raises(hoodie.SchemaMismatchError, match=says):
+            made.update({"m": text})
+        with pytest.raises(hoodie.SchemaMismatchError, match=says):
+            merge({"m": text})
+    with pytest.raises(hoodie.SchemaMismatchError, match=r"update: .* does not fit; nothing was committed"):
+        made.update({"m": "named_struct('a', 3000000000L, 'b', 'x')"})
+    assert len(made.timeline.completed()) == 1
+    assert made.update({name: text.replace("t.n", "n") for name, text in OTHER_ORDER.items()}).updated == 1
+    assert made.to_arrow([*BY_NAME]).to_pylist() == [BY_NAME]
+    assert merge({"m": "s.m", "l": "s.l", "d": OTHER_ORDER["d"]}).updated == 1
+    assert made.to_arrow([*BY_NAME]).to_pylist() == [{**BY_NAME, "m": {"a": 5, "b": "z"}, "l": [{"x": 6, "y": 7}]}]
+    assert made.update({"m": "null"}).updated == 1
+    assert made.to_arrow(["m"]).to_pylist() == [{"m": None}]
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_assigned_numbers_fit_or_are_refused_in_every_session(spark: SparkSession, ansi: str) -> None:
+    """Spark's own cast wraps numbers, or makes them null, without ANSI mode."""
+
+    def assigned(text: str, wanted: str) -> list[Any]:
+        given = types_of(spark.range(1), {"": text})[""]
+        wanted_type = spark.createDataFrame([], f"v {wanted}").schema["v"].dataType
+        value = Assignment("update", "v", given, wanted_type).of(F.expr(text))
+        return [row[0] for row in spark.range(1).select(value).collect()]
+
+    before = spark.conf.get("spark.sql.ansi.enabled", "false")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for text in ("2147483648L", "-2147483649L", "1e10D", "double('NaN')", "3e9BD"):
+            with pytest.raises(Exception, match=r"update: .* a number does not fit"):
+                assigned(text, "int")
+        fitting = "array(2147483647L, -2147483648L, 7, null)", "array(-1.9D, 2147483647.5D, -2147483648.9D)"
+        assert assigned(fitting[0], "array<int>") == [[2147483647, -2147483648, 7, None]]
+        assert assigned(fitting[1], "array<int>") == [[-1, 2147483647, -2147483648]]
+        assert assigned("array(-9223372036854775808D, 9.5D)", "array<bigint>") == [[-(2**63), 9]]
+        assert assigned("map(1, 12.34BD)", "map<bigint,decimal(3,1)>") == [{1: Decimal("12.3")}]
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", str(before))

@@ -13,6 +13,7 @@ from hoodie.read.plan import plan_scan
 from hoodie.read.readable import check_readable
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.assignment import Assignment, types_of
 from hoodie.spark.engine import session_of
 from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, FileGroupLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
@@ -22,17 +23,16 @@ from hoodie.write.conditional import UpdatePlan
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:
-    """Return the rows that an update writes; Spark evaluates the assignments."""
+    """Return the rows that an update writes; Spark evaluates the assignments.
+
+    Raises: as `Assignment.of`.
+    """
     frame = read_scan(session, plan.scan)
-    types = frame.schema
-    return frame.select(
-        *(
-            F.expr(assignments[name]).cast(types[name].dataType).alias(name)
-            if name in assignments
-            else F.col(quoted(name))
-            for name in plan.columns
-        )
-    )
+    wanted = {field.name: field.dataType for field in frame.schema}
+    columns = {name: F.col(quoted(name)) for name in plan.columns}
+    for name, given in types_of(frame, assignments).items():
+        columns[name] = Assignment("update", name, given, wanted[name]).of(F.expr(assignments[name])).alias(name)
+    return frame.select(*columns.values())
 
 
 def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:

@@ -8,6 +8,7 @@ Spark joins the source with the rows of these files, or of the whole table.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -21,6 +22,7 @@ from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, Kind
 from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.assignment import Assignment, types_of
 from hoodie.spark.engine import session_of
 from hoodie.spark.merge_source import read_source
 from hoodie.spark.scan import read_scan
@@ -70,17 +72,17 @@ def _lookup(plan: MergePlan, staged: StagedSource) -> ScanPlan | None:
 
 def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
     """Return the changes as a DataFrame: a join of stored rows, which have the table's columns, with the source."""
-    names = plan.schema.names
     stored = stored.withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
     given = source.withColumn(_GIVEN, F.lit(True)).alias(plan.merge.source)
     joined = stored.join(given, reduce(and_, _equalities(plan)), _join_type(plan))
     decided = joined.withColumn(_CLAUSE, _clause_number(plan)).where(F.col(_CLAUSE).isNotNull())
-    types = spark_schema_of(plan.schema)
     projections = [plan.projection(clause) for clause in plan.merge.clauses]
+    texts = dict.fromkeys(text for one in projections for text in one.values() if text is not None)
+    given = types_of(joined, {text: text for text in texts})
     columns = []
-    for name in names:
-        values = [_assigned(plan, one[name], types[name], source.schema) for one in projections]
-        columns.append(_by_clause(values).alias(name))
+    for field in spark_schema_of(plan.schema):
+        values = [_assigned(plan, one[field.name], field, given) for one in projections]
+        columns.append(_by_clause(values).alias(field.name))
     kinds = [F.lit(int(Kind.DELETE if clause.deletes else Kind.ROW)) for clause in plan.merge.clauses]
     changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
     if plan.join and plan.merge.of(Group.NOT_MATCHED):
@@ -108,34 +110,30 @@ def _refuse_known(plan: MergePlan, inserts: Any, stored: Any) -> None:
         raise RecordKeyError(KNOWN_KEY.format("rows"))
 
 
-def _assigned(plan: MergePlan, text: str | None, wanted: Any, source: Any) -> Any:
-    """Return the value of an expression for a column: a cast; a column of the source must not lose a value by it.
+def _assigned(plan: MergePlan, text: str | None, field: Any, types: Mapping[str, Any]) -> Any:
+    """Return the value of an expression for a column; `types` has those of the expressions.
 
-    Raises: SchemaMismatchError for a column of the source with nested fields that are not those of the table.
+    No value of a column of the source is changed.
+
+    Raises: as `Assignment.of`.
     """
-    node = None if text is None else without_parens(parse_expression(text))
-    given = None
-    if (
+    if text is None:
+        return F.lit(None).cast(field.dataType)
+    given, wanted = types[text], field.dataType
+    texts = [found.simpleString() for found in (given, wanted)]
+    node = without_parens(parse_expression(text))
+    is_of_source = (
         isinstance(node, exp.Column)
         and len(node.parts) == 2
         and node.parts[0].name.lower() == plan.merge.source.lower()
-    ):
-        given = next((field for field in source if field.name.lower() == node.parts[1].name.lower()), None)
-    value = F.lit(None) if text is None else F.expr(text)
-    if given is None or _type_text(given) == _type_text(wanted):
-        return value.cast(wanted.dataType)
-    told = f"column {given.name} of type {_type_text(given)} for the table's {wanted.name} {_type_text(wanted)}"
-    if "<" in _type_text(given) + _type_text(wanted):
-        raise SchemaMismatchError(
-            f"merge: {told}: expected the same nested fields in the same order; nothing was written"
-        )
-    fitted = F.expr(f"try_cast({text} AS {_type_text(wanted)})")
+    )
+    if not is_of_source or texts[0] == texts[1] or "<" in "".join(texts):
+        return Assignment("merge", field.name, given, wanted, exact=is_of_source).of(F.expr(text))
+    assert isinstance(node, exp.Column)
+    told = f"column {node.parts[1].name} of type {texts[0]} for the table's {field.name} {texts[1]}"
+    fitted = F.expr(f"try_cast({text} AS {texts[1]})")
     refused = f"hoodie.errors.SchemaMismatchError: merge: {told}: a value would be changed; nothing was committed"
-    return F.when(fitted.cast(given.dataType).eqNullSafe(value), fitted).otherwise(F.raise_error(F.lit(refused)))
-
-
-def _type_text(field: Any) -> str:
-    return str(field.dataType.simpleString())
+    return F.when(fitted.cast(given).eqNullSafe(F.expr(text)), fitted).otherwise(F.raise_error(F.lit(refused)))
 
 
 def _join_type(plan: MergePlan) -> str:
