@@ -28,6 +28,7 @@ from bench import (
     surfaces,
     table,
     tagging,
+    wide,
 )
 from bench.settings import (
     ALL_MEASURED,
@@ -78,6 +79,7 @@ PARTS = (
     Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, has_sizes=True),
     Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
     Part("surfaces", 12, _one(surfaces.run), surfaces.render, ALL_MEASURED),
+    Part("wide", 4, _one(wide.run), wide.render, ALL_MEASURED),
     Part("requests", 1, _one(commit_requests.run), commit_requests.render, ALL_MEASURED),
     Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
     Part("merged-reads", 10, _one(merged_reads.run), merged_reads.render, MERGE_ON_READ),

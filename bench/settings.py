@@ -102,6 +102,8 @@ class Settings:
     index_rows: tuple[int, ...] = (1_000_000, 10_000_000)
     index_rounds: int = 3
     skew_rows: int = 1_000_000
+    wide_columns: tuple[int, ...] = (10, 100, 1_000, 5_000)
+    wide_repeats: int = 3
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lanes that `self.lanes` contains, or all if it is empty."""
@@ -151,6 +153,8 @@ TINY: dict[str, Any] = {
     "index_rows": (20_000,),
     "index_rounds": 1,
     "skew_rows": 100_000,
+    "wide_columns": (10, 40),
+    "wide_repeats": 1,
 }
 
 
