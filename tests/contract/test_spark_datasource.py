@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hoodie
+from hoodie.errors import SchemaMismatchError
 from hoodie.spark import to_arrow
+from hoodie.spark.datasource import check_schema
+from hoodie.spark.types import arrow_schema_of
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
@@ -121,6 +124,39 @@ def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:
     for where in ("nest.x = 1", "day = DATE '9999-12-31'", "large > 1000", "flag", "at > TIMESTAMP '2000-01-01'"):
         frame = spark.read.format("hoodie").load(str(lane.path)).where(where)
         assert to_arrow(frame)["id"].to_pylist() == ["high"], where
+
+
+def test_a_schema_of_the_caller_changes_no_value(spark: SparkSession, tmp_path: Path) -> None:
+    needs_data_sources(spark)
+    lane = Lane(spark, tmp_path)
+    types = "id STRING, n BIGINT, i INT, f FLOAT, t STRING, b BINARY, m STRUCT<a: INT, b: BIGINT>"
+    data = spark.createDataFrame([("a", 2**53 + 1, 7, 0.6, "7", b"7", (1, 2**53 + 1))], types)
+    hoodie.create(lane.path, data, record_key="id").insert(data)
+
+    def read(schema: str, **options: str) -> Any:
+        return spark.read.format("hoodie").schema(schema).options(**options).load(str(lane.path))
+
+    some = read("m STRUCT<b: BIGINT>, f DOUBLE, id STRING, i BIGINT").collect()
+    assert [row.asDict(recursive=True) for row in some] == [{"m": {"b": 2**53 + 1}, "f": 0.6, "id": "a", "i": 7}]
+    wrong = {
+        "n DOUBLE": "int64",
+        "n INT": "int64",
+        "n STRING": "int64",
+        "b STRING": "binary",
+        "t DATE": "string",
+        "i FLOAT": "int32",
+        "m STRUCT<a: INT, c: INT>": "struct",
+        "m STRUCT<a: INT, b: DOUBLE>": "struct",
+    }
+    for schema, there in wrong.items():  # in this process, as each read starts Python processes
+        with pytest.raises(SchemaMismatchError, match=f"column '{schema[0]}' has type {there}.*load the table"):
+            check_schema(arrow_schema_of(data.schema), arrow_schema_of(spark.createDataFrame([], schema).schema))
+    with pytest.raises(Exception, match="SchemaMismatchError: column 'n' has type int64"):
+        read("n DOUBLE").collect()
+    with pytest.raises(Exception, match=r"SchemaMismatchError: column 'x' is not in op, ts_ms"):
+        read("op STRING, x INT", mode="cdc").collect()
+    with pytest.raises(Exception, match=r"SchemaMismatchError: columns \['x'\] are not in the table"):
+        read("id STRING, x INT").collect()
 
 
 def test_wrong_options_are_refused(table: tuple[Lane, str]) -> None:

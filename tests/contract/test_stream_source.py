@@ -114,6 +114,18 @@ def test_a_history_that_is_gone_is_an_error(table: hoodie.Table) -> None:
         assert "ts" in str(TableOptions.parse({"path": table.path, **options}).schema())
 
 
+def test_a_restore_that_takes_back_what_was_read_is_an_error(table: hoodie.Table) -> None:
+    found = reader(table)
+    kept = table.upsert(trips(2, "a"))
+    table.upsert(trips(3, "b"))
+    read = all_of(found, found.initialOffset())
+    table.restore(kept.instant)
+    table.upsert(trips(4, "a"))
+    for one in (found, reader(table, mode="cdc")):
+        with pytest.raises(HistoryLostError, match="was restored"):
+            one.partitions(read, all_of(one, read))
+
+
 def test_new_columns_stop_the_stream_and_are_there_after_a_restart(table: hoodie.Table) -> None:
     found = reader(table, "")
     start = found.initialOffset()

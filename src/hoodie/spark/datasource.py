@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 
 from hoodie.engine.selection import table_in_memory
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.read.cdc import cdc_schema
 from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.read.changes import plan_changes
@@ -53,6 +53,7 @@ _HUDI = "hoodie."
 _OF_CATALOGS = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
 """Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
 _STORAGE = "storage."
+_WIDER = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
 
 
 def register(session: Any) -> None:
@@ -157,11 +158,14 @@ class TableOptions:
     def partitions(self, schema: pa.Schema) -> list[SlicesPartition]:
         """Plan the read of rows of this schema: one Spark partition for about 64 MiB of files, at least one.
 
-        Raises: as the plans of the reads of `Table`.
+        Raises: as the plans of the reads of `Table`; as `check_schema`.
         """
         if self.changes is not None and self.changes.cdc:
-            return change_partitions(self.changes.plan_cdc(self._context()), schema, flat=self.changes.flat)
+            changes = self.changes.plan_cdc(self._context())
+            check_schema(self.changes.rows_of(changes), schema)
+            return change_partitions(changes, schema, flat=self.changes.flat)
         plan = self.plan(schema.names)
+        check_schema(plan.output_schema, schema)
         return slice_partitions(self.store, plan, schema)
 
     def _context(self) -> TableContext:
@@ -182,6 +186,34 @@ class TableOptions:
         return context.planned(
             lambda view: plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view)
         )
+
+
+def check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
+    """Check the schema of a read, which the caller may have given (`spark.read.schema`): no value may change by it.
+
+    It may have some of the columns and nested fields, in any order, and int as long and float as double.
+
+    Raises: SchemaMismatchError that names the first column that the rows do not have, or have with another type.
+    """
+    types = {field.name: field.type for field in arrow_schema_of(spark_schema_of(found))}
+    for field in wanted:
+        if field.name not in types or not _is_readable_as(types[field.name], field.type):
+            there = f"has type {types[field.name]}" if field.name in types else f"is not in {', '.join(types)}"
+            raise SchemaMismatchError(
+                f"column {field.name!r} {there}, and the schema of this read expects {field.type}: load the table "
+                "without a schema, or again if it was changed since, and cast the columns of the DataFrame"
+            )
+
+
+def _is_readable_as(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        known = {child.name: child.type for child in found.fields}
+        return all(child.name in known and _is_readable_as(known[child.name], child.type) for child in wanted.fields)
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _is_readable_as(found.value_type, wanted.value_type)
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return bool(found.key_type == wanted.key_type) and _is_readable_as(found.item_type, wanted.item_type)
+    return bool(found == wanted) or (found, wanted) in _WIDER
 
 
 def store_and_options(
