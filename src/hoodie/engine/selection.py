@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.api import Dataset, Engine
-from hoodie.engine.local import ArrowDataset, LocalEngine, errors_of_input
+from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset, errors_of_input
 from hoodie.engine.untyped import UntypedDataset, arrow_column, arrow_stream, untyped_dataset
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -47,7 +47,8 @@ def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
     if is_spark(data):
         room = spark_room()
         return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
-    if isinstance(data, ArrowDataset):
+    # The class is asked first, as a LazyFrame of Polars warns when it resolves its `schema`.
+    if hasattr(type(data), "parts") and isinstance(data, PartedDataset):
         return LocalEngine(), data
     untyped = untyped_dataset(data)
     return LocalEngine(), ArrowDataset(_arrow_source(data)) if untyped is None else untyped
