@@ -224,7 +224,8 @@ def _on_properties(view: TableView, files: BuiltFiles) -> dict[str, str | None]:
     names = [kind.name for kind in files.kinds]
     found: dict[str, str | None] = {
         keys.METADATA_PARTITIONS: ",".join(sorted({*view.config.metadata_partitions, *names})),
-        **{_SWITCHES[name].key: str(name in names).lower() for name in files.replaced},
+        # A stored false makes JVM writers fail that pass true, and a table without partitions has no use for it.
+        **{_SWITCHES[name].key: "true" if name in names else None for name in files.replaced},
     }
     is_defined = any(kind.definition is not None for kind in files.kinds)
     if is_defined and view.config.index_definitions_path is None:

@@ -262,3 +262,15 @@ def test_time_travel_uses_the_ranges_of_files_only(table: Table) -> None:
     assert table.explain("x = 25").file_slices == 0
     assert table.to_arrow("id", where="x = 25", as_of=first)["id"].to_pylist() == ["k25"]
     assert table.explain("x = 25", as_of=first).to_dict()["skipped_by_column_stats"] == 2
+
+
+def test_a_table_without_partitions_stores_no_option_of_partitions() -> None:
+    """A JVM write that passes the option would find another value stored, and fail with a config conflict."""
+    table = hoodie.create("memory://flat-statistics", rows(range(1)).schema, record_key="id", spark=False)
+    table.upsert(rows(range(3)))
+    for _ in range(2):
+        table.index.build("column_stats")
+        raw = table.view().config.raw
+        assert raw["hoodie.metadata.index.column.stats.enable"] == "true"
+        assert "hoodie.metadata.index.partition.stats.enable" not in raw
+    assert table.index.verify("column_stats").ok
