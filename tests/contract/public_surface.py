@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +67,9 @@ class Template:
         if name in made:
             return made[name]()
         return made[str(parameter.annotation)]() if str(parameter.annotation) in made else print
+
+
+template_of = cache(Template)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The public functions and methods are found by introspection, so that a new one i
 
 from __future__ import annotations
 
+import pickle
 import time
 import traceback
 import warnings
@@ -13,19 +14,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
 from hoodie.storage.memory import MemoryStore
 from tests.contract.odd_values import DATA, VALUES
-from tests.contract.public_surface import KINDS, Callable_, Files, Template, end, files_of, surface
+from tests.contract.public_surface import KINDS, ROWS, Callable_, Files, Template, end, files_of, surface, template_of
 from tests.support.samples import sample_of
 
 SECONDS_MAX = 5.0  # of this process's CPU, for one call
 CASES_KEPT = 2000  # of each kind of table
 
-template_of = cache(Template)
 surface_of = cache(lambda kind: surface(template_of(kind)))
 
 
@@ -157,3 +162,85 @@ def test_calls_on_a_damaged_table_end_with_an_answer_or_an_error_of_ours(kind: s
             call = partial(_call, called, template, table)
             wrong += [f"{called.name} of a table with {damage}: {found}" for found in _complaints(call, table, None)]
     assert not wrong, "\n".join([f"{len(wrong)} calls:", *wrong])
+
+
+REFUSED: dict[str, tuple[Callable[[hoodie.Table], object], str]] = {
+    "an Arrow expression": (
+        lambda table: table.count(where=pc.field("n") > 2),
+        r"where: expected a condition in Spark SQL as text or None, found .*\(n > 2\).*; write for example where=",
+    ),
+    "seconds as a time": (
+        lambda table: table.count(as_of=1_700_000_000),  # type: ignore[arg-type]
+        r"as_of: expected an instant or an ISO date as text, a date or a datetime or None, found 1700000000 \(int\)",
+    ),
+    "an instant as a number": (
+        lambda table: table.restore(20261125120000000),  # type: ignore[arg-type]
+        r"savepoint: expected the requested time of an instant as text, found 20261125120000000 \(int\); write",
+    ),
+    "partitions as dicts": (
+        lambda table: table.delete_partitions([{"city": "x"}]),  # type: ignore[list-item]
+        r"partitions: expected a list of partition paths, found .*; write for example partitions=\[\"city=sf\"\]",
+    ),
+    "only what is wrong is shown": (
+        lambda table: table.clean(properties={"hoodie.keep.max.commits": "30", "hoodie.keep.min.commits": None}),
+        r"properties: expected a dict of texts by name or None, found {'hoodie.keep.min.commits': None} \(dict\)",
+    ),
+    "a condition as a key": (
+        lambda table: table.delete("n = 1"),
+        r"found the condition 'n = 1'; pass it to delete_where",
+    ),
+    "a text for a flag": (lambda table: table.clean("no"), "dry_run: expected True or False, found 'no'"),  # type: ignore[arg-type]
+    "a number below 0": (lambda table: table.history(-1), "limit: expected a whole number from 0"),
+    "lists as keys": (
+        lambda table: table.read_keys([["a", 1]]),
+        r"tuples of their values such as \[\('a', 1\)\], found list",
+    ),
+    "too few values of a key": (lambda table: table.read_keys([("a",)]), r"columns \['id', 'm'\].*found 1 values"),
+    "a handle of this process": (pickle.dumps, "in this process, and no other can open it"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_says_what_was_expected_and_found(case: str) -> None:
+    call, message = REFUSED[case]
+    template = template_of("merge-on-read, two keys")
+    table = template.copy()
+    with pytest.raises(hoodie.HoodieError, match=message):
+        call(table)
+    assert files_of(table) == template.files
+
+
+def test_secrets_are_not_shown() -> None:
+    with pytest.raises(hoodie.InvalidConfigError, match="storage_options: expected a dict of texts") as caught:
+        hoodie.open("s3://bucket/t", storage_options={"aws_secret_access_key": b"hidden"})
+    assert "hidden" not in str(caught.value)
+
+
+def test_what_has_one_meaning_is_taken(tmp_path: Path) -> None:
+    table = hoodie.create(
+        tmp_path / "t", pa.table(ROWS), record_key=["id", "m"], type="mor", properties={"hoodie.keep.min.commits": 20}
+    )
+    assert table.upsert(ROWS, extra_metadata={"run": 7, "again": True}).inserted == 2
+    commit = str(table.inspect.instant(table.history()["instant"][0].as_py()))
+    assert "'run': '7'" in commit
+    assert "'again': 'true'" in commit
+    assert table.read_keys([("a", 1), ("b", 7)])["id"].to_pylist() == ["a"]
+    assert table.read_keys([Named(m=2, id="b")])["id"].to_pylist() == ["b"]
+    assert table.update({"n": 5, "p": None}, where="id = 'a'").updated == 1
+    assert (
+        table.merge([{"id": "b", "m": 2, "n": 9}], on=["id", "m"]).when_matched_update({"n": "s.n"}).execute().updated
+        == 1
+    )
+    five: Any = np.int64(5)
+    assert table.head(five, columns=pd.Index(["n", "p"]), where="n > 4").sort_by("n").to_pylist() == [
+        {"n": 5, "p": None},
+        {"n": 9, "p": "y"},
+    ]
+    assert pickle.loads(pickle.dumps(table)).count() == 2
+
+
+class Named(NamedTuple):
+    """A key whose fields are in another order than the key columns."""
+
+    m: int
+    id: str

@@ -69,13 +69,14 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Print the records with these keys. Exit code 1 if a key is unknown."""
+    from hoodie.read.plan import checked_columns
     from hoodie.records.change import RECORD_KEY
 
     table = hoodie.open(path, storage_options=pairs(storage_option))
     found = table.read_keys(keys)
     unknown = set(keys) - set(found[RECORD_KEY].to_pylist())
     chosen = _columns(table, column, meta)
-    _print_rows(found if chosen is None else found.select(list(chosen)), as_json)
+    _print_rows(found.select(list(checked_columns(found.schema, chosen))), as_json)
     if unknown:
         raise hoodie.RecordKeyError(f"no record has the key {', '.join(sorted(unknown))}")
 

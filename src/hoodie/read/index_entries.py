@@ -79,7 +79,7 @@ def first_entries(view: TableView, limit: int | None, *, as_of: When | None = No
     kept: list[pa.RecordBatch] = []
     missing = limit
     while missing > 0 and (batch := next(reader, None)) is not None:
-        kept.append(batch.slice(0, missing))
+        kept.append(batch.slice(0, min(missing, batch.num_rows)))
         missing -= kept[-1].num_rows
     return pa.Table.from_batches(kept, ENTRIES_SCHEMA)
 

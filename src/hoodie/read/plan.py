@@ -171,7 +171,7 @@ class ScanPlan:
 
         Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty.
         """
-        return replace(self, columns=_checked_columns(self.schema, columns))
+        return replace(self, columns=checked_columns(self.schema, columns))
 
 
 def plan_scan(
@@ -198,7 +198,7 @@ def plan_scan(
     view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
     stored = stored_columns(view, schema, as_of=instant_time)
-    wanted = _checked_columns(schema, columns)
+    wanted = checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     pruning = None if where is None else PartitionPruning.of(view, where, schema)
     wanted_partitions = None
@@ -298,7 +298,10 @@ def _slices(
     return slices
 
 
-def _checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+def checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the chosen columns as the schema spells them; all for None. Raises: InvalidConfigError for no columns;
+    SchemaMismatchError for unknown ones.
+    """
     if columns is None:
         return tuple(schema.names)
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
