@@ -14,7 +14,7 @@ import pytest
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.records.condition import Condition
-from hoodie.records.expression import evaluate, to_projection
+from hoodie.records.expression import RowExpression
 from hoodie.records.sql.alike import is_alike
 from hoodie.records.sql.translate import Translator
 from tests.contract.expression_cases import (
@@ -80,7 +80,7 @@ def _spark_type(data_type: pa.DataType) -> str:
 
 
 def _by_hoodie(text: str) -> list[object]:
-    values: list[object] = evaluate(to_projection(text, SCHEMA), TABLE).to_pylist()
+    values: list[object] = RowExpression.parse(text, SCHEMA).values(TABLE).to_pylist()
     return values
 
 
@@ -122,7 +122,7 @@ def test_projections_have_the_value_and_type_of_spark(
     query = _query(spark, parquet_file, texts)
     wrong = _disagreements(texts, _columns(query))
     assert not wrong, "\n".join(wrong)
-    types = {text: _spark_type(evaluate(to_projection(text, SCHEMA), TABLE).type) for text in texts}
+    types = {text: _spark_type(RowExpression.parse(text, SCHEMA).as_type) for text in texts}
     fields = query.schema.fields[1:]
     assert types == {text: field.dataType.simpleString() for text, field in zip(texts, fields, strict=True)}
 
@@ -148,7 +148,7 @@ def test_expressions_that_are_alike_have_the_same_values_in_every_session(
 
 def _is_alike(text: str) -> bool:
     try:
-        return is_alike(text, Translator(SCHEMA), evaluate(to_projection(text, SCHEMA), TABLE).type)
+        return is_alike(text, Translator(SCHEMA), RowExpression.parse(text, SCHEMA).as_type)
     except SchemaMismatchError:  # Of a value that overflows.
         return False
 
@@ -158,7 +158,7 @@ def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str, text: s
     exact = Condition.parse(text).row_filter(SCHEMA)
     fragment = next(iter(ds.dataset(parquet_file).get_fragments()))
     scanner = fragment.scanner(schema=SCHEMA, filter=Condition.parse(text).row_group_filter(SCHEMA, in_utc=True))
-    found = [number for batch in scanner.to_batches() for number in batch.filter(exact).column("id").to_pylist()]
-    assert found == TABLE.filter(exact).column("id").to_pylist()
-    expected = [number for number, kept in enumerate(evaluate(exact, TABLE).to_pylist()) if kept]
+    found = exact.matching(scanner.to_table()).column("id").to_pylist()
+    assert found == exact.matching(TABLE).column("id").to_pylist()
+    expected = [number for number, kept in enumerate(exact.values(TABLE).to_pylist()) if kept]
     assert found == expected

@@ -138,7 +138,7 @@ def test_skipping_changes_no_result(kind: str, seed: int) -> None:
         for _ in range(CONDITIONS // ROUNDS):
             where = condition(chooser)
             try:
-                found = everything.filter(Condition.parse(where).row_filter(everything.schema))
+                found = Condition.parse(where).row_filter(everything.schema).matching(everything)
             except (hoodie.HoodieError, pa.ArrowInvalid):
                 # Refused, or a cast of a value fails: there is no result to compare.
                 continue

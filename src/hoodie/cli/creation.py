@@ -111,6 +111,9 @@ def _type(node: exp.DataType) -> pa.DataType:
     from hoodie.records.sql.types import arrow_type
 
     parts = node.expressions
+    wanted = {exp.DataType.Type.ARRAY: 1, exp.DataType.Type.MAP: 2}
+    if len(parts) < wanted.get(node.this, 0):
+        raise InvalidConfigError(f"expected a type with its elements, such as array<string>, found {node.sql('spark')}")
     if node.this == exp.DataType.Type.STRUCT:
         return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])
     if node.this == exp.DataType.Type.ARRAY:

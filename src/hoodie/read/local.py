@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,9 @@ from hoodie.files.stored_columns import StoredColumns
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import Store
+
+if TYPE_CHECKING:
+    from hoodie.records.expression import RowExpression
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
@@ -84,12 +88,12 @@ def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
 class SliceScan:
     """The rules by which each file slice of a scan is read. Picklable.
 
-    `merge` is None if no slice has log files.
+    `exact` is None too if the caller applies the exact condition. `merge` is None if no slice has log files.
     """
 
     schema: pa.Schema
     columns: tuple[str, ...]
-    exact: pc.Expression | None
+    exact: RowExpression | None
     coarse: pc.Expression | None
     instants: pa.StringArray | None
     keys: KeySet | None
@@ -136,7 +140,7 @@ class SliceScan:
         return cls(
             schema=pa.schema([plan.schema.field(name) for name in needed]),
             columns=needed,
-            exact=coarse,
+            exact=None,
             coarse=coarse,
             instants=None if plan.instants is None else pa.array(sorted(plan.instants), pa.string()),
             keys=None if keys is None else KeySet.of(keys),
@@ -147,7 +151,7 @@ class SliceScan:
     @property
     def filters_rows(self) -> bool:
         """Whether rows are filtered. If so, the number of rows in a file is not the number of rows returned."""
-        return self.exact is not None or self.instants is not None or self.keys is not None
+        return self.coarse is not None or self.exact is not None or self.instants is not None or self.keys is not None
 
     def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
         """Read the slice's rows that match, with the plan's columns.
@@ -172,7 +176,9 @@ class SliceScan:
             if self.keys is not None:
                 kept = kept.filter(self.keys.holds(kept))
             if self.exact is not None:
-                kept = kept.filter(self.exact)
+                kept = self.exact.matching(kept)
+            elif self.coarse is not None:
+                kept = kept.filter(self.coarse)
             yield from kept.select(list(self.columns)).to_batches()
 
     def _rows(self, store: Store, found: FileSlice) -> Iterator[pa.Table]:

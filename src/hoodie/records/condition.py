@@ -1,17 +1,17 @@
 """A condition in Spark SQL, parsed once, and its forms for reads: filters, wanted keys and partitions to read.
 
-**Filters.** Evaluate `Condition.row_filter` on batches or tables (`batch.filter(expression)`). Do not pass it to a
-dataset scanner when columns are float or double: Parquet statistics ignore NaN, and Arrow treats a row group whose
-minimum equals its maximum as constant, so it drops or keeps NaN rows wrongly. Pass `Condition.row_group_filter` to the
-scanner, which prunes row groups safely, then filter its batches exactly:
+**Filters.** Evaluate `Condition.row_filter` on tables. Do not pass its Arrow expression to a dataset scanner when
+columns are float or double: Parquet statistics ignore NaN, and Arrow treats a row group whose minimum equals its
+maximum as constant, so it drops or keeps NaN rows wrongly. Pass `Condition.row_group_filter` to the scanner, which
+prunes row groups safely, then filter its batches exactly:
 
     scan, exact = condition.row_group_filter(schema, in_utc=True), condition.row_filter(schema)
     for batch in fragment.scanner(schema=schema, filter=scan).to_batches():
-        yield batch.filter(exact)
+        yield exact.matching(pa.Table.from_batches([batch]))
 
 Literals are cast to the column's type wherever that is exact, so that most conditions compare bare columns. A condition
 that must cast a column prunes nothing and is not part of the row-group filter: Arrow would cast the statistics too,
-and raises an error when, for example, a long in the statistics has no equal double.
+and raises an error when, for example, a long in the statistics has no equal double. The same is true for arithmetic.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from hoodie.records.expression import RowExpression
 from hoodie.records.keys.key_condition import KeysOf, WantedKeys, wanted_keys
 from hoodie.records.pruning import partitions_to_read
 from hoodie.records.sql.columns import column_refs, is_column
 from hoodie.records.sql.parse import parse_expression, weaken, without_parens
 from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.zones import depends_on_zone
+
+_FALLIBLE_CALLS = ("cast(", "_checked(", "divide(", "round(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,13 @@ class Condition:
         is_comparison = isinstance(without_parens(self.tree), exp.Predicate | exp.Connector | exp.Not)
         return is_comparison and bool(self.columns(schema))
 
-    def row_filter(self, schema: pa.Schema) -> pc.Expression:
-        """Return the exact condition in Arrow: true, false or null for each row; only rows with true match.
+    def row_filter(self, schema: pa.Schema) -> RowExpression:
+        """Return the exact condition: true, false or null for each row; only rows with true match.
 
         Raises: UnsupportedError that names the part without an Arrow form; SchemaMismatchError for an unknown column
         (with the nearest names), or types that do not match.
         """
-        return Translator(schema).condition(self.tree)
+        return RowExpression(self.text, schema, pa.bool_(), Translator(schema).condition(self.tree))
 
     def row_group_filter(self, schema: pa.Schema, *, in_utc: bool) -> pc.Expression | None:
         """Return a filter for a dataset scanner: it prunes row groups, and keeps at least the rows that match.
@@ -111,24 +114,24 @@ class Condition:
 def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expression | None:
     floats = [column for column in column_refs(leaf, translator.schema) if pa.types.is_floating(column.type)]
     if not floats:
-        return _without_casts(translator.condition(leaf))
+        return _if_it_cannot_fail(translator.condition(leaf))
     for node_type, left, right in _upper_bounds(leaf):
         bound = translator.value(right)
         is_number = (
             bound.is_literal and bound.family in ("integer", "decimal", "float") and bound.literal == bound.literal
         )
         if is_number and is_column(without_parens(left)):
-            return _without_casts(translator.condition(node_type(this=left.copy(), expression=right.copy())))
+            return _if_it_cannot_fail(translator.condition(node_type(this=left.copy(), expression=right.copy())))
     return None
 
 
-def _without_casts(expression: pc.Expression) -> pc.Expression | None:
-    """Return the expression if it contains no cast, else None: Arrow casts statistics with checks, which raise errors.
+def _if_it_cannot_fail(expression: pc.Expression) -> pc.Expression | None:
+    """Return the expression if no value of a column makes its evaluation fail, else None.
 
-    Arrow shows its expressions only as text. If text only looks like a cast, row groups are not pruned, but no row is
-    lost.
+    Arrow computes it for statistics and for rows that do not match too, and a failure would end the read. Arrow shows
+    its expressions only as text. If text only looks like such a call, row groups are not pruned, but no row is lost.
     """
-    return None if "cast(" in str(expression) else expression
+    return None if any(call in str(expression) for call in _FALLIBLE_CALLS) else expression
 
 
 def _upper_bounds(leaf: exp.Expression) -> list[tuple[type[exp.Expression], exp.Expression, exp.Expression]]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from hoodie.engine.selection import spark_room, table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
-from hoodie.records.sql.parse import to_sql
+from hoodie.records.sql.parse import other_clauses, to_sql
 from hoodie.records.sql.quoting import quoted
 from hoodie.table import Table
 from hoodie.table import open as open_table
@@ -119,7 +119,7 @@ def _stored_field(child: pa.Field) -> pa.Field:
 
 def refuse_more(node: exp.Expression) -> None:
     """Refuse what would be ignored behind a name or a query. Raises: UnsupportedError."""
-    more = [name for name, part in node.args.items() if part and name not in ("this", "db", "catalog", "alias")]
+    more = other_clauses(node, ("this", "db", "catalog", "alias"))
     alias = node.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
         more.append("names of columns")

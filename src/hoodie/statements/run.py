@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hoodie.arguments import check_arguments
 from hoodie.errors import UnsupportedError
-from hoodie.records.sql.parse import parse_statement, to_sql
+from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
 from hoodie.statements.call import run_call
 from hoodie.statements.merge import run_merge
 from hoodie.statements.names import Names, assignments, without_qualifier
@@ -95,6 +95,6 @@ def _where(tree: exp.Expression, alias: str) -> str | None:
 
 def _refuse_others(tree: exp.Expression, known: tuple[str, ...]) -> None:
     """Refuse parts of a statement that would be ignored. Raises: UnsupportedError."""
-    others = [name for name, part in tree.args.items() if part and name not in known]
+    others = other_clauses(tree, known)
     if others:
         raise UnsupportedError(f"{tree.key.upper()}: {', '.join(others)} is not supported in {to_sql(tree)!r}")

@@ -42,6 +42,7 @@ def create(
             each inserted row gets an automatic key (docs/automatic-keys.md).
         partition_by: column or columns that form the partition path; `column:timestamp` with `key_generator="custom"`.
         ordering: column or columns; a greater value marks a newer version. Without them a later commit is newer.
+            A null is 0 in a column of 32-bit integers, and lower than every value in others (docs/sql.md).
         type: `copy_on_write` or `cow` (a write creates new versions of the files that it changes), `merge_on_read` or
             `mor` (a write appends changes to log files; reads and compactions merge the log files with the base files).
         index: `record` (every key's location is in the metadata table; keys are unique in the table), `simple` (keys

@@ -29,7 +29,7 @@ from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.records.condition import Condition
-from hoodie.records.expression import columns_of, evaluate_all, to_projections
+from hoodie.records.expression import assigned_values, columns_of
 from hoodie.records.sql.columns import Columns
 from hoodie.records.sql.translate import Translator
 from hoodie.view.table_view import TableView
@@ -132,7 +132,7 @@ def assigned(plan: UpdatePlan) -> Dataset:
     """
     rows = read_table(plan.scan)
     types = {child.name: child.type for child in rows.schema}
-    changed = evaluate_all(to_projections(plan.assignments, Translator(rows.schema), types), rows)
+    changed = assigned_values(plan.assignments, Translator(rows.schema), types, rows)
     columns = [changed[name] if name in plan.assignments else rows[name] for name in plan.columns]
     schema = rows.select(list(plan.columns)).schema
     return ArrowDataset(pa.Table.from_arrays(columns, schema=schema), is_computed=True)

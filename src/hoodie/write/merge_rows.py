@@ -20,7 +20,7 @@ from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.expression import evaluate, evaluate_all, to_projection, to_projections
+from hoodie.records.expression import RowExpression, assigned_values
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.quoting import quoted
 from hoodie.records.sql.translate import Translator
@@ -140,8 +140,8 @@ def _changes(plan: MergePlan, group: Group, target: pa.Table | None, source: pa.
     for clause in plan.merge.of(group):
         mine = rows
         if clause.condition is not None:
-            condition = to_projection(clause.condition, rows.schema, as_type=pa.bool_(), joined=2)
-            is_true = pc.fill_null(evaluate(condition, rows), False)
+            condition = RowExpression.parse(clause.condition, rows.schema, as_type=pa.bool_(), translator=translator)
+            is_true = pc.fill_null(condition.values(rows), False)
             mine, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
         found.append(_projected(plan, clause, mine, translator, plain))
         if clause.condition is None:
@@ -163,7 +163,7 @@ def _projected(
     columns = {name: _column(text, plain, rows) for name, text in texts.items() if text is not None}
     types = {field.name: field.type for field in plan.schema}
     computed = {name: text for name, text in texts.items() if text is not None and columns[name] is None}
-    values = evaluate_all(to_projections(computed, translator, types), rows) if computed else None
+    values = assigned_values(computed, translator, types, rows) if computed else None
     arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)]
     for name, data_type in types.items():
         column = columns.get(name)

@@ -18,7 +18,7 @@ TABLE = pa.table({"id": [1, 2, 3, 4], "city": ["sf", "la", None, "sf"]})
 
 def matching(condition: Condition) -> list[int]:
     """Ids of the rows that match."""
-    found: list[int] = TABLE.filter(condition.row_filter(TABLE.schema))["id"].to_pylist()
+    found: list[int] = condition.row_filter(TABLE.schema).matching(TABLE)["id"].to_pylist()
     return found
 
 

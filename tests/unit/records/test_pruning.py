@@ -98,4 +98,4 @@ def test_no_partition_with_a_matching_row_is_dropped(where: str) -> None:
     rows = pa.table({"p": [p for p in options for _ in options], "x": options * len(options)}, schema=schema)
     partitions = pa.table({"p": pa.array(options, pa.int32())})
     kept = partitions.filter(Condition.parse(where).partitions_to_read(schema, partitions)).column("p").to_pylist()
-    assert set(rows.filter(Condition.parse(where).row_filter(schema)).column("p").to_pylist()) <= set(kept)
+    assert set(Condition.parse(where).row_filter(schema).matching(rows).column("p").to_pylist()) <= set(kept)

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from hoodie.errors import UnsupportedError
 
 _HEX: Final = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
+_FIRST_DAY, _LAST_DAY = -12_687_428, 11_248_737
+"""Days since 1970 of the years that Arrow writes as text, -32767 to 32767."""
 _PARTS: Final = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[-+]?[0-9]+))?$"
 
 
@@ -70,7 +72,16 @@ def _is_long_text(kind: pa.DataType) -> bool:
 
 
 def _date_text(days: pa.Array) -> pa.StringArray:
-    """Return ISO dates; Java writes a plus before years of more than four digits."""
+    """Return ISO dates; Java writes a plus before years of more than four digits.
+
+    Raises: UnsupportedError for years that Arrow does not write.
+    """
+    ends = pc.min_max(pc.cast(days, pa.int32())).as_py()
+    if ends["min"] is not None and not _FIRST_DAY <= ends["min"] <= ends["max"] <= _LAST_DAY:
+        raise UnsupportedError(
+            "a date of a year before -32767 or after 32767 has no text for keys or partition paths: correct the value, "
+            "or pick another column"
+        )
     text = pc.cast(days, pa.string())
     return pc.replace_substring_regex(text, r"^([0-9]{5,})", r"+\1")
 

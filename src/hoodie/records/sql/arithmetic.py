@@ -59,10 +59,13 @@ def _whole_division(symbol: str, left: Value, right: Value) -> Value:
         )
     shared = pa.int64() if symbol == "div" else shared_type(left, right)
     left, right = cast(left, shared), cast(right, shared)
-    quotient = pc.divide(left.expression, _null_if_zero(right))
+    divisor = _null_if_zero(right)
     if symbol == "div":
-        return Value(quotient, shared)
-    return Value(pc.subtract(left.expression, pc.multiply(quotient, right.expression)), shared)
+        return Value(pc.divide_checked(left.expression, divisor), shared)
+    # The smallest integer divided by -1 fits no integer; the rest is 0, as of a division by 1.
+    divisor = pc.if_else(divisor == pc.scalar(pa.scalar(-1, shared)), pc.scalar(pa.scalar(1, shared)), divisor)
+    quotient = pc.divide(left.expression, divisor)
+    return Value(pc.subtract(left.expression, pc.multiply(quotient, divisor)), shared)
 
 
 def _decimal(symbol: str, left: Value, right: Value) -> Value:

@@ -12,18 +12,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.records.sql.dates import date_text, parse_timestamp
-from hoodie.records.sql.values import TIMESTAMP_NTZ, Family, Value, decimal_of, fold, literal
+from hoodie.records.sql.dates import (
+    DATE_PATTERN,
+    TIMESTAMP_PATTERN,
+    date_text,
+    floor_divide,
+    parse_date,
+    parse_timestamp,
+)
+from hoodie.records.sql.values import (
+    TICKS_PER_SECOND,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Family,
+    Value,
+    bounds_of,
+    decimal_of,
+    fold,
+    literal,
+)
 
-_INTEGER = r"^[+-]?\d+(\.\d*)?$"
+# Numbers of more digits fit no integer.
+_INTEGER = r"^[+-]?0*\d{1,38}(\.\d*)?$"
+_ANY_INTEGER = pa.decimal128(38, 0)
 _FLOAT = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity)$|^nan$"
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
-_TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 _TRUE_WORDS = ("t", "true", "y", "yes", "1")
 _FALSE_WORDS = ("f", "false", "n", "no", "0")
 # Scale 37 leaves 39 digits before the point: one more than a decimal of Spark can have.
 _WIDEST_DECIMAL = pa.decimal256(76, 37)
 _LARGEST_PLAIN_SCALE = 6
+# Arrow writes years of 16 bits. Steps of so many days fit 16 bits up to the year 32,745.
+_DAYS_PER_STEP = 365
 
 
 def cast(value: Value, target: pa.DataType) -> Value:
@@ -38,7 +57,10 @@ def cast(value: Value, target: pa.DataType) -> Value:
     if value.family == "null":
         return Value(pc.scalar(pa.scalar(None, target)), target, is_literal=value.is_literal)
     if value.is_literal and isinstance(value.literal, str) and family == "timestamp":
-        return literal(parse_timestamp(value.literal, zoned=target.tz is not None), target)
+        exact = TIMESTAMP_NTZ if target.tz is None else TIMESTAMP
+        return cast(literal(parse_timestamp(value.literal, zoned=target.tz is not None), exact), target)
+    if value.is_literal and isinstance(value.literal, str) and family == "date":
+        return literal(parse_date(value.literal), target)
     convert = _CASTS.get((value.family, family))
     if convert is None:
         raise UnsupportedError(f"CAST from {value.type} to {target} is not supported without Spark")
@@ -131,7 +153,9 @@ def _text_to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
 
 def _text_to_integer(value: Value, target: pa.DataType) -> pc.Expression:
     digits = _if_matches(_trimmed(value), _INTEGER, value)
-    return pc.replace_substring_regex(digits, pattern=r"^\+|\..*$", replacement="").cast(target)
+    number = pc.replace_substring_regex(digits, pattern=r"^\+|\..*$", replacement="").cast(_ANY_INTEGER)
+    low, high = (pc.scalar(pa.scalar(end, _ANY_INTEGER)) for end in bounds_of(target))
+    return pc.if_else((number >= low) & (number <= high), number, pc.scalar(pa.scalar(None, _ANY_INTEGER))).cast(target)
 
 
 def _text_to_float(value: Value, target: pa.DataType) -> pc.Expression:
@@ -147,11 +171,13 @@ def _text_to_date(value: Value, target: pa.DataType) -> pc.Expression:
     day = pc.replace_substring_regex(
         date_text(_trimmed(value)), pattern=r"^(\d{4}-\d{2}-\d{2})[ T].*$", replacement=r"\1"
     )
-    return _if_matches(day, _DATE, value).cast(target)
+    return _if_matches(day, DATE_PATTERN, value).cast(target)
 
 
 def _text_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
-    return _if_matches(date_text(_trimmed(value)), _TIMESTAMP, value).cast(TIMESTAMP_NTZ).cast(target)
+    # Spark ignores digits beyond microseconds.
+    text = pc.replace_substring_regex(date_text(_trimmed(value)), pattern=r"(\.\d{6})\d{1,3}$", replacement=r"\1")
+    return _if_matches(text, TIMESTAMP_PATTERN, value).cast(TIMESTAMP_NTZ).cast(target)
 
 
 def _date_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
@@ -159,15 +185,30 @@ def _date_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
 
 
 def _timestamp_to_date(value: Value, target: pa.DataType) -> pc.Expression:
-    return pc.floor_temporal(utc(value), unit="day").cast(target)
+    # Arrow's floor_temporal overflows within the first day of the range.
+    days = floor_divide(utc(value).cast(pa.int64()), TICKS_PER_SECOND[value.type.unit] * 86_400)
+    return days.cast(pa.int32()).cast(target)
 
 
 def _timestamp_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(target)
 
 
+def _date_to_text(value: Value, target: pa.DataType) -> pc.Expression:
+    return _dated_text(value.expression.cast(target), value.expression.cast(pa.int32()), _DAYS_PER_STEP)
+
+
+def _dated_text(text: pc.Expression, ticks: pc.Expression, per_step: int) -> pc.Expression:
+    """Give long years their sign, and let the evaluation fail where Arrow writes a remark in place of the year."""
+    step = pc.divide(ticks.cast(pa.int64()), pc.scalar(pa.scalar(per_step, pa.int64()))).cast(pa.int16())
+    signed = pc.replace_substring_regex(text, pattern=r"^(\d{5,})", replacement=r"+\1")
+    return pc.if_else(step.is_valid(), signed, text)
+
+
 def _timestamp_to_text(value: Value, target: pa.DataType) -> pc.Expression:
     text = utc(value).cast(pa.timestamp(value.type.unit)).cast(target)
+    per_day = TICKS_PER_SECOND[value.type.unit] * 86_400
+    text = _dated_text(text, value.expression.cast(pa.int64()), _DAYS_PER_STEP * per_day)
     return pc.replace_substring_regex(text, pattern=r"\.0+$|(\.\d*[1-9])0+$", replacement=r"\1")
 
 
@@ -196,7 +237,7 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("string", "binary"): _plain,
     ("binary", "binary"): _plain,
     ("date", "timestamp"): _date_to_timestamp,
-    ("date", "string"): _plain,
+    ("date", "string"): _date_to_text,
     ("timestamp", "date"): _timestamp_to_date,
     ("timestamp", "timestamp"): _timestamp_to_timestamp,
     ("timestamp", "string"): _timestamp_to_text,

@@ -90,12 +90,12 @@ def _resolve_parts(parts: list[str], columns: pa.Schema | Columns) -> ColumnRef:
     return ColumnRef(path, found[0].type)
 
 
-def column_refs(node: exp.Expression, columns: pa.Schema | Columns) -> frozenset[ColumnRef]:
-    """Resolve every column below a syntax node.
+def column_refs(node: exp.Expression, columns: pa.Schema | Columns, *, joined: int = 1) -> frozenset[ColumnRef]:
+    """Resolve every column below a syntax node; `joined` as in `resolve`.
 
     Raises: SchemaMismatchError for an unknown or ambiguous name.
     """
-    return frozenset(resolve(one, columns) for one in _column_nodes(node))
+    return frozenset(resolve(one, columns, joined=joined) for one in _column_nodes(node))
 
 
 def is_column(node: exp.Expression) -> bool:

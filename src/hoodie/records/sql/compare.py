@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne, or_
@@ -22,15 +21,23 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.parse import balanced
-from hoodie.records.sql.values import TIMESTAMP, Family, Value, family_of, shared_type
+from hoodie.records.sql.values import (
+    TICKS_PER_SECOND,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Family,
+    Value,
+    bounds_of,
+    family_of,
+    shared_type,
+)
 
 # One of the six comparison functions of `operator`, which Arrow expressions overload.
 Operator = Callable[[Any, Any], Any]
 
 _MIRRORED: dict[Operator, Operator] = {eq: eq, ne: ne, lt: gt, gt: lt, le: ge, ge: le}
 _NUMBERS: frozenset[Family] = frozenset({"integer", "decimal", "float"})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_SECONDS_PER_DAY = 86_400
 # Up to this value every integer equals a different double, so integers and doubles compare the same.
 _EXACT_DOUBLE_MAX = 2**53
 _LONGEST_OR = 16
@@ -141,7 +148,7 @@ def _read_text(value: Value, other: Value) -> Value:
         "decimal": pa.float64(),
         "float": pa.float64(),
         "date": pa.date32(),
-        "timestamp": other.type if family_of(other.type) == "timestamp" and other.type.tz is None else TIMESTAMP,
+        "timestamp": TIMESTAMP_NTZ if pa.types.is_timestamp(other.type) and other.type.tz is None else TIMESTAMP,
         "boolean": pa.bool_(),
         "binary": other.type,
     }.get(other.family)
@@ -171,8 +178,7 @@ def _compare_on_grid(operator: Operator, column: Value, right: Value) -> pc.Expr
 def _grid_of(column: Value) -> _Grid | None:
     data_type = column.type
     if column.family == "integer":
-        bits, signed = data_type.bit_width, pa.types.is_signed_integer(data_type)
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        low, high = bounds_of(data_type)
         return _Grid(Fraction(1), low, high, lambda tick: pa.scalar(tick, data_type))
     if column.family == "decimal":
         high = 10**data_type.precision - 1
@@ -186,10 +192,13 @@ def _grid_of(column: Value) -> _Grid | None:
             ),
         )
     if column.family == "date":
-        return _Grid(Fraction(1, 86_400), -(2**31), 2**31 - 1, lambda tick: pa.scalar(tick, pa.int32()).cast(data_type))
+        return _Grid(
+            Fraction(1, _SECONDS_PER_DAY), -(2**31), 2**31 - 1, lambda tick: pa.scalar(tick, pa.int32()).cast(data_type)
+        )
     if column.family == "timestamp":
-        ticks = Fraction(_TICKS_PER_SECOND[data_type.unit])
-        return _Grid(ticks, -(2**63), 2**63 - 1, lambda tick: pa.scalar(tick, pa.int64()).cast(data_type))
+        ticks = Fraction(TICKS_PER_SECOND[data_type.unit])
+        low, high = bounds_of(pa.int64())
+        return _Grid(ticks, low, high, lambda tick: pa.scalar(tick, data_type))
     return None
 
 
@@ -202,10 +211,10 @@ def _number(right: Value, column: Value) -> Fraction | None:
     if column.family == "integer" and right.family == "float":
         assert isinstance(value, float)
         return Fraction(value) if math.isfinite(value) and abs(value) < _EXACT_DOUBLE_MAX else None
-    if column.family in ("date", "timestamp") and isinstance(value, date):
-        if not isinstance(value, datetime):
-            value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-        return Fraction((value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1), 1_000_000)
+    if column.family in ("date", "timestamp") and isinstance(value, pa.Date32Scalar):
+        return Fraction(value.value * _SECONDS_PER_DAY)
+    if column.family in ("date", "timestamp") and isinstance(value, pa.TimestampScalar):
+        return Fraction(value.value, TICKS_PER_SECOND[right.type.unit])
     return None
 
 

@@ -12,13 +12,14 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql import text
 from hoodie.records.sql.cast import cast, round_decimal, utc
 from hoodie.records.sql.compare import null_boolean
+from hoodie.records.sql.dates import year
 from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.values import Value, literal, shared_type
 
 Translate = Callable[[exp.Expression], Value]
 
 _DATE_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]] = {
-    exp.Year: pc.year,
+    exp.Year: year,
     exp.Month: pc.month,
     exp.Day: pc.day,
     exp.DayOfMonth: pc.day,
@@ -48,9 +49,9 @@ def common(values: list[Value]) -> tuple[list[Value], pa.DataType]:
     return [cast(value, seed.type) for value in values], seed.type
 
 
-def coalesce(node: exp.Coalesce, translate: Translate) -> Value:
+def coalesce(arguments: list[Value]) -> Value:
     """Translate COALESCE, NVL, IFNULL."""
-    values, data_type = common([translate(one) for one in (node.this, *node.expressions)])
+    values, data_type = common(arguments)
     return Value(pc.coalesce(*[value.expression for value in values]), data_type)
 
 

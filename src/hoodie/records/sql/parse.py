@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
@@ -20,6 +21,15 @@ _SHOWN_MAX = 300
 _CHAIN_MAX = 256
 CHAIN_MAX = 1010
 """How many operations of chains Arrow may compute below each other, by recursion: a stack of 2 MiB holds them."""
+_CLAUSES: Final = {
+    "order": "ORDER BY",
+    "joins": "JOIN",
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "version": "VERSION AS OF",
+    "tables": "names in front of FROM",
+}
 _SUMS: Final = (exp.Add, exp.Sub, exp.Mul)
 _SPARK = Dialect.get_or_raise("spark")
 
@@ -112,7 +122,13 @@ def to_sql(node: exp.Expression) -> str:
 def unsupported(node: exp.Expression, reason: str = "") -> UnsupportedError:
     """Build the error for a part of SQL that Arrow cannot compute with Spark's results."""
     why = f": {reason}" if reason else ""
-    return UnsupportedError(f"SQL expression {_shown(to_sql(node))} ({node.key}) is not supported without Spark{why}")
+    return UnsupportedError(f"SQL expression {_shown(to_sql(node))} is not supported without Spark{why}")
+
+
+def other_clauses(node: exp.Expression, known: tuple[str, ...]) -> list[str]:
+    """List the parts of a statement or a table's name that are not among `known` parts, in words of SQL."""
+    others = [name.strip("_") for name, part in node.args.items() if part and name not in known]
+    return [_CLAUSES.get(name, name.replace("_", " ").upper()) for name in others]
 
 
 def without_parens(node: exp.Expression) -> exp.Expression:
@@ -187,10 +203,17 @@ def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _first_reason(error: Exception) -> str:
+    """Return the parser's first reason in words of SQL: without names of its classes and tokens."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
+    if isinstance(cause, UnicodeEncodeError):
+        return f"{cause.object[cause.start]!r} is no character"
     details = getattr(cause, "errors", None)
-    if details:
-        return str(details[0].get("description") or cause)
-    return str(cause).splitlines()[0]
+    reason = str(details[0].get("description") or cause) if details else str(cause).splitlines()[0]
+    if "missing for <class" in reason:
+        return "an operand or an argument is missing"
+    expected = re.match(r"(Expect(?:ed|ing) [^<]*?)(?: but got)? ?<", reason)
+    if expected:
+        return expected[1]
+    return "unexpected text" if re.search(r"[<>]|Token|sqlglot|exp\.", reason) else reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
@@ -20,7 +20,7 @@ from hoodie.records.sql.columns import Columns, is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
 from hoodie.records.sql.types import arrow_type
-from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, fold, integer_literal, literal
+from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, evaluate, fold, integer_literal, literal
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: eq,
@@ -40,12 +40,30 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 }
 
 
+@dataclass(slots=True)
+class _Rows:
+    """Rows for which parts of an expression are evaluated while it is translated; values of parts become columns."""
+
+    table: pa.Table
+
+    def hold(self, values: pa.ChunkedArray) -> pc.Expression:
+        """Append a column, and return the reference to it. No column of a table has a name with NUL."""
+        name = f"\0{self.table.num_columns}"
+        self.table = self.table.append_column(name, values)
+        return pc.field(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """Translates syntax trees for one schema; `joined` as in `columns.resolve`."""
+    """Translates syntax trees for one schema; `joined` as in `columns.resolve`.
+
+    With `rows`, each part that Spark evaluates for some rows only is evaluated for these rows, and the translation is
+    valid for the table of `rows`.
+    """
 
     schema: pa.Schema
     joined: int = 1
+    rows: _Rows | None = None
     _columns: Columns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,30 +79,61 @@ class Translator:
         if is_column(node):
             return self._column(node)
         if type(node) in _COMPARISONS:
-            left, right = self.value(node.this), self.value(node.expression)
+            left = self.held(self.value(node.this))
+            right = self.where(left.expression.is_valid(), node.expression)
             return _boolean(compare(_COMPARISONS[type(node)], left, right))
         if type(node) in _ARITHMETIC:
             spine = chain(node)
             value = self.value(spine[-1].this)
             for link in reversed(spine):
-                value = arithmetic(_ARITHMETIC[type(link)], value, self.value(link.expression))
+                value = self.held(value)
+                right = self.where(value.expression.is_valid(), link.expression)
+                value = arithmetic(_ARITHMETIC[type(link)], value, right)
             return value
         translate = _NODES.get(type(node))
         if translate is None:
             raise unsupported(node)
         return translate(self, node)
 
-    def condition(self, node: exp.Expression) -> pc.Expression:
-        """Translate an expression that must be boolean.
+    def condition(self, node: exp.Expression, *, where: pc.Expression | None = None) -> pc.Expression:
+        """Translate an expression that must be boolean, of which Spark needs the rows where `where` is true.
 
         Raises: as `value`; SchemaMismatchError if the expression is not boolean.
         """
-        value = self.value(node)
+        value = self.value(node) if where is None else self.where(where, node)
         if value.family == "null":
             return null_boolean()
         if value.family != "boolean":
             raise SchemaMismatchError(f"expected a condition, found {to_sql(node)[:300]!r} of type {value.type}")
         return value.expression
+
+    def where(self, needed: pc.Expression, node: exp.Expression) -> Value:
+        """Translate a part of which Spark needs the values where `needed` is true; elsewhere they may be null."""
+        if self.rows is None or isinstance(without_parens(node), exp.Literal):
+            return self.value(node)
+        mask = pc.fill_null(evaluate(needed, self.rows.table), False)
+        needed_rows = _Rows(self.rows.table.filter(mask))
+        value = replace(self, rows=needed_rows).value(node)
+        if value.is_literal:
+            return value
+        values = evaluate(value.expression, needed_rows.table)
+        # Each row takes the value of its place among the needed rows.
+        places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
+        return replace(value, expression=self.rows.hold(values.take(pc.if_else(mask, places, None))))
+
+    def held(self, value: Value) -> Value:
+        """Evaluate a value that is used more than once, if there are rows."""
+        if self.rows is None or value.is_literal:
+            return value
+        return replace(value, expression=self.rows.hold(evaluate(value.expression, self.rows.table)))
+
+    def held_condition(self, condition: pc.Expression) -> pc.Expression:
+        """Evaluate a condition that is used more than once, if there are rows."""
+        return self.held(_boolean(condition)).expression
+
+    def without(self, needed: pc.Expression, decided: pc.Expression) -> pc.Expression:
+        """Return where a later part is still needed: not where a part before it decided."""
+        return needed if self.rows is None else self.held_condition(needed & ~pc.coalesce(decided, False))
 
     def _column(self, node: exp.Expression) -> Value:
         column = resolve(node, self._columns, joined=self.joined)
@@ -97,12 +146,36 @@ def _boolean(expression: pc.Expression) -> Value:
     return Value(expression, pa.bool_())
 
 
+def evaluate_lazily(
+    node: exp.Expression, schema: pa.Schema, joined: int, rows: pa.Table, as_type: pa.DataType
+) -> pa.ChunkedArray:
+    """Compute an expression for each row, and each part of it only for the rows for which Spark computes the part.
+
+    Memory: several times the rows.
+
+    Raises: as `Translator.value`; SchemaMismatchError for a value that does not fit its type.
+    """
+    held = _Rows(rows)
+    value = cast(Translator(schema, joined, rows=held).value(node), as_type)
+    return evaluate(value.expression, held.table)
+
+
 def _and(self: Translator, node: exp.And) -> Value:
-    return _boolean(balanced(and_, [self.condition(one) for one in operands(node, exp.And)]))
+    return _boolean(balanced(and_, _until(self, operands(node, exp.And), decided=False)))
 
 
 def _or(self: Translator, node: exp.Or) -> Value:
-    return _boolean(balanced(or_, [self.condition(one) for one in operands(node, exp.Or)]))
+    return _boolean(balanced(or_, _until(self, operands(node, exp.Or), decided=True)))
+
+
+def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> list[pc.Expression]:
+    """Translate conditions of which Spark evaluates each only where no condition before it has the value `decided`."""
+    found: list[pc.Expression] = []
+    needed = pc.scalar(True)
+    for node in nodes:
+        found.append(self.held_condition(self.condition(node, where=needed)))
+        needed = self.without(needed, found[-1] if decided else ~found[-1])
+    return found
 
 
 def _not(self: Translator, node: exp.Not) -> Value:
@@ -122,15 +195,18 @@ def _is(self: Translator, node: exp.Is) -> Value:
 def _between(self: Translator, node: exp.Between) -> Value:
     if node.args.get("symmetric"):
         raise unsupported(node)
-    value = self.value(node.this)
-    low, high = self.value(node.args["low"]), self.value(node.args["high"])
-    return _boolean(compare(ge, value, low) & compare(le, value, high))
+    value = self.held(self.value(node.this))
+    above = self.held_condition(compare(ge, value, self.where(value.expression.is_valid(), node.args["low"])))
+    high = self.where(value.expression.is_valid() & pc.coalesce(above, True), node.args["high"])
+    return _boolean(above & compare(le, value, high))
 
 
 def _in(self: Translator, node: exp.In) -> Value:
     if not node.expressions or any(node.args.get(part) is not None for part in ("query", "unnest", "field")):
         raise unsupported(node, "only a list of values is supported")
-    return _boolean(is_in(self.value(node.this), [self.value(one) for one in node.expressions]))
+    value = self.held(self.value(node.this))
+    given = value.expression.is_valid()
+    return _boolean(is_in(value, [self.where(given, one) for one in node.expressions]))
 
 
 def _escape(self: Translator, node: exp.Escape) -> Value:
@@ -182,26 +258,41 @@ def _binary(self: Translator, node: exp.HexString) -> Value:
 
 
 def _if(self: Translator, node: exp.If) -> Value:
-    default = node.args.get("false")
-    case = (self.condition(node.this), self.value(node.args["true"]))
-    return functions.choose([case], self.value(default) if default is not None else None)
+    return _choose(self, [node], None, node.args.get("false"))
 
 
 def _case(self: Translator, node: exp.Case) -> Value:
+    tested = None if node.this is None else self.held(self.value(node.this))
+    return _choose(self, node.args["ifs"], tested, node.args.get("default"))
+
+
+def _choose(self: Translator, branches: list[exp.If], tested: Value | None, default: exp.Expression | None) -> Value:
     cases: list[tuple[pc.Expression, Value]] = []
-    for one in node.args["ifs"]:
-        if node.this is None:
-            condition = self.condition(one.this)
+    needed = pc.scalar(True)
+    for branch in branches:
+        if tested is None:
+            condition = self.condition(branch.this, where=needed)
         else:
-            condition = compare(eq, self.value(node.this), self.value(one.this))
-        cases.append((condition, self.value(one.args["true"])))
-    default = node.args.get("default")
-    return functions.choose(cases, self.value(default) if default is not None else None)
+            condition = compare(eq, tested, self.where(needed, branch.this))
+        condition = self.held_condition(condition)
+        is_true = pc.coalesce(condition, False)
+        cases.append((condition, self.where(needed & is_true, branch.args["true"])))
+        needed = self.without(needed, is_true)
+    return functions.choose(cases, None if default is None else self.where(needed, default))
+
+
+def _coalesce(self: Translator, node: exp.Coalesce) -> Value:
+    values: list[Value] = []
+    needed = pc.scalar(True)
+    for one in (node.this, *node.expressions):
+        values.append(self.held(self.where(needed, one)))
+        needed = self.without(needed, values[-1].expression.is_valid())
+    return functions.coalesce(values)
 
 
 def _nullif(self: Translator, node: exp.Nullif) -> Value:
-    value = self.value(node.this)
-    same = compare(eq, value, self.value(node.expression))
+    value = self.held(self.value(node.this))
+    same = compare(eq, value, self.where(value.expression.is_valid(), node.expression))
     return functions.choose([(same, Value(pc.scalar(None), pa.null(), is_literal=True))], value)
 
 
@@ -247,7 +338,7 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Anonymous: _named,
     exp.Concat: _concat,
     exp.DPipe: _function(functions.concat),
-    exp.Coalesce: _function(functions.coalesce),
+    exp.Coalesce: _coalesce,
     exp.Upper: _function(functions.change_case),
     exp.Lower: _function(functions.change_case),
     exp.Length: _function(functions.length),

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hoodie.records.sql.parse import unsupported
-from hoodie.records.sql.values import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.records.sql.values import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _TYPES: dict[object, pa.DataType] = {
     exp.DataType.Type.BOOLEAN: pa.bool_(),
@@ -25,6 +25,7 @@ _TYPES: dict[object, pa.DataType] = {
     exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP_NTZ,
 }
 _DEFAULT_PRECISION = 10
+_DIGITS_MAX = 10
 
 
 def arrow_type(node: exp.DataType) -> pa.DataType:
@@ -32,9 +33,14 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
 
     Raises: UnsupportedError for nested types, intervals and sized text.
     """
-    sizes = [int(one.this.name) for one in node.expressions if isinstance(one, exp.DataTypeParam)]
+    texts = [one.this.name for one in node.expressions if isinstance(one, exp.DataTypeParam)]
+    if not all(text.isdecimal() and len(text) < _DIGITS_MAX for text in texts):
+        raise unsupported(node, "the size of a type is a whole number")
+    sizes = [int(text) for text in texts]
     if node.this == exp.DataType.Type.DECIMAL:
-        precision, scale = (*sizes, *(_DEFAULT_PRECISION, 0)[len(sizes) :])
+        precision, scale = (*sizes, *(_DEFAULT_PRECISION, 0)[len(sizes) :])[:2]
+        if len(sizes) > 2 or not 0 < precision <= MAX_PRECISION or scale > precision:
+            raise unsupported(node, f"a decimal has 1 to {MAX_PRECISION} digits, and not more behind the point")
         return pa.decimal128(precision, scale)
     found = _TYPES.get(node.this)
     if found is None or sizes:

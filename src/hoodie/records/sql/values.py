@@ -17,14 +17,17 @@ Family = Literal["null", "boolean", "integer", "decimal", "float", "string", "bi
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 MAX_PRECISION = 38
-_UNITS = ("s", "ms", "us", "ns")
+TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 # Not made from Python values: their conversion imports pandas, which `import hoodie` must not import.
 _ONE_ROW = pa.Table.from_arrays([pa.nulls(1, pa.int8())], ["row"])
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An Arrow expression and its type; a literal also has its Python value."""
+    """An Arrow expression and its type; a literal also has its Python value, or for a date or time its Arrow scalar.
+
+    Python's dates end with the year 9999.
+    """
 
     expression: pc.Expression
     type: pa.DataType
@@ -59,8 +62,11 @@ def family_of(data_type: pa.DataType) -> Family:
 
 
 def literal(value: object, data_type: pa.DataType) -> Value:
-    """Make a literal of a type that represents the value exactly."""
-    return Value(pc.scalar(pa.scalar(value, data_type)), data_type, is_literal=True, literal=value)
+    """Make a literal of a type that represents the value exactly; a date or time may be a number of its units."""
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, data_type)
+    if value is not None and pa.types.is_temporal(data_type):
+        value = scalar
+    return Value(pc.scalar(scalar), data_type, is_literal=True, literal=value)
 
 
 def integer_literal(value: int) -> Value:
@@ -85,13 +91,21 @@ def decimal_literal(value: Decimal) -> Value:
     return literal(value, pa.decimal128(precision, scale))
 
 
+def bounds_of(data_type: pa.DataType) -> tuple[int, int]:
+    """Return the smallest and the greatest value of an integer type."""
+    bits = data_type.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(data_type) else (0, 2**bits - 1)
+
+
 def fold(value: Value) -> Value:
     """Evaluate an expression that refers to no column, and return the result as a literal.
 
     Raises: SchemaMismatchError if the value does not fit its type.
     """
     try:
-        return literal(evaluate(value.expression, _ONE_ROW)[0].as_py(), value.type)
+        folded = evaluate(value.expression, _ONE_ROW)[0]
+        is_kept = folded.is_valid and pa.types.is_temporal(value.type)
+        return literal(folded if is_kept else folded.as_py(), value.type)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(f"the literal does not fit {value.type}: {error}") from error
 
@@ -107,7 +121,8 @@ def evaluate(expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
 def evaluate_all(expressions: Mapping[str, pc.Expression], table: pa.Table) -> pa.Table:
     """Compute expressions in one pass over a table; the result has a column for each. Memory: the table and the result.
 
-    Raises: SchemaMismatchError for a value that does not fit its type, such as a sum that overflows.
+    Raises: SchemaMismatchError for a value that does not fit its type, such as a sum that overflows; UnsupportedError
+    for types that Arrow does not compute with.
     """
     # Not at the top: pyarrow.acero imports pandas if it is installed, which would add a second to `import hoodie`.
     from pyarrow import acero
@@ -122,6 +137,8 @@ def evaluate_all(expressions: Mapping[str, pc.Expression], table: pa.Table) -> p
         return plan.to_table(use_threads=False)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(f"a value of an expression does not fit its type: {error}") from error
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError(f"an expression is not supported without Spark: {error}") from error
 
 
 def decimal_of(value: Value) -> pa.DataType:
@@ -172,6 +189,6 @@ def _signed(data_type: pa.DataType) -> pa.DataType:
 
 def _shared_timestamp(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     stamps = [one for one in (left, right) if pa.types.is_timestamp(one)]
-    unit = max((one.unit for one in stamps), key=_UNITS.index)
+    unit = max((one.unit for one in stamps), key=TICKS_PER_SECOND.__getitem__)
     zoned = any(one.tz is not None for one in stamps)
     return pa.timestamp(unit, "UTC" if zoned else None)

@@ -1,0 +1,167 @@
+"""Conditions on the smallest and greatest values: Spark's answer, or our error where Spark fails, from every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.errors import HoodieError, SchemaMismatchError, UnsupportedError
+from hoodie.records.expression import RowExpression
+from tests.contract.extreme_cases import ANSWERS, DIFFERENT, TABLE, conditions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LETTERS = {True: "T", False: "F", None: "N"}
+FAILS = "E"
+"""Spark raises an error for the row, in ANSI mode; its older mode gives a value that we do not give."""
+FAILS_OR_NULL = "e"
+"""Spark raises an error in ANSI mode, and its older mode gives NULL."""
+
+
+def by_hoodie(text: str, rows: pa.Table) -> str:
+    """One letter for each row; each row is evaluated alone."""
+    condition = RowExpression.parse(text, rows.schema, as_type=pa.bool_())
+    letters = []
+    for number in range(rows.num_rows):
+        try:
+            letters.append(LETTERS[condition.values(rows.slice(number, 1))[0].as_py()])
+        except SchemaMismatchError:
+            letters.append(FAILS)
+    return "".join(letters)
+
+
+def agrees(ours: str, theirs: str) -> bool:
+    return all(
+        one == other or (other == FAILS_OR_NULL and one in "EN") for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def test_every_condition_has_an_answer_of_spark() -> None:
+    assert list(ANSWERS) == conditions()
+    assert all(not agrees(ours, ANSWERS[text]) for text, ours in DIFFERENT.items())
+    assert sum(set(answer) <= set("TFN") for answer in ANSWERS.values()) > 200
+    assert sum(bool(set(answer) & set("Ee")) for answer in ANSWERS.values()) > 100
+
+
+def test_each_row_has_the_answer_of_spark() -> None:
+    wrong, refused = [], []
+    for text, theirs in ANSWERS.items():
+        try:
+            ours = by_hoodie(text, TABLE)
+        except (SchemaMismatchError, UnsupportedError) as error:
+            # Refused as a whole: a literal that is no value, or a cast without an Arrow form.
+            refused.append(text)
+            if isinstance(error, SchemaMismatchError) and not set(theirs) <= set("EeN"):
+                wrong.append(f"{text}\n    spark  {theirs}\n    hoodie {error}")
+            continue
+        if not (ours == DIFFERENT[text] if text in DIFFERENT else agrees(ours, theirs)):
+            wrong.append(f"{text}\n    spark  {theirs}\n    hoodie {ours}")
+    assert not wrong, "\n".join(wrong)
+    assert len(refused) < len(ANSWERS) / 4, refused
+
+
+def test_a_table_fails_where_a_row_fails_and_the_error_names_the_row() -> None:
+    for text in ANSWERS:
+        try:
+            ours = by_hoodie(text, TABLE)
+        except HoodieError:
+            continue
+        condition = RowExpression.parse(text, TABLE.schema, as_type=pa.bool_())
+        if FAILS not in ours:
+            assert "".join(LETTERS[one] for one in condition.values(TABLE).to_pylist()) == ours, text
+            continue
+        with pytest.raises(SchemaMismatchError) as caught:
+            condition.values(TABLE)
+        assert str(caught.value).startswith(f"{text}: a value of an expression does not fit its type"), text
+        row = TABLE.slice(ours.index(FAILS), 1)
+        named = [name for name in ("t", "i", "l", "id") if f" {name} = " in str(caught.value)]
+        assert all(f" {name} = {row[name][0].as_py()}" in str(caught.value) for name in named), str(caught.value)
+
+
+METHODS: dict[str, Callable[[hoodie.Table, str], object]] = {
+    "to_arrow": lambda table, where: table.to_arrow(where=where).num_rows,
+    "count": lambda table, where: table.count(where=where),
+    "head": lambda table, where: table.head(100, where=where).num_rows,
+    "delete_where": lambda table, where: table.delete_where(where).deleted,
+    "update": lambda table, where: table.update({"id": "id"}, where=where).updated,
+    "DELETE": lambda table, where: hoodie.sql(None, f"DELETE FROM t WHERE {where}", tables={"t": table}).deleted,
+}
+"""How many rows match, by each method that takes a condition in this process."""
+
+
+def test_every_method_gives_the_same_answer_or_our_error() -> None:
+    """Of a table with statistics, whose partitions and row groups are pruned; a refused write leaves nothing."""
+    rows = TABLE.append_column("key", TABLE["id"].cast(pa.string()))
+    properties = {"hoodie.metadata.index.column.stats.enable": "true"}
+    tables: list[hoodie.Table] = []
+    for partition in ("", "t", "n"):
+        table = hoodie.create(
+            f"memory://extremes-{partition}",
+            rows,
+            record_key="key",
+            partition_by=partition or (),
+            properties=properties,
+        )
+        table.bulk_insert(rows)
+        tables.append(table)
+    texts = [*conditions()[::11], *conditions()[-24:], "day > '0000-01-01'"]
+    for place, text in enumerate(texts):
+        table = tables[place % len(tables)]
+        try:
+            ours = by_hoodie(text, rows)
+        except HoodieError:
+            ours = FAILS
+        for name, count in METHODS.items():
+            if name in ("delete_where", "DELETE", "update"):
+                if FAILS not in ours:
+                    continue
+                # In the table without partitions no row is left out that would fail, so nothing is changed.
+                table = tables[0]
+            before = len(table.history())
+            try:
+                found = count(table, text)
+            except HoodieError:
+                assert FAILS in ours, (text, name)
+                assert len(table.history()) == before, (text, name)
+            else:
+                # Partitions and files may be left out in which a row would fail.
+                assert found == ours.count("T"), (text, name)
+
+
+def _letters(frame: DataFrame, texts: list[str]) -> dict[str, str]:
+    """Spark's answers; those that fail are asked alone."""
+    from pyspark.sql import functions as F
+
+    try:
+        columns = [F.expr(text).alias(f"e{number}") for number, text in enumerate(texts)]
+        rows: list[Any] = sorted(frame.select("id", *columns).collect())
+    except Exception:  # The classes of Spark's errors differ between classic and Connect.
+        if len(texts) == 1:
+            return {texts[0]: FAILS}
+        half = len(texts) // 2
+        return _letters(frame, texts[:half]) | _letters(frame, texts[half:])
+    return {text: "".join(LETTERS[row[place + 1]] for row in rows) for place, text in enumerate(texts)}
+
+
+@pytest.mark.spark
+def test_spark_gives_the_recorded_answers(spark: SparkSession, tmp_path: Any, ansi_mode: None) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    frame = spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(tmp_path / "t.parquet"))
+    certain = [text for text, answer in ANSWERS.items() if set(answer) <= set("TFN")]
+    failing = [text for text in ANSWERS if text not in certain]
+    assert _letters(frame, certain) == {text: ANSWERS[text] for text in certain}
+    assert [text for text in failing[::25] if _letters(frame, [text])[text] != FAILS] == []
+
+
+@pytest.fixture
+def ansi_mode(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get("spark.sql.ansi.enabled", "false")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", str(before))
