@@ -2,6 +2,8 @@
 # runs in process, and `make test` runs the tests in process, fails, and says what is missing.
 
 PYTHON ?= python3
+# The Pythons of `make pythons`: versions, or paths of interpreters.
+PYTHONS ?= 3.11 3.12 3.13 3.14
 VENV := .venv
 VENV_35 := .venv-35
 VENV_40 := .venv-40
@@ -11,14 +13,14 @@ HBASE := $(CACHE)/hbase-2.6.1
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # Sets have the same order in every run of the tests.
-test fuzz interop hbase: export PYTHONHASHSEED := 0
+test pythons fuzz interop hbase: export PYTHONHASHSEED := 0
 # Lanes run side by side: each waits often enough that more than two keep two cores busy. Logs are in .cache/lanes.
 RUN_LANES := scripts/run_lanes.py $(CACHE)/lanes
 NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz stress stress-jvm interop hbase bench check docs fmt java
+.PHONY: help demo test test-all pythons fuzz stress stress-jvm interop hbase bench check docs fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +35,10 @@ test: $(VENV)/.stamp ## The tests in process, on a classic session of the newest
 	    "connect=$(NEEDS_JAVA) && HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests/contract"
 
 test-all: export HOODIE_TEST_ALL := 1
-test-all: test interop ## Every case of `make test` and `make interop`: also those that their samples leave out
+test-all: test interop pythons ## Every case of `make test` and `make interop`, also those that their samples leave out, and `make pythons`
+
+pythons: ## The tests in process on each Python at hand among PYTHONS (versions or paths); the last line names those not found
+	@sh scripts/test_pythons $(CACHE) $(PYTHONS)
 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
 	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
@@ -45,6 +50,7 @@ stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers am
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
 interop: java $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
+	@echo "PySpark 3.5 takes Python 3.8 to 3.11, and 3.12 with setuptools, which has its distutils; this one is $$($(VENV_35)/bin/python -V)"
 	@$(VENV_35)/bin/python $(RUN_LANES) \
 	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
