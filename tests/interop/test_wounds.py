@@ -85,6 +85,11 @@ def _lose_markers(_jvm: Jvm, path: Path) -> None:
     _delete(_completed(path)[-1])
 
 
+def _lose_completed(_jvm: Jvm, path: Path) -> None:
+    """An older write whose completed file is lost: the later ones prove that it completed."""
+    _delete(_completed(path)[1])
+
+
 def _empty_instant(_jvm: Jvm, path: Path) -> None:
     _replace(_completed(path)[-1], b"")
 
@@ -144,6 +149,7 @@ def _half_rollback(jvm: Jvm, path: Path) -> None:
 
 COW = {
     "missing markers": Wound(_lose_markers, frozenset({"write-dead"}), BEFORE),
+    "a lost completed file": Wound(_lose_completed, frozenset({"completion-lost", "index-differs"}), LAST),
     "a zero-byte instant": Wound(_empty_instant, frozenset({"instant-empty"}), BEFORE),
     "a corrupt metadata table": Wound(_corrupt_metadata, frozenset({"metadata-damaged"}), LAST),
     "a missing completed file of the metadata table": Wound(
@@ -157,6 +163,7 @@ COW = {
 MOR = {
     "half a rollback": Wound(_half_rollback, frozenset({"rollback-pending", "write-dead"}), BEFORE),
     "missing markers": Wound(_lose_markers, frozenset({"write-dead"}), BEFORE),
+    "a lost completed file": Wound(_lose_completed, frozenset({"completion-lost", "index-differs"}), LAST),
     "a corrupt metadata table": Wound(_corrupt_metadata, frozenset({"metadata-damaged"}), LAST),
 }
 

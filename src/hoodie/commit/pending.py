@@ -307,6 +307,19 @@ class PendingInstant:
         return self.token is None or inflight_content(now, found) == self.token
 
 
+def complete_again(now: TableView, instant: Instant, content: bytes, completion_time: str) -> None:
+    """Create the lost completed file of an instant that had completed; `now` was loaded under the table's lock."""
+    create_completed(
+        now.store,
+        now.layout,
+        instant.requested_time,
+        instant.action,
+        content,
+        completion_time=completion_time,
+        create=now.held_lock.create_last,
+    )
+
+
 def request(view: TableView, action: Action, plan: bytes = b"") -> Instant:
     """Create a requested instant on the timeline. Call it under the table's lock, with a view that was loaded under it.
 

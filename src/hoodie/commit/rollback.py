@@ -30,6 +30,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.heartbeat import INTERVAL_MS, TOLERABLE_MISSES, is_live
+from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.table_view import TableView
 
 _ACTIONS = frozenset(Action)
@@ -70,6 +71,8 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
     with their targets: a JVM with concurrency control executes them without the lock. Table services are skipped too:
     their plans are executed again, not undone. A rollback that did nothing and must not be executed is deleted: it has
     no plan, or later writes than its target completed.
+
+    Raises: CorruptFileError if a write completed that looks dead, because its completed file is lost.
     """
     done: list[RolledBack] = []
     settled: set[str] = set()
@@ -84,8 +87,20 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
         settled.add(_target(plan, found.requested_time).commit_time)
         if not is_live(view.store, found.requested_time):
             done.append(_execute(view, found, plan))
-    dead = (found for found in dead_writes(view) if found.requested_time not in settled)
+    dead = [found for found in dead_writes(view) if found.requested_time not in settled]
+    check_no_write_is_lost(view, [*dead, *_dead_services(view)])
     return [*done, *(roll_back(view, found) for found in dead)]
+
+
+def _dead_services(view: TableView) -> list[Instant]:
+    """Return the table services that were begun and have no live heartbeat: they are executed again."""
+    return [
+        found
+        for found in view.timeline.writes().pending()
+        if found.action in _TABLE_SERVICES
+        and found.state is State.INFLIGHT
+        and not is_live(view.store, found.requested_time)
+    ]
 
 
 def check_no_running_rollback(view: TableView, instant: Instant) -> None:

@@ -7,7 +7,7 @@ and drops partitions, writes the rows of commits, and rolls commits back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from hoodie.errors import CommitConflictError
@@ -45,7 +45,8 @@ class MetadataTable:
         self._kinds = kinds
         self._listing = FilesListing(store)
         self._lock = threading.RLock()
-        self._newest = ""
+        self.recorded: Mapping[str, str] = {}
+        """The completed delta commits that the last listing found: requested time -> completion time."""
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
@@ -91,7 +92,7 @@ class MetadataTable:
         with self._lock:
             timeline = self._folder.existing_timeline()
             commits = (found for found in timeline.completed() if found.action is Action.DELTA_COMMIT)
-            self._newest = max((found.completion_time or "" for found in commits), default="")
+            self.recorded = {found.requested_time: found.completion_time or "" for found in commits}
             return self._listing.read(visible_instants(timeline, data_timeline), partitions)
 
     def is_newer_than(self, data_timeline: Timeline) -> bool:
@@ -99,7 +100,8 @@ class MetadataTable:
 
         The delta commit of an instant completes before the instant, and under the lock.
         """
-        return self._newest > max((found.completion_time or "" for found in data_timeline.completed()), default="")
+        newest = max(self.recorded.values(), default="")
+        return newest > max((found.completion_time or "" for found in data_timeline.completed()), default="")
 
     def commit(self, instant_time: str, changes: MetadataChanges, table: LockedTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.

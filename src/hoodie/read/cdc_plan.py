@@ -26,6 +26,7 @@ from hoodie.read.times import When
 from hoodie.records.change import RECORD_KEY
 from hoodie.timeline import Instant
 from hoodie.view.archived import archived_commits, archived_instants
+from hoodie.view.lost_instants import check_span
 from hoodie.view.still_there import check_still_there
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
@@ -114,6 +115,7 @@ def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan
             changes += _of_commit(schema, instant, commit, before, after)
         before = after
     check_still_there(view)
+    check_span(at_end, start)
     return CdcPlan(view=at_end, schema=without_meta_fields(schema), changes=tuple(changes))
 
 

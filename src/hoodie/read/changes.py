@@ -19,6 +19,7 @@ from hoodie.read.taken_back import check_not_taken_back, last_taken_back
 from hoodie.read.times import When, completion_of, warn_of_midnight
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.archived import archived_commits, archived_instants, archived_writes
+from hoodie.view.lost_instants import check_span
 from hoodie.view.table_view import TableView
 
 BEGINNING: Final = "00000000000000000"
@@ -121,6 +122,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     archived = [found for found in found_archived if found.action.writes_data]
     check_no_write_between(at_end, [*archived, *chosen])
     scan = plan_scan(at_end)
+    check_span(at_end, start)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
     for _, commit in archived_commits(view, archived):
         groups |= _written(commit)

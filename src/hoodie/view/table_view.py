@@ -41,6 +41,7 @@ from hoodie.view.archived import (
 )
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
 from hoodie.view.listing import list_from_storage
+from hoodie.view.lost_instants import check_slices
 from hoodie.view.rules import path_fields, slice_read
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
@@ -72,6 +73,8 @@ class TableView:
     timeline: Timeline
     completed_later: tuple[Instant, ...] = ()
     archived_later: frozenset[str] = frozenset()
+    until: str | None = None
+    """The time of a view of the past, as `as_completed_by` was given it."""
     lock: TableLock | None = field(default=None, compare=False)
 
     @classmethod
@@ -148,6 +151,7 @@ class TableView:
             timeline=replace(timeline, never_completed=hidden),
             completed_later=(*archived, *self.completed_later, *later),
             archived_later=self.archived_later | {instant.requested_time for instant in archived},
+            until=order_time if self.until is None else min(order_time, self.until),
         )
 
     def archive(self) -> ArchivedTimeline:
@@ -309,23 +313,26 @@ class TableView:
         """
         saved = SavedSnapshot.needed_by(self, as_of)
         listing = self.listing(partitions)
-        slices = self._slices_of(listing, as_of)
+        slices = self._slices_of(listing, as_of, partitions)
         if saved is not None:
             saved.check(slices, None if partitions is None else listing.keys())
         return slices
 
     def existing_slices(self, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
         """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
-        return self._slices_of(self.listing(partitions), as_of)
+        return self._slices_of(self.listing(partitions), as_of, partitions)
 
-    def _slices_of(self, listing: Mapping[str, Mapping[str, int]], as_of: str | None) -> list[FileSlice]:
+    def _slices_of(
+        self, listing: Mapping[str, Mapping[str, int]], as_of: str | None, partitions: WantedPartitions | None
+    ) -> list[FileSlice]:
         version, timeline = self.config.version, with_archived_logs(self, listing)
         replaced, ignored = self.replaced_file_ids(as_of), set[str]()
         slices = latest_slices(listing, timeline, replaced, as_of=as_of, version=version, ignored=ignored)
         whole = with_archived_between(self, timeline, ignored)
-        if whole is timeline:
-            return slices
-        return latest_slices(listing, whole, replaced, as_of=as_of, version=version)
+        if whole is not timeline:
+            slices = latest_slices(listing, whole, replaced, as_of=as_of, version=version)
+        check_slices(self, slices, ignored - whole.archived.keys(), partitions=partitions, as_of=as_of)
+        return slices
 
     def slice_read(self) -> SliceRead:
         """Return the options to read the newest file slices with all columns.

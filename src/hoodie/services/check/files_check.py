@@ -116,7 +116,8 @@ def _doubt(survey: Survey, known: KnownFiles, path: str) -> kinds.FindingKind | 
         # Without a listing nothing but the archive tells, and the archive may be incomplete: a copy without history.
         is_sure = known.listing is not None and bool(survey.timeline.instants)
         return kinds.FILE_ORPHANED if is_sure else kinds.FILE_UNKNOWN
-    return kinds.INSTANT_LOST if parsed.instant_time in known.in_metadata_table else kinds.FILE_ORPHANED
+    is_lost = parsed.instant_time in known.in_metadata_table or parsed.instant_time in survey.bases
+    return kinds.INSTANT_LOST if is_lost else kinds.FILE_ORPHANED
 
 
 def _leaving(survey: Survey) -> Iterator[str]:

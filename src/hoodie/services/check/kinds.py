@@ -58,6 +58,11 @@ INSTANT_DOUBLED: Final = _error(
 INSTANT_LOST: Final = _error(
     "instant-lost", "the metadata table has a commit that the timeline and its archive have not", _COPY
 )
+COMPLETION_LOST: Final = _error(
+    "completion-lost",
+    "the completed file of a write is lost: what was done later proves that the write completed",
+    REPAIR,
+)
 INSTANT_NOT_REQUESTED: Final = _warning(
     "instant-not-requested", "a completed instant has no requested file", "none needed; the archive drops it"
 )

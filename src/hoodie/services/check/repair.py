@@ -22,6 +22,7 @@ from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
+from hoodie.services.check.completion import complete_anew, lost_completions
 from hoodie.services.check.metadata_check import unfinished_build_files
 from hoodie.services.check.repair_plan import RepairPlan, Step, mends, plan_repair
 from hoodie.services.check.survey import Survey
@@ -143,6 +144,20 @@ def _drop_plans(call: ServiceCall, keys: Sequence[str]) -> None:
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
 
 
+def _complete(call: ServiceCall, keys: Sequence[str]) -> tuple[str, ...]:
+    """Write completed files; an instant that cannot be completed is a note, and the others are."""
+    notes = []
+    with call.state.table_lock() as lock:
+        view = TableView.load(call.state, lock)
+        for lost in lost_completions(view):
+            if lost.requested_time in keys:
+                try:
+                    notes.append(complete_anew(view, lost))
+                except UnsupportedError as error:
+                    notes.append(f"failed: {Step.COMPLETE}: {error}")
+    return tuple(notes)
+
+
 def _finish_restore(call: ServiceCall, _keys: Sequence[str]) -> None:
     finish_restores(call)
 
@@ -222,6 +237,7 @@ _STEPS: Final[dict[Step, Callable[[ServiceCall, Sequence[str]], tuple[str, ...] 
     Step.PROPERTIES: _finish_properties,
     Step.REOPEN: _reopen,
     Step.DROP_PLANS: _drop_plans,
+    Step.COMPLETE: _complete,
     Step.RESTORE: _finish_restore,
     Step.ORPHANS: _delete_orphans,
     Step.PARTITION_FILES: _write_partition_files,

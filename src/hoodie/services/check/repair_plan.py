@@ -24,6 +24,7 @@ class Step(StrEnum):
     PROPERTIES = "finish the change of hoodie.properties"
     REOPEN = "make an instant pending again by deleting its empty completed file"
     DROP_PLANS = "delete pending services whose plan is empty"
+    COMPLETE = "write the lost completed file of an instant anew"
     RESTORE = "finish the restore"
     ORPHANS = "delete data files that no completed instant names"
     PARTITION_FILES = "write missing .hoodie_partition_metadata files"
@@ -40,6 +41,7 @@ MENDED_BY: Final = {
     Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
     Step.REOPEN: (kinds.INSTANT_EMPTY,),
     Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
+    Step.COMPLETE: (kinds.COMPLETION_LOST,),
     Step.RESTORE: (kinds.RESTORE_PENDING,),
     Step.ORPHANS: (kinds.FILE_ORPHANED,),
     Step.PARTITION_FILES: (kinds.PARTITION_FILE_MISSING,),

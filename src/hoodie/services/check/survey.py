@@ -18,6 +18,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import FileInfo
 from hoodie.timeline import HOODIE_FOLDER, Instant, TableLock, Timeline
+from hoodie.view.lost_instants import bases_of
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -91,6 +92,11 @@ class Survey:
     def recorded(self) -> Mapping[str, int]:
         """The files that completed writes of the active timeline recorded, with their sizes (0: not known)."""
         return {path: size for found in self.commits.values() for path, size in files_of_commit(found)}
+
+    @cached_property
+    def bases(self) -> frozenset[str]:
+        """The instants on whose files completed writes of the active timeline were based."""
+        return frozenset(time for found in self.commits.values() for time in bases_of(found))
 
     def below(self, folder: str) -> Iterator[FileInfo]:
         """Yield the files anywhere below a folder of `.hoodie`."""

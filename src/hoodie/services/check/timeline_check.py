@@ -20,6 +20,7 @@ from hoodie.format.instants.service_metadata import (
     SavepointMetadata,
 )
 from hoodie.services.check import kinds
+from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live, read_instant
@@ -167,7 +168,12 @@ def _doubled(instants: Mapping[tuple[str, Action], _Files]) -> Iterator[Problem]
 
 def _pending(survey: Survey) -> Iterator[Problem]:
     restores = [instant for instant in survey.timeline.pending() if instant.action is Action.RESTORE]
+    lost = {found.requested_time: found.proof for found in lost_completions(survey.view)}
+    for time, proof in lost.items():
+        yield Problem(kinds.COMPLETION_LOST, time, "a completed file", f"none, though {proof}")
     for instant in restores or survey.timeline.pending():
+        if instant.requested_time in lost:
+            continue
         if is_live(survey.view.store, instant.requested_time):
             continue
         if instant.action is Action.RESTORE:

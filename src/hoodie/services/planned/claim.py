@@ -37,6 +37,7 @@ from hoodie.timeline import (
     is_live,
 )
 from hoodie.timeline.owner import Owner, fields_of
+from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -251,6 +252,8 @@ class _Taking(Generic[PlanT]):
                 # The scheduling process died before it stored the plan: there is nothing to execute.
                 delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
                 return None
+            if found.state is State.INFLIGHT:
+                check_no_write_is_lost(view, [found])
             runner = runner_of(view, found, is_asked_for=wanted.is_named)
             view = ensure_metadata_partitions(view)
             token = executor_content(found.action, _token(coordinator), view.config.version)

@@ -176,6 +176,10 @@ def _lose_instant(store: MemoryStore) -> None:
         store.delete(path)
 
 
+def _lose_completed(store: MemoryStore) -> None:
+    store.delete(paths(store, TIMELINE, ".commit")[0])
+
+
 def _orphan_of_a_failed_task(store: MemoryStore) -> None:
     newest = data_files(store)[-1]
     file_id, token, instant = newest.rpartition("/")[2].split("_")
@@ -430,6 +434,12 @@ WOUNDS = [
         _damaged(_empty_compaction_plan, "merge_on_read"),
         _kinds(kinds.PLAN_EMPTY),
         SECOND,
+        SECOND,
+    ),
+    Wound(
+        "a missing completed file of an older commit",
+        _damaged(_lose_completed),
+        _kinds(kinds.COMPLETION_LOST),
         SECOND,
     ),
     Wound("all instant files of a commit are missing", _damaged(_lose_instant), _kinds(kinds.INSTANT_LOST)),

@@ -1,0 +1,226 @@
+"""Write the lost completed file of an instant anew, from its plan, its files, and the metadata table.
+
+docs/operations/verify-and-repair.md says what the new file cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+
+from hoodie.commit.attempt_files import files_of_instant
+from hoodie.commit.commit_content import commit_metadata
+from hoodie.commit.pending import complete_again
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.files.base_file import open_base_file
+from hoodie.files.slices import BaseFile, FileSlice, join_path
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
+from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.storage import Store
+from hoodie.timeline import (
+    Action,
+    Instant,
+    State,
+    instant_time_of_ms,
+    is_live,
+    ms_of_instant_time,
+    read_instant,
+)
+from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
+from hoodie.view.table_view import TableView
+
+_SERVICES = {
+    Action.COMPACTION: WriteOperation.COMPACT,
+    Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
+    Action.CLUSTERING: WriteOperation.CLUSTER,
+}
+
+
+def lost_completions(view: TableView) -> list[LostInstant]:
+    """Return the pending writes and services that completed, and whose completed file is lost.
+
+    It takes one listing if a write without a live writer is pending; see `lost_writes`.
+    """
+    suspects = [found for found in view.timeline.writes().pending() if not is_live(view.store, found.requested_time)]
+    return lost_writes(view, suspects, recorded_commits(view)) if suspects else []
+
+
+def complete_anew(view: TableView, lost: LostInstant) -> str:
+    """Write the completed file, and return a note of what could not be known; `view` was loaded under the lock.
+
+    Raises: UnsupportedError if nothing tells what a write replaced.
+    """
+    instant = lost.instant
+    if instant is None:
+        raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
+    before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time != lost.requested_time))
+    content = _Content(before, instant, lost.recorded_at).metadata()
+    completion_time = _completion_time(view, lost)
+    complete_again(view, instant, content.to_bytes(view.config.version), completion_time)
+    time = "" if lost.recorded_at else f"; its completion time {completion_time} is a guess"
+    return (
+        f"{instant.requested_time} has a new completed file: the extra metadata of its writer (also the batch of a "
+        f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The commit metadata of a lost instant; `view` is the table without the instant."""
+
+    view: TableView
+    instant: Instant
+    recorded_at: str | None
+
+    def metadata(self) -> CommitMetadata:
+        """Return the content of the completed file."""
+        operation = self._operation()
+        files = self._files()
+        # A clean may have deleted slices since: the slices that are left count.
+        past = self.view.as_completed_by(self.recorded_at or self.instant.requested_time)
+        slices = past.existing_slices(sorted(self.view.listing()))
+        before = {(found.partition_path, found.file_id): found for found in slices}
+        stats = [stat for path, sizes in sorted(files.items()) for stat in self._stats(path, sizes, before)]
+        return commit_metadata(
+            stats,
+            operation,
+            {SCHEMA_KEY: self._schema()},
+            self._replaced(operation, files, before),
+            compacted=operation is WriteOperation.COMPACT,
+        )
+
+    def _operation(self) -> WriteOperation:
+        if self.instant.action in _SERVICES:
+            return _SERVICES[self.instant.action]
+        stored = None
+        if content := self._pending_content(State.INFLIGHT):
+            stored = CommitMetadata.parse(content, path=str(self.instant)).operation_type
+        for known in WriteOperation:
+            if known.value == stored:
+                return known
+        if self.instant.action is Action.REPLACE_COMMIT:
+            raise UnsupportedError(
+                f"{self.instant}: its inflight file does not say what the write replaced; restore the completed file "
+                "from a copy"
+            )
+        return WriteOperation.UPSERT
+
+    def _pending_content(self, state: State) -> bytes:
+        try:
+            return read_instant(self.view.store, self.view.layout, self.instant, state)
+        except InstantNotFoundError:
+            return b""
+
+    def _files(self) -> dict[str, dict[str, int]]:
+        """Return the files of the instant with their sizes: those of the metadata table, else those in storage."""
+        time, found = self.instant.requested_time, dict[str, dict[str, int]]()
+        if self.recorded_at is not None:
+            for partition_path, names in self.view.listing().items():
+                own = {name: size for name, size in names.items() if instant_of_data_file(name) == time}
+                found |= {partition_path: own} if own else {}
+            return found
+        for path in files_of_instant(self.view.store, time):
+            partition_path, _, name = path.rpartition("/")
+            info = self.view.store.head(path)
+            found.setdefault(partition_path, {})[name] = 0 if info is None else info.size_bytes
+        return found
+
+    def _stats(
+        self, partition_path: str, sizes: Mapping[str, int], before: Mapping[tuple[str, str], FileSlice]
+    ) -> Iterator[WriteStat]:
+        logs = [found for found in map(LogFileName.parse, sizes) if found is not None]
+        changes = {
+            found.file_id: {join_path(partition_path, found.name): sizes[found.name]} for found in logs if found.is_cdc
+        }
+        for name, size_bytes in sizes.items():
+            base = BaseFileName.parse(name)
+            if base is not None:
+                file = BaseFile(partition_path, name, base.file_id, base.instant_time, size_bytes)
+                stat = _base_stat(self.view.store, file, before.get((partition_path, base.file_id)))
+                yield replace(stat, cdc_stats=changes.get(base.file_id))
+        for log in logs:
+            if not log.is_cdc:
+                old = before.get((partition_path, log.file_id))
+                stat = _log_stat(log, partition_path, sizes[log.name], old, self.instant.requested_time)
+                yield replace(stat, cdc_stats=changes.get(log.file_id))
+
+    def _schema(self) -> str:
+        """Return the schema of the first later commit, which has all columns of the instant; else of an earlier one."""
+        for found in self.view.completed_writes():
+            if found.requested_time > self.instant.requested_time:
+                facts = self.view.commit_facts(found)
+                if facts.schema and facts.changes_schema:
+                    return facts.schema
+        return self.view.schema(as_of=self.instant.requested_time).avro
+
+    def _replaced(
+        self, operation: WriteOperation, files: Mapping[str, object], before: Mapping[tuple[str, str], FileSlice]
+    ) -> dict[str, Sequence[str]] | None:
+        if self.instant.action.completed_as is not Action.REPLACE_COMMIT:
+            return None
+        if operation is WriteOperation.CLUSTER:
+            plan = RequestedReplaceMetadata.parse(self._pending_content(State.REQUESTED), path=str(self.instant))
+            groups = () if plan.clustering_plan is None else plan.clustering_plan.input_groups
+            found = {(piece.partition_path, piece.file_id) for group in groups for piece in group.slices}
+        elif operation is WriteOperation.INSERT_OVERWRITE:
+            found = {group for group in before if group[0] in files}
+        elif operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+            found = {*before}
+        else:
+            raise UnsupportedError(
+                f"{self.instant}: nothing tells which file groups the {operation.value.lower()} replaced; restore the "
+                "completed file from a copy"
+            )
+        return {
+            path: sorted(file_id for other, file_id in found if other == path)
+            for path in sorted({path for path, _ in found} | {*files})
+        }
+
+
+def _base_stat(store: Store, file: BaseFile, before: FileSlice | None) -> WriteStat:
+    with open_base_file(store, file) as (parquet, _):
+        rows = parquet.metadata.num_rows
+        times = parquet.read(columns=["_hoodie_commit_time"]).column(0)
+    written = pc.sum(pc.equal(times, file.instant_time)).as_py() or 0
+    old = None if before is None else before.base_file
+    stat = WriteStat(
+        file_id=file.file_id,
+        path=file.path,
+        num_writes=rows,
+        num_inserts=rows,
+        total_write_bytes=file.size_bytes,
+        file_size_bytes=file.size_bytes,
+        partition_path=file.partition_path,
+    )
+    if before is None:
+        return stat
+    return replace(
+        stat,
+        prev_commit=before.base_instant_time,
+        prev_base_file=None if old is None else old.name,
+        num_inserts=0,
+        num_update_writes=written,
+    )
+
+
+def _log_stat(log: LogFileName, partition_path: str, size_bytes: int, before: FileSlice | None, time: str) -> WriteStat:
+    path = join_path(partition_path, log.name)
+    if before is None:
+        return WriteStat.of_log(path, partition_path, size_bytes, prev_commit=time)
+    stat = WriteStat.of_log(path, partition_path, size_bytes, prev_commit=before.base_instant_time)
+    names = (*(found.name.name for found in before.log_files), log.name)
+    return replace(stat, base_file="" if before.base_file is None else before.base_file.name, log_files=names)
+
+
+def _completion_time(view: TableView, lost: LostInstant) -> str:
+    """Return the first free time after the delta commit of the metadata table: the same lock held both."""
+    zone = view.layout.zone
+    taken = {time for found in view.timeline for time in (found.requested_time, found.completion_time)}
+    found = lost.recorded_at or lost.requested_time
+    while True:
+        found = instant_time_of_ms(ms_of_instant_time(found, zone) + 1, zone)
+        if found not in taken:
+            return found

@@ -1,0 +1,225 @@
+"""Recognise writes that completed although their completed file is lost: what was done afterwards proves it.
+
+The files that remain look like the files of a dead write, which the next writer rolls back. docs/format/table.md §2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hoodie.errors import CorruptFileError
+from hoodie.files.markers import marker_folder
+from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import instant_of_data_file
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.instants.service_metadata import RollbackPlan
+from hoodie.metadata.files_listing import WantedPartitions
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline.heartbeat import heartbeat_path
+
+if TYPE_CHECKING:
+    from hoodie.view.table_view import TableView
+
+_SERVICES = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
+"""Operations that begin without rolling back dead writes."""
+_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+"""Pending table services are executed again. Unless a later write is based on their files, no row depends on them."""
+_REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
+
+
+@dataclass(frozen=True, slots=True)
+class LostInstant:
+    """A write that completed and whose completed file is lost; `proof` is the sentence that shows it.
+
+    `instant` is what is left of it on the timeline; None if no file is left. `recorded_at` is the completion time of
+    its delta commit in the metadata table; None if there is none.
+    """
+
+    requested_time: str
+    instant: Instant | None
+    recorded_at: str | None
+    proof: str
+
+    def error(self, view: TableView) -> CorruptFileError:
+        """Return the error of a read that needs the instant, and of a write."""
+        folder = view.store.uri(view.layout.instant_folder())
+        if self.instant is None:
+            text = f"all files of the instant {self.requested_time} are lost, and this call needs its rows"
+            advice = f"restore {folder}/{self.requested_time}* from a copy"
+        else:
+            text = f"the completed file of {self.instant} is lost, but the instant completed"
+            advice = (
+                f"`hoodie repair {view.store.uri('')} --execute` (`t.repair(dry_run=False)`) writes it anew; or "
+                f"restore {folder}/{self.requested_time}_*.{self.instant.action.completed_as} from a copy"
+            )
+        return CorruptFileError(f"{text}: {self.proof}. Nothing was changed; {advice}", path=folder)
+
+
+def recorded_commits(view: TableView) -> dict[str, str]:
+    """Return the completed delta commits of the metadata table: requested time -> completion time.
+
+    One listing of the metadata table's timeline; none if the table has no metadata table that this release knows.
+    """
+    if not view.lists_by_partition:
+        return {}
+    timeline = MetadataFolder(view.store, view.config).timeline()
+    return {
+        found.requested_time: found.completion_time or found.requested_time
+        for found in timeline.completed()
+        if found.action is Action.DELTA_COMMIT
+    }
+
+
+def lost_writes(view: TableView, suspects: Iterable[Instant], recorded: Mapping[str, str]) -> list[LostInstant]:
+    """Return those of the pending writes that completed; `recorded` as `recorded_commits` returns it.
+
+    A write completed if a later write was based on its files, or if it is archived. A write that is no table service
+    also completed if the metadata table has its delta commit, neither markers nor a heartbeat are left of it, and
+    another write began later: that write would have rolled it back. The newest write is never among them: its writer
+    may have died before it completed. Nor is the target of a pending rollback: a rollback first deletes its completed
+    file.
+
+    Reads each later write, and of a write that is in the metadata table the names of its markers and heartbeat.
+    """
+    found = []
+    for instant in suspects:
+        recorded_at = recorded.get(instant.requested_time)
+        # The writer of a recorded delta commit held the lock until it ended, so no later write began before.
+        since = recorded_at or instant.requested_time
+        completed = view.whole_timeline().writes().completed()
+        later = [known for known in completed if known.requested_time > since]
+        proof = _proof(view, instant, later, is_recorded=recorded_at is not None) if later else None
+        if proof is not None:
+            found.append(LostInstant(instant.requested_time, instant, recorded_at, proof))
+    taken_back = _taken_back(view) if found else set()
+    return [one for one in found if one.requested_time not in taken_back]
+
+
+def check_no_write_is_lost(view: TableView, suspects: Sequence[Instant]) -> None:
+    """Refuse if one of these pending writes completed, before it is rolled back or executed again.
+
+    It takes no request without suspects, and one listing with some. Raises: CorruptFileError.
+    """
+    if suspects:
+        for lost in lost_writes(view, suspects, recorded_commits(view)):
+            raise lost.error(view)
+
+
+def check_slices(
+    view: TableView,
+    slices: Sequence[FileSlice],
+    unknown: Iterable[str],
+    *,
+    partitions: WantedPartitions | None,
+    as_of: str | None,
+) -> None:
+    """Refuse a read whose file slices lack files of a lost instant.
+
+    `unknown` are the instants of listed files that are neither on the timeline nor archived. Without them and without
+    pending writes that the last listing knew as recorded, it takes no request.
+
+    Raises: CorruptFileError.
+    """
+    lost = [
+        found
+        for found in (*_lost_and_recorded(view), *_gone(view, unknown))
+        if as_of is None or found.requested_time <= as_of
+    ]
+    if not lost:
+        return
+    gone = {found.requested_time: found.recorded_at or found.requested_time for found in lost}
+    timeline = view.timeline.filter(lambda instant: instant.requested_time not in gone)
+    mended = replace(view, timeline=replace(timeline, archived={**timeline.archived, **gone}))
+    needed = {path for found in mended.slices(partitions, as_of=as_of) for path in found.paths}
+    has = {path for found in slices for path in found.paths}
+    for one in lost:
+        names_it = any(instant_of_data_file(path) == one.requested_time for path in needed - has)
+        if names_it or (one.instant is not None and one.instant.action in _REPLACING):
+            raise one.error(view)
+
+
+def check_span(view: TableView, start: str) -> None:
+    """Refuse an incremental read of the writes of the view after `start` if one of them is lost.
+
+    Call it after the files were listed. `start` is an order time. Raises: CorruptFileError.
+    """
+    recorded = {time: at for time, at in _recorded_by_last_listing(view).items() if at > start}
+    gone: list[LostInstant] = []
+    if any(map(view.whole_timeline().is_missing, recorded)):
+        listed = {instant_of_data_file(name) or "" for names in view.listing().values() for name in names}
+        gone = _gone(view, listed & recorded.keys())
+    for lost in (*_lost_and_recorded(view), *gone):
+        if lost.requested_time in recorded:
+            raise lost.error(view)
+
+
+def _lost_and_recorded(view: TableView) -> list[LostInstant]:
+    """Return the pending writes up to the view's time that completed, of those that the last listing knew as recorded.
+
+    It takes no request if there is no such pending write, and one listing if one completed: the listing of the view may
+    have missed a file that was created meanwhile.
+    """
+    recorded = _recorded_by_last_listing(view)
+    pending = [found for found in view.whole_timeline().writes().pending() if found.requested_time in recorded]
+    lost = lost_writes(view, pending, recorded) if pending else []
+    still = {found.requested_time for found in view.refreshed().timeline.pending()} if lost else set()
+    return [found for found in lost if found.requested_time in still]
+
+
+def _gone(view: TableView, unknown: Iterable[str]) -> list[LostInstant]:
+    """Return the instants without any file on the timeline, of the unknown instants of listed files.
+
+    The timeline is listed again if there are some: their writers may have begun after the view was loaded.
+    """
+    recorded = _recorded_by_last_listing(view)
+    times = {time for time in unknown if time in recorded and view.whole_timeline().is_missing(time)}
+    times -= {found.requested_time for found in view.archive().find(times)} if times else set()
+    now = view.refreshed().timeline if times else view.timeline
+    proof = "the metadata table has its completed delta commit"
+    return [LostInstant(time, None, recorded[time], proof) for time in sorted(times) if now.get(time) is None]
+
+
+def _recorded_by_last_listing(view: TableView) -> dict[str, str]:
+    table = view.state.metadata_table if view.lists_by_partition else None
+    recorded = {} if table is None else table.recorded
+    return {time: at for time, at in recorded.items() if view.until is None or time <= view.until}
+
+
+def _taken_back(view: TableView) -> set[str]:
+    """Return the instants that pending rollbacks roll back."""
+    found = set()
+    for instant in view.whole_timeline().pending():
+        if instant.action is Action.ROLLBACK:
+            content = read_instant(view.store, view.layout, instant, State.REQUESTED)
+            target = RollbackPlan.parse(content, path=str(instant)).instant_to_rollback if content else None
+            found |= set() if target is None else {target.commit_time}
+    return found
+
+
+def bases_of(commit: CommitMetadata) -> set[str]:
+    """Return the instants on whose files a write was based: they had completed."""
+    found: set[str] = set()
+    for stat in commit.write_stats():
+        names = (stat.base_file, *(stat.log_files or ()), stat.prev_base_file)
+        found |= {stat.prev_commit, *(instant_of_data_file(name) or "" for name in names if name)}
+    return found
+
+
+def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_recorded: bool) -> str | None:
+    time, writer = instant.requested_time, None
+    for known in later:
+        commit = view.commit_metadata(known)
+        if time in bases_of(commit):
+            return f"{known} was written on its files"
+        if commit.operation_type not in _SERVICES:
+            writer = writer or known
+    if any(found.action.writes_data for found in view.archive().find([time])):
+        return "it is archived"
+    if not is_recorded or writer is None or instant.action in _PLANNED:
+        return None
+    if view.store.head(heartbeat_path(time)) is not None or view.store.list(marker_folder(time), recursive=True):
+        return None
+    return f"the metadata table has its delta commit, its writer ended regularly, and {writer} began later"

@@ -1,0 +1,165 @@
+"""A file of an older instant is lost (a partial copy, a hand): no reader and no writer goes on as if it had been dead.
+
+For each action, and each of the files of its instants: reads give the rows or refuse, a write goes on or refuses
+without a trace, `verify` names what is lost, and after `repair` the table is what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import pytest
+
+import hoodie
+from hoodie.errors import CorruptFileError
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action, Instant, State, forget_all
+from tests.crash.actions import CELLS, Cell, moved, one_kind_each
+from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
+from tests.crash.test_every_action_that_dies import LAST, NEXT
+from tests.support.samples import IS_WHOLE, sample_of
+
+pytestmark = pytest.mark.timeout(900)  # for all files of a cell in `make test-all`
+
+_LOSSES = 1
+"""Lost files of an action in a normal run, besides the completed file of its first write."""
+TIMELINE = ".hoodie/timeline"
+ALL = "all"
+Loss = tuple[str, Action, str]
+"""Requested time and completed action of an instant, and the name of the state whose file is lost."""
+NOT_REBUILT = ("delete_partitions", "expire_partitions")
+"""What they deleted is in the completed file only."""
+
+
+def states_of(store: MemoryStore, lost: Loss) -> Iterator[tuple[str, str]]:
+    """Path and state of each file of the instant."""
+    layout = Table(store).view().layout
+    for info in store.list(TIMELINE):
+        found = layout.parse(info)
+        if found is not None and (found.requested_time, found.action.completed_as) == lost[:2]:
+            yield info.path, found.state.name
+
+
+def losses_of(cell: Cell, instants: list[Instant]) -> list[Loss]:
+    """The files of the instants of the action, and each of its instants as a whole."""
+    states = tuple(state.name for state in State)
+    found = [(one.requested_time, one.action, name) for one, name in product(instants, (*states, ALL))]
+    # Without any file of an instant, only its data files show that it was there.
+    has_files = cell.action.method not in NOT_REBUILT
+    found = [one for one in found if one[2] != ALL or (has_files and one[1].writes_data)]
+    first = [one for one in found if one[1].writes_data and one[2] == State.COMPLETED.name][:1]
+    return [*first, *sample_of([one for one in found if one not in first], _LOSSES, f"lost files of {cell}")]
+
+
+def past_of(store: MemoryStore) -> dict[str, Callable[[], Rows]]:
+    """Reads: of the newest rows, as of each instant, and of the changes since each instant."""
+
+    def at(time: str | None) -> Rows:
+        rows = Table(store).to_arrow(columns=["id", "ts", "city"], as_of=time).to_pylist()
+        assert len({row["id"] for row in rows}) == len(rows)
+        return {row["id"]: (row["ts"], row["city"]) for row in rows}
+
+    def since(time: str) -> Rows:
+        rows = Table(store).changes(since=time).to_pylist()
+        return {row["id"]: (row["ts"], row["city"]) for row in rows}
+
+    times = [found.requested_time for found in Table(store).timeline.writes().completed()]
+    as_of = {f"as of {time}": lambda time=time: at(time) for time in times}
+    changed = {f"since {time}": lambda time=time: since(time) for time in times}
+    return {"now": lambda: at(None), **as_of, **changed}
+
+
+def results_of(reads: dict[str, Callable[[], Rows]]) -> dict[str, Rows | None]:
+    """The rows of each read; None if the table does not have them any more."""
+    found: dict[str, Rows | None] = {}
+    for name, read in reads.items():
+        try:
+            found[name] = read()
+        except hoodie.HistoryLostError:
+            found[name] = None
+    return found
+
+
+def check_loss(cell: Cell, store: MemoryStore, lost: Loss) -> None:
+    reads = past_of(store)
+    expected = results_of(reads)
+    for path, state in list(states_of(store, lost)):
+        if lost[2] in (state, ALL):
+            store.delete(path)
+    refused = set[str]()
+    for name, rows in expected.items():
+        try:
+            assert reads[name]() == rows, name
+        except hoodie.HistoryLostError:
+            assert rows is None, name
+        except CorruptFileError as error:
+            refused |= {name} if lost[0] in str(error) else {f"{name} without a name"}
+    files = store.names(TIMELINE)
+    copied = moved(store)
+    try:
+        Table(copied).upsert(trips(NEXT))
+        if not refused:
+            assert rows_of(copied) == {**(expected["now"] or {}), **NEXT}
+    except CorruptFileError as error:
+        refused |= {"write"} if lost[0] in str(error) else {"write without a name"}
+    if "write" in refused:
+        assert copied.names(TIMELINE) == files, "a refused write leaves no trace"
+    assert not any("without a name" in found for found in refused)
+    report = Table(store).verify()
+    if not refused:
+        return
+    assert any(lost[0] in finding.key for finding in report.findings), str(report)
+    told = Table(store).repair()
+    assert store.names(TIMELINE) == files, "a dry run changes nothing"
+    if lost[2] == ALL or cell.action.method in NOT_REBUILT:
+        done = Table(store).repair(dry_run=False, min_age_seconds=0)
+        assert any("is not repaired" in note or "from a copy" in note for note in done.notes)
+        return
+    assert any(lost[0] in note for note in told.notes)
+    done = Table(store).repair(dry_run=False, min_age_seconds=0)
+    assert any("estimates" in note for note in done.notes), done.notes
+    assert results_of(reads) == expected
+    report = Table(store).verify(full=True)
+    assert report.ok, str(report)
+    Table(store).upsert(trips(NEXT))
+    assert rows_of(store) == {**(expected["now"] or {}), **NEXT}
+
+
+@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
+def test_a_lost_file_of_an_instant(cell: Cell) -> None:
+    start = MemoryStore()
+    cell.make(start)
+    known = {found.requested_time for found in Table(start).timeline}
+    cell.action.act(Table(start))
+    instants = [found for found in Table(start).timeline.completed() if found.requested_time not in known]
+    # The newest write is none of them: it could have died before its completed file.
+    Table(start).upsert(trips(LAST))
+    for lost in losses_of(cell, instants):
+        try:
+            check_loss(cell, moved(start), lost)
+        except BaseException as error:
+            error.add_note(f"{cell}: {lost}")
+            raise
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_newest_write_that_died_before_its_completed_file_is_rolled_back(table_type: str) -> None:
+    """The metadata table has its delta commit, but nobody wrote later: nothing proves that it completed."""
+    store = MemoryStore()
+    new_table(store, table_type=table_type)
+    Table(store).upsert(trips(NEXT))
+    calls = run_until(moved(store), lambda table: table.upsert(trips(LAST)), None).calls
+    last = max(
+        number for number, call in enumerate(calls, 1) if call.operation == "move" and call.path.startswith(TIMELINE)
+    )
+    assert run_until(store, lambda table: table.upsert(trips(LAST)), last).crashed
+    forget_all()
+    assert rows_of(store) == NEXT
+    report = Table(store).verify()
+    assert report.ok
+    assert "write-dead" in report.warnings
+    Table(store).upsert(trips({"z": (1, "sf")}))
+    assert rows_of(store) == {**NEXT, "z": (1, "sf")}
+    assert Table(store).verify(full=True).ok
