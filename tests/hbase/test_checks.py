@@ -37,7 +37,7 @@ def test_a_full_check_asks_hbase(options: dict[str, str], table_type: str) -> No
     report = table.verify(full=True)
     assert report.problems == {"hbase-differs": 3}
     assert {found.key for found in report.findings} == {"b", "c", "z"}
-    assert {found.remedy for found in report.findings} == {"hoodie index build TABLE hbase"}
+    assert {found.remedy for found in report.findings} == {f"hoodie index build {table.path} hbase"}
     table.index.build("hbase")
     assert table.verify(full=True).ok
 

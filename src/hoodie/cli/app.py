@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import shutil
 import sys
 import warnings
@@ -98,7 +99,7 @@ class _Commands(TyperGroup):
         if ctx.invoked_subcommand != "demo":
             _hide_pandas()
         try:
-            with _warnings_as_notes():
+            with _warnings_as_notes(ctx):
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
@@ -115,23 +116,23 @@ class _Commands(TyperGroup):
             raise typer.Exit(0) from None
         except (HoodieError, OSError) as error:
             # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
-            return _fail(error)
+            return _fail(error, ctx)
         except Exception as error:
             if type(error).__module__ == "pyarrow.lib":
-                return _fail(error)
+                return _fail(error, ctx)
             raise
         return result
 
 
 @contextmanager
-def _warnings_as_notes() -> Iterator[None]:
+def _warnings_as_notes(ctx: Any) -> Iterator[None]:
     """Print a `HoodieWarning` of the body as one line, without the place in the code."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, HoodieWarning):
-                print_note(str(message), words=_WORDS)
+                print_note(str(message), words=_words(ctx))
             else:
                 show(message, category, *place, **more)
 
@@ -198,8 +199,14 @@ def _common(
     """Options of the command `hoodie` itself."""
 
 
-def _fail(error: Exception) -> NoReturn:
-    print_error(error, words=_WORDS)
+def _words(ctx: Any) -> dict[str, str]:
+    """Return the words of the command line; commands in them name the table of this call."""
+    table = shlex.quote(ctx.obj) if isinstance(ctx.obj, str) else "TABLE"
+    return {call: said.replace("TABLE", table) for call, said in _WORDS.items()}
+
+
+def _fail(error: Exception, ctx: Any) -> NoReturn:
+    print_error(error, words=_words(ctx))
     raise typer.Exit(FAILED)
 
 

@@ -47,6 +47,8 @@ class CsvRows:
         self._texts = self._read()
         self._first = next(self._texts, None)
         known = set(types.names)
+        # A batch without columns would have no rows. The columns are listed where the known columns are missed.
+        ignores_others = ignores_others and not known.isdisjoint(self._names)
         self.schema = pa.schema(
             [
                 types.field(name) if name in known else pa.field(name, self._inferred(place))

@@ -35,8 +35,9 @@ class JsonRows:
     """The rows of a file of JSON lines as batches, in order.
 
     `types`: types of columns by name; a column that no line has is null, because JSON may omit nulls. Only meta columns
-    are then missing. Types of other columns are inferred from the first lines; with `ignores_others` they are dropped.
-    Memory: 4 MiB of lines as Python objects, or one line.
+    are then missing, and with `ignores_others` all columns that the first lines lack. Types of other columns are
+    inferred from the first lines; with `ignores_others` they are dropped. Memory: 4 MiB of lines as Python objects, or
+    one line.
 
     Raises: InvalidConfigError, SchemaMismatchError: a line is no JSON object, or a value does not fit; rows are the
         numbers of the lines, from 1.
@@ -44,12 +45,16 @@ class JsonRows:
 
     def __init__(self, file: BinaryIO, types: pa.Schema, *, ignores_others: bool) -> None:
         self._batches = _batches(file)
-        self._ignores_others = ignores_others
         self._first = next(self._batches, ([], []))
         numbers, rows = self._first
         names = _names(rows)
-        known = [child for child in types if child.name in names or child.name not in META_FIELDS]
-        others = [] if ignores_others else [name for name in names if name not in types.names]
+        own = set(types.names)
+        optional = own if ignores_others and names else {*META_FIELDS}
+        known = [child for child in types if child.name in names or child.name not in optional]
+        # A batch without columns would have no rows. The columns are listed where the known columns are missed.
+        ignores_others = ignores_others and bool(known)
+        self._ignores_others = ignores_others
+        others = [] if ignores_others else [name for name in names if name not in own]
         inferred = [_inferred([row.get(name) for row in rows], numbers, name) for name in others]
         self.schema = pa.schema([*known, *map(pa.field, others, inferred)])
 

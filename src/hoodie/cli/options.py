@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or URI of the table.", show_default=False)]
+
+def _noted(context: typer.Context, path: str) -> str:
+    """Keep the path for messages, whose commands name the table."""
+    context.find_root().obj = path
+    return path
+
+
+TablePath = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="Folder or URI of the table.", show_default=False, callback=_noted),
+]
 InputFiles = Annotated[
     list[str],
     typer.Argument(

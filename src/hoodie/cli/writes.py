@@ -88,12 +88,16 @@ def delete(
 
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
-    keys = table.view().config.record_key_fields
-    required = frozenset(keys if len(keys) == 1 else ())
     types = pa.schema([*table.schema, *_META])
-    rows = open_files(files, InputOptions(types=types, required=required, null_texts=tuple(null or ())))
+    rows = open_files(files, InputOptions(types=types, required=_required(table), null_texts=tuple(null or ())))
     untyped = rows.schema.names if any(map(infers_types, files)) else ()
     return ArrowDataset(rows, untyped=frozenset(untyped))
+
+
+def _required(table: hoodie.Table) -> frozenset[str]:
+    """Return the only column of the record key; a column of several may have nulls."""
+    keys = table.view().config.record_key_fields
+    return frozenset(keys if len(keys) == 1 else ())
 
 
 _META = [pa.field(name, pa.string()) for name in META_FIELDS]

@@ -109,6 +109,9 @@ def insert_overwrite(
             written = _write_in_place(setup, write, folder, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
+        if not written.stats and not whole_table:
+            note = "the data has no rows, so it names no partition to replace: no row of the table changed"
+            write.notes.append(note)
         replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)

@@ -237,6 +237,26 @@ def test_messages_speak_the_words_of_the_command_line(trips: Path, run: Run) -> 
     assert "exist_ok" not in done.err
 
 
+def test_remedies_name_the_table(trips: Path, tmp_path: Path, run: Run) -> None:
+    for names in (["ID", "City"], ["x", "y"]):
+        rows, csv, lines = tmp_path / "keys.parquet", tmp_path / "keys.csv", tmp_path / "keys.json"
+        pq.write_table(pa.table([["a"], ["sf"]], names), rows)
+        csv.write_text(f"{','.join(names)}\na,sf\n")
+        lines.write_text(json.dumps(dict.fromkeys(names, "a")))
+        for keys in (rows, csv, lines):
+            done = run("delete", trips, keys)
+            assert (done.code, "expected the record key columns ['id']" in done.err) == (1, True), done.err
+            assert f"found columns {names}" in done.err
+    (trips / "city=sf" / ".hoodie_partition_metadata").unlink()
+    done = run("verify", trips)
+    assert (done.code, f"hoodie repair {trips.as_uri()} --execute" in done.out) == (3, True), done.out
+    first = hoodie.open(trips).timeline.latest()
+    assert first is not None
+    hoodie.open(trips).upsert(CHANGED)
+    done = run("rollback", trips, first.requested_time)
+    assert (done.code, f"`hoodie rollback {trips}`" in done.err) == (1, True), done.err
+
+
 def test_the_version_is_printed(run: Run) -> None:
     assert run("--version").out == f"hoodie {hoodie.__version__}\n"
 

@@ -94,6 +94,18 @@ def test_replaced_records_count_as_deleted(index: str) -> None:
     assert counts(table.insert_overwrite_table(trips(("f", 1, 1.0, "la")))) == {"inserted": 1, "deleted": 1}
 
 
+@pytest.mark.parametrize("type", TYPES)
+def test_an_overwrite_without_rows_says_that_it_changed_nothing(type: str) -> None:
+    table = new_table(type=type)
+    before, none = table.count(), trips(("e", 1, 1.0, "nyc")).slice(1)
+    result = table.insert_overwrite(none)
+    assert counts(result) == {}
+    assert result.notes == ("the data has no rows, so it names no partition to replace: no row of the table changed",)
+    assert table.count() == before
+    assert table.insert_overwrite(trips(("e", 1, 1.0, "nyc"))).notes == ()
+    assert (table.insert_overwrite_table(none).notes, table.count()) == ((), 0)
+
+
 @pytest.mark.parametrize(("index", "deleted"), [("record", 2), ("partitioned_record", 2), ("simple", None)])
 def test_replaced_records_in_logs_are_counted_with_a_record_index_only(index: str, deleted: int | None) -> None:
     table = new_table(index=index, type="merge_on_read")

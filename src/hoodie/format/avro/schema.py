@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -74,6 +74,13 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
         UnsupportedError: a type has no Avro form; the error names the field.
     """
     name, namespace = avro_record_name(table_name)
+    refused = [path for child in schema for path in _no_names(child, child.name)]
+    if refused:
+        raise SchemaMismatchError(
+            f"column{'s' * (len(refused) > 1)} {', '.join(map(repr, refused))}: Hudi stores schemas as Avro; an Avro "
+            "name has only letters, digits and _ and does not begin with a digit; rename "
+            f"{'the columns' if len(refused) > 1 else 'the column'}"
+        )
     record = {"type": "record", "name": name, "namespace": namespace}
     record["fields"] = [_avro_field(child, f"{namespace}.{name}", namespace, "") for child in schema]  # type: ignore[assignment]
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
@@ -81,11 +88,6 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
 
 def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) -> dict[str, Any]:
     path = f"{parent}{child.name}"
-    if not _is_avro_name(child.name):
-        raise SchemaMismatchError(
-            f"column {path!r}: Hudi stores schemas as Avro; an Avro name has only letters, digits and _ and does not "
-            f"begin with a digit; rename the column"
-        )
     avro = _avro_type(child.type, nullable=child.nullable, place=_Place(child.name, namespace, enclosing, path))
     out: dict[str, Any] = {"name": child.name, "type": avro}
     if not parent and child.name in (*META_FIELDS, OPERATION_FIELD):
@@ -93,6 +95,23 @@ def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) ->
     if child.nullable:
         out["default"] = None
     return out
+
+
+def _no_names(child: pa.Field, path: str) -> Iterator[str]:
+    """Yield the columns and fields at and below one whose names Avro forbids."""
+    if not _is_avro_name(child.name):
+        yield path
+    yield from _no_names_below(child.type, path)
+
+
+def _no_names_below(data_type: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_struct(data_type):
+        for child in data_type.fields:
+            yield from _no_names(child, f"{path}.{child.name}")
+    elif pa.types.is_map(data_type):
+        yield from _no_names_below(data_type.item_type, path)
+    elif pa.types.is_list(data_type):
+        yield from _no_names_below(data_type.value_type, path)
 
 
 def _is_avro_name(name: str) -> bool:

@@ -29,7 +29,9 @@ class KeyColumns:
     def needed(self, names: Sequence[str]) -> list[str]:
         """Return the columns among `names` from which record keys and partition paths are made.
 
-        Raises: SchemaMismatchError if one of them occurs twice.
+        Columns that differ in case only are returned too, and all columns if there are no others: errors list them.
+
+        Raises: SchemaMismatchError if a key column occurs twice.
         """
         wanted = {
             RECORD_KEY,
@@ -37,10 +39,11 @@ class KeyColumns:
             *_top_level(self.generator.record_key_fields),
             *_top_level(self.generator.partition_fields),
         }
-        found = [name for name in names if name in wanted]
-        if len(set(found)) < len(found):
+        lower = {name.lower() for name in wanted}
+        found = [name for name in names if name.lower() in lower]
+        if len({*found} & wanted) < sum(name in wanted for name in found):
             raise SchemaMismatchError(f"keys: expected each key column once, found columns {list(names)}; drop one")
-        return found
+        return found or list(names)
 
     def tells_paths(self, names: Sequence[str]) -> bool:
         """Return whether partition paths can be made from columns of these names."""

@@ -76,11 +76,11 @@ class KeyGenerator:
             for name, time_format in zip(self.partition_fields, self.time_formats, strict=True)
         ]
         if len(encoded) == 1:
-            check_paths(encoded[0].dictionary, limits=self.path_limits)
+            check_paths(encoded[0].dictionary, limits=self.path_limits, url_encode=self.url_encode)
             return pc.take(encoded[0].dictionary, encoded[0].indices)
         texts = [pc.take(component.dictionary, component.indices) for component in encoded]
         distinct = pc.binary_join_element_wise(*texts, "/").dictionary_encode()
-        check_paths(distinct.dictionary, limits=self.path_limits)
+        check_paths(distinct.dictionary, limits=self.path_limits, url_encode=self.url_encode)
         return pc.take(distinct.dictionary, distinct.indices)
 
     def partition_values(self, path: str) -> dict[str, str | None] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import PartitionPathError
+from hoodie.format.table.table_keys import HIVE_STYLE, URL_ENCODE
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Represents null and empty text. On disk: do not change."""
@@ -32,6 +33,7 @@ _REFUSED: Final = (
     (r"^[^/]*:", "has a colon that Hadoop reads as the end of a scheme"),
     (r"\x00", "has a NUL character"),
 )
+_WHOLE_NAME: Final = r"(^|/)(\.\.?|\.hoodie)(/|$)"
 _ANY_REFUSED: Final = "|".join(f"(?:{pattern})" for pattern, _ in _REFUSED)
 
 
@@ -57,10 +59,11 @@ def escape(text: pa.StringArray) -> pa.StringArray:
     return text
 
 
-def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None) -> None:
+def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None, url_encode: bool = False) -> None:
     """Refuse paths outside the table's folder, paths among its own files, and paths that the JVM cannot open.
 
     `limits` are the greatest bytes of a component and of a path that the table's storage has; None: no limit.
+    `url_encode`: special characters are escaped already.
 
     Raises:
         PartitionPathError: there are such paths; the error contains their count, three examples and the remedy.
@@ -73,9 +76,11 @@ def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None)
         return
     examples = paths.filter(bad).slice(0, 3).to_pylist()
     shown = "; ".join(f"{path!r} {_problem(path)}" for path in examples)
+    # No escape changes a component of dots; the name of its column in front does.
+    is_whole = url_encode or pc.all(pc.match_substring_regex(paths.filter(bad), _WHOLE_NAME)).as_py()
     raise PartitionPathError(
         f"{count} partition paths cannot be folders of a table ({shown}); clean the values, or create the table with "
-        f"hoodie.datasource.write.partitionpath.urlencode=true"
+        f"{HIVE_STYLE if is_whole else URL_ENCODE}=true"
     )
 
 

@@ -5,6 +5,7 @@ The names are stable: scripts compare them. `docs/operations/verify-and-repair.m
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -18,12 +19,16 @@ _BY_HAND: Final = "no command: see the page"
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """One kind of finding. `remedy` is a command of the shell, or a sentence if no command mends it."""
+    """One kind of finding. `remedy` is a command of the shell for TABLE, or a sentence if no command mends it."""
 
     name: str
     severity: Severity
     meaning: str
     remedy: str
+
+    def remedy_for(self, table: str) -> str:
+        """Return the remedy with the path or URI of a table."""
+        return self.remedy.replace("TABLE", shlex.quote(table))
 
     @property
     def is_repaired(self) -> bool:

@@ -90,7 +90,8 @@ def lock_notes(survey: Survey, properties: Mapping[str, str], *, now_ms: int) ->
         )
     provider = LockOptions.of(properties, survey.view.config.raw).provider
     if provider in (zookeeper.NAME, zookeeper.IMPLICIT_NAME):
-        yield "the lock in ZooKeeper was not looked at: `hoodie inspect TABLE locks` shows who holds it"
+        where = survey.view.store.uri("")
+        yield f"the lock in ZooKeeper was not looked at: `hoodie inspect {where} locks` shows who holds it"
 
 
 def _storage_based(survey: Survey) -> tuple[str, storage_based.LockFile | None] | None:

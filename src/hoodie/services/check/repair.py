@@ -82,10 +82,11 @@ def _named(keys: Sequence[str]) -> str:
 def _not_mended(checked: Checked) -> list[str]:
     """Name the errors that no repair mends, with their remedy."""
     found: dict[str, list[str]] = {}
+    where = checked.survey.view.store.uri("")
     for problem in checked.problems:
         kind = problem.kind
         if not kind.is_repaired and kind.severity is kind.severity.ERROR:
-            found.setdefault(f"{kind.name} is not repaired ({kind.remedy})", []).append(problem.key)
+            found.setdefault(f"{kind.name} is not repaired ({kind.remedy_for(where)})", []).append(problem.key)
     return [f"{text}: {_named(keys)}" for text, keys in found.items()]
 
 

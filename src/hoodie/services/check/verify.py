@@ -50,16 +50,17 @@ def verify(call: ServiceCall, *, full: bool = False) -> Report:
     Raises: TableNotFoundError, UnsupportedError; CorruptFileError if neither the properties nor their backup are whole.
     """
     started = time.perf_counter()
+    table = call.state.store.uri("")
     checked = check(call, full=full)
     counts: dict[Severity, Counter[str]] = {severity: Counter() for severity in Severity}
     for problem in checked.problems:
         counts[problem.kind.severity][problem.kind.name] += 1
     return Report(
-        subject=call.state.store.uri(""),
+        subject=table,
         checked=checked.counts,
         problems=_in_order(counts[Severity.ERROR]),
         warnings=_in_order(counts[Severity.WARNING]),
-        findings=few_of_each_kind(map(_finding, _sorted(checked.problems))),
+        findings=few_of_each_kind(_finding(one, table) for one in _sorted(checked.problems)),
         notes=checked.notes,
         seconds=time.perf_counter() - started,
     )
@@ -136,7 +137,7 @@ def _has_changed(call: ServiceCall, survey: Survey) -> bool:
     return now.timeline != survey.timeline or now.config != survey.view.config
 
 
-def _finding(problem: Problem) -> Finding:
+def _finding(problem: Problem, table: str) -> Finding:
     kind = problem.kind
     return Finding(
         kind=kind.name,
@@ -144,7 +145,7 @@ def _finding(problem: Problem) -> Finding:
         expected=problem.expected,
         found=problem.found,
         severity=kind.severity,
-        remedy=kind.remedy,
+        remedy=kind.remedy_for(table),
     )
 
 

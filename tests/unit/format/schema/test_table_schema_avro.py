@@ -128,6 +128,14 @@ def test_column_names_are_taken_or_refused_as_by_the_jvm(name: str) -> None:
             arrow_to_avro(schema, table_name="t")
 
 
+def test_all_names_that_avro_forbids_are_listed() -> None:
+    inner = pa.struct([("x y", pa.int64()), ("ok", pa.map_(pa.string(), pa.struct([("1", pa.int64())])))])
+    schema = pa.schema([("a b", pa.int64()), ("ok", pa.list_(inner)), ("c-d", pa.string())])
+    said = r"columns 'a b', 'ok\.x y', 'ok\.ok\.1', 'c-d': .*; rename the columns"
+    with pytest.raises(SchemaMismatchError, match=said):
+        arrow_to_avro(schema, table_name="t")
+
+
 def test_millisecond_timestamps_have_their_own_logical_types() -> None:
     schema = pa.schema([("a", pa.timestamp("ms", "UTC")), ("b", pa.timestamp("ms"))])
     types = [field["type"][1]["logicalType"] for field in json.loads(arrow_to_avro(schema, table_name="t"))["fields"]]

@@ -226,3 +226,21 @@ def test_key_generators_travel_and_compare() -> None:
     assert pickle.loads(pickle.dumps(generator(case))) == generator(case)
     assert hash(generator(case)) == hash(generator(case))
     assert json.dumps(case)
+
+
+@pytest.mark.parametrize(
+    ("text", "url_encode", "remedy"),
+    [
+        ("a//b", False, "partitionpath.urlencode=true"),
+        ("s3:x", False, "partitionpath.urlencode=true"),
+        ("..", False, "hive_style_partitioning=true"),
+        ("..", True, "hive_style_partitioning=true"),
+        (".hoodie", True, "hive_style_partitioning=true"),
+    ],
+)
+def test_the_remedy_of_a_refused_path_helps(text: str, url_encode: bool, remedy: str) -> None:
+    batch = pa.record_batch({"id": ["k"], "p": [text]})
+    with pytest.raises(PartitionPathError, match=f"create the table with hoodie.datasource.write.{remedy}"):
+        simple(url_encode=url_encode).partition_paths(batch)
+    helped = simple(hive_style=True) if remedy.startswith("hive") else simple(url_encode=True)
+    assert len(helped.partition_paths(batch)) == 1

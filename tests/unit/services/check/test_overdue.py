@@ -43,7 +43,7 @@ def test_versions_that_no_clean_deletes() -> None:
     report = table.verify()
     assert report.ok
     assert report.warnings == {"cleaning-overdue": 1}
-    assert "hoodie clean TABLE" in str(report)
+    assert f"hoodie clean {table.path}" in str(report)
     table.clean()
     assert table.verify().warnings == {}
 
