@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -98,3 +99,22 @@ def test_keys_are_read_from_their_files_only(look: Look) -> None:
     assert sorted(look.lane.arrow(found)["id"].to_pylist()) == ["k03", "k07"]
     if look.lane.session is not None and record_index(look.table.view()) is not None:
         assert {file.rpartition("/")[0].rpartition("city=")[2] for file in found.inputFiles()} == {"rio"}
+
+
+def test_keys_in_structs_without_the_partition_field_are_found_in_any_partition(
+    shared_lane: Lane, tmp_path: Path
+) -> None:
+    text = pa.string()
+    inner = pa.struct([("id", text), ("p", text)])
+    rows = pa.table({"m": pa.array([{"id": "a", "p": "x"}, {"id": "b", "p": "y"}], inner), "v": [1, 2]})
+    asked = pa.table({"m": pa.array([{"id": "b"}, {"id": "new"}], pa.struct([("id", text)]))})
+    for index in ("simple", "record"):
+        lane = Lane(shared_lane.session, tmp_path / index)
+        lane.folder.mkdir()
+        table = lane.create(rows.schema, record_key="m.id", partition_by="m.p", index=index)
+        table.upsert(lane.data(rows))
+        assert lane.arrow(table.read_keys(lane.data(asked)))["v"].to_pylist() == [2]
+        found = lane.arrow(table.record_locations(lane.data(asked)))
+        places = zip(found["_hoodie_record_key"].to_pylist(), found["partition_path"].to_pylist(), strict=True)
+        assert dict(places) == {"b": "m.p=y", "new": None}
+        assert lane.arrow(table.filter_exists(lane.data(asked))).to_pylist() == [{"m": {"id": "new"}}]

@@ -5,7 +5,7 @@ A write gives such columns the types of the table. Only where the table's schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -43,8 +43,10 @@ class UntypedDataset:
         """Arrow schema of the batches, if no table's schema is known."""
         return self.inferred().schema
 
-    def typed(self, table_schema: pa.Schema) -> ArrowDataset:
+    def typed(self, table_schema: pa.Schema, key_fields: Collection[str] = ()) -> ArrowDataset:
         """Return the data with the types of the table's columns; unknown columns get inferred types.
+
+        Structs lack those `key_fields`, dotted names, that no value has, so that the write can name them.
 
         Raises: SchemaMismatchError: a value does not fit its column; the message names column, row, value and type.
         """
@@ -57,6 +59,7 @@ class UntypedDataset:
             if child is None or place in self.own_types:
                 array, is_nullable = self._inferred(place), True
             else:
+                child = _with_own_keys(child, values, key_fields)
                 array = _fitted(values, child, from_pandas=place in self.of_pandas)
                 is_nullable = child.nullable
             arrays.append(array)
@@ -204,6 +207,30 @@ def _is_known(frame: Any) -> bool:
     except (pa.ArrowException, TypeError):
         return False
     return True
+
+
+def _with_own_keys(child: pa.Field, values: _Column, key_fields: Collection[str]) -> pa.Field:
+    """Return the column without the key fields inside its struct that no value has; these would be filled with null."""
+    for name in key_fields:
+        column, _, below = name.partition(".")
+        if below and column == child.name and not isinstance(values, _ARROW) and not _has(values, below.split(".")):
+            child = child.with_type(_without(child.type, below.split(".")))
+    return child
+
+
+def _has(values: Sequence[Any], path: list[str]) -> bool:
+    """Return whether a value has the field: a dict with it, a null above it, or an object that is no dict."""
+    for step in path:
+        if any(not isinstance(value, Mapping) for value in values):
+            return True
+        values = [value[step] for value in values if step in value]
+    return bool(values)
+
+
+def _without(kind: pa.StructType, path: list[str]) -> pa.StructType:
+    first, *rest = path
+    kept = [one for one in kind.fields if rest or one.name != first]
+    return pa.struct([one.with_type(_without(one.type, rest)) if one.name == first else one for one in kept])
 
 
 def _fitted(values: _Column, child: pa.Field, *, from_pandas: bool) -> pa.Array | pa.ChunkedArray:

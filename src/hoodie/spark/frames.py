@@ -18,6 +18,7 @@ from hoodie.spark.engine import session_of
 from hoodie.spark.locations import WANTED_KEY, WANTED_PATH, FileGroupLookUp, with_wanted_keys
 from hoodie.spark.scan import read_scan
 from hoodie.spark.tasks import guarded
+from hoodie.spark.types import arrow_schema_of
 from hoodie.view.table_view import TableView
 from hoodie.write.conditional import UpdatePlan
 
@@ -44,7 +45,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     check_readable(view, by_meta_columns=True)
     columns = key_columns(view)
     names = frame.columns
-    by_path = not is_global and columns.tells_paths(names)
+    by_path = not is_global and columns.tells_paths(arrow_schema_of(frame.schema))
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=True)
     index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:

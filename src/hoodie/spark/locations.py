@@ -24,6 +24,7 @@ from hoodie.read.readable import check_readable
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
@@ -108,7 +109,8 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     check_readable(view, by_meta_columns=True)
     view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     columns = key_columns(view)
-    by_path = is_unique_by_partition(view) and columns.tells_paths(frame.columns)
+    frame = frame.select(*map(quoted, columns.needed(frame.columns)))
+    by_path = is_unique_by_partition(view) and columns.tells_paths(arrow_schema_of(frame.schema))
     keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)
     index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:

@@ -183,7 +183,9 @@ def _arrow_source(context: TableContext, source: Any) -> pa.Table:
 
     _, dataset = engine_and_dataset(source)
     if isinstance(dataset, UntypedDataset):
-        dataset = dataset.typed(context.view().schema().arrow)
+        view = context.view()
+        key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
+        dataset = dataset.typed(view.schema().arrow, key_fields)
     return dataset.table()  # type: ignore[attr-defined]  # no Spark data here
 
 

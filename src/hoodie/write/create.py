@@ -15,6 +15,7 @@ from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
 from hoodie.format.log.cdc_block import CdcMode
+from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
@@ -246,12 +247,8 @@ def _check_columns(schema: pa.Schema, option: str, names: tuple[str, ...]) -> No
     Raises: SchemaMismatchError for an unknown column; InvalidConfigError for a duplicate column.
     """
     for name in names:
-        here: pa.DataType = pa.struct(list(schema))
-        for part in name.split("."):
-            position = here.get_field_index(part) if pa.types.is_struct(here) else -1
-            if position < 0:
-                raise SchemaMismatchError(f"{option}={name!r}: expected a column of the schema, {schema.names}")
-            here = here.field(position).type
+        if type_at(schema, name) is None:
+            raise SchemaMismatchError(f"{option}={name!r}: expected a column of the schema, {schema.names}")
     if len(set(names)) != len(names):
         raise InvalidConfigError(f"{option}={list(names)} names a column twice")
 

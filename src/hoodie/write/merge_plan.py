@@ -100,6 +100,12 @@ class MergePlan:
         """The columns that name a record."""
         return list(naming_columns(self.view, by_path=self.by_path))
 
+    def key_fields_in(self, column: str) -> list[str]:
+        """Return the fields of the record key and the partition path that are inside a struct column."""
+        config = self.view.config
+        fields = (*config.record_key_fields, *config.partition_fields)
+        return [name for name in fields if name.startswith(f"{column}.")]
+
     def projection(self, clause: Clause) -> dict[str, str | None]:
         """Return the SQL expression of every column of the changed rows; None for null."""
         target, source = quoted(self.merge.target), quoted(self.merge.source)
@@ -125,7 +131,8 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         refuse_merge_function(view, "merge with an update of some columns")
     found = equalities(view, merge, source_names)
     joins = not is_by_name(found, naming_columns(view, by_path=by_path))
-    naming = {*view.config.record_key_fields, *view.config.partition_fields}
+    key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
+    naming = {name.split(".")[0] for name in key_fields}
     source_of = {one.target: one.source for one in reversed(found) if one.target in naming}
     clauses = tuple(
         _qualified_clause(

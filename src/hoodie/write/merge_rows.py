@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import RecordKeyError
+from hoodie.errors import RecordKeyError, SchemaMismatchError
+from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.conform import conform
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
@@ -156,7 +157,8 @@ def _projected(
 
     Values are cast as an assignment to a column casts them; of a column, no value is changed.
 
-    Raises: SchemaMismatchError for a column with a value that the type does not hold.
+    Raises: SchemaMismatchError for a column with a value that the type does not hold, and for a struct that lacks a
+        field of the record key or the partition path, which would become null.
     """
     kind = Kind.DELETE if clause.deletes else Kind.ROW
     texts = plan.projection(clause)
@@ -170,7 +172,9 @@ def _projected(
         if texts[name] is None:
             arrays.append(pa.nulls(rows.num_rows, data_type))
         elif column is not None:
-            arrays.append(_conformed(rows[column], column.partition(".")[2], data_type))
+            own = column.partition(".")[2]
+            _check_key_fields(plan, name, own, rows.schema.field(column).type)
+            arrays.append(_conformed(rows[column], own, data_type))
         else:
             assert values is not None
             arrays.append(values[name])
@@ -186,6 +190,17 @@ def _column(text: str, plain: Mapping[str, str], rows: pa.Table) -> str | None:
         return None
     name = ".".join(part.name for part in node.parts)
     return name if rows.schema.get_field_index(name) >= 0 else None
+
+
+def _check_key_fields(plan: MergePlan, name: str, column: str, values: pa.DataType) -> None:
+    """Refuse a struct for the column `name` without its fields of the record key and the partition path."""
+    given = pa.schema([pa.field(name, values)])
+    lacking = [key for key in plan.key_fields_in(name) if type_at(given, key) is None]
+    if lacking:
+        raise SchemaMismatchError(
+            f"merge: the source column {column!r} of type {values} lacks {lacking}, of the record key or the partition "
+            "path; add them"
+        )
 
 
 def _conformed(values: pa.ChunkedArray, name: str, data_type: pa.DataType) -> pa.ChunkedArray:

@@ -98,24 +98,23 @@ class Preparation:
         keys = columns.record_keys(naming)
         paths = columns.partition_paths(naming)
         if paths is None:
-            paths = self._paths_unknown(batch)
+            paths = self._paths_unknown(batch, columns.missing_paths(batch.schema))
         schema = change_schema(self.schema)
         kinds = pa.array(np.full(len(keys), np.int8(Kind.DELETE)))
         empty = [pa.nulls(len(keys), field.type) for field in list(schema)[len(LEADING) :]]
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
-    def _paths_unknown(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return empty partition paths if the index searches every partition.
+    def _paths_unknown(self, batch: pa.RecordBatch, missing: list[str]) -> pa.Array:
+        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields.
 
         Raises: SchemaMismatchError if the index requires the partition columns.
         """
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
-        fields = self.key_generator.partition_fields
-        missing = [name for name in fields if batch.schema.get_field_index(name.split(".")[0]) < 0]
+        expected = list(self.key_generator.partition_fields)
         raise SchemaMismatchError(
-            f"keys to delete: expected the partition columns {list(fields)}, found columns "
-            f"{batch.schema.names}; add {missing}, or use a table with a global index, which searches every partition"
+            f"keys to delete: expected the partition columns {expected}, found columns {batch.schema.names}; add "
+            f"{missing}, or use a table with a global index, which searches every partition"
         )
 
     def _deletes(self, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

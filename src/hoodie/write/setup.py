@@ -160,7 +160,8 @@ class WriteSetup:
         check_moves_merge(index_kind(index.name), effective, merger)
         check_concurrency(view, index, effective)
         if isinstance(data, UntypedDataset):
-            data = data.typed(view.schema().arrow)
+            key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
+            data = data.typed(view.schema().arrow, key_fields)
         schema = view.schema() if data is None else evolved_schema(view, data, effective)
         check_columns_have_ids(view, schema.arrow)
         check_ordering(merger, schema.arrow, view.config)

@@ -32,6 +32,25 @@ _WIDENED: Final = {
 }
 
 
+def type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """Return the type of a column or of a field inside structs; None if the schema lacks it.
+
+    Names of nested fields have dots. A column of type null has every field below it, and all are null.
+
+    >>> nested = pa.schema([("m", pa.struct([("id", pa.int32())]))])
+    >>> type_at(nested, "m.id"), type_at(nested, "m.p")
+    (DataType(int32), None)
+    """
+    here: pa.DataType = pa.struct(list(schema))
+    for part in name.split("."):
+        if pa.types.is_null(here):
+            break
+        if not pa.types.is_struct(here) or here.get_field_index(part) < 0:
+            return None
+        here = here.field(here.get_field_index(part)).type
+    return here
+
+
 def normalise(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the types that a Hudi table stores.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
@@ -45,9 +46,13 @@ class KeyColumns:
             raise SchemaMismatchError(f"keys: expected each key column once, found columns {list(names)}; drop one")
         return found or list(names)
 
-    def tells_paths(self, names: Sequence[str]) -> bool:
-        """Return whether partition paths can be made from columns of these names."""
-        return PARTITION_PATH in names or set(_top_level(self.generator.partition_fields)) <= set(names)
+    def tells_paths(self, schema: pa.Schema) -> bool:
+        """Return whether partition paths can be made from rows of this schema."""
+        return PARTITION_PATH in schema.names or not self.missing_paths(schema)
+
+    def missing_paths(self, schema: pa.Schema) -> list[str]:
+        """Return the partition fields that rows of this schema lack; a struct may lack the field that is inside it."""
+        return _missing(schema, self.generator.partition_fields)
 
     def record_keys(self, rows: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row.
@@ -63,9 +68,11 @@ class KeyColumns:
                 f"the table makes its record keys automatically, so no columns name a record: expected the column "
                 f"{RECORD_KEY} of rows that were read from the table, found columns {names}"
             )
-        if not set(_top_level(fields)) <= set(names):
+        missing = _missing(rows.schema, fields)
+        if missing:
             raise SchemaMismatchError(
-                f"expected the record key columns {list(fields)} or the column {RECORD_KEY}, found columns {names}"
+                f"expected the record key columns {list(fields)} or the column {RECORD_KEY}, found columns {names}, "
+                f"which lack {missing}"
             )
         return self.generator.record_keys(self._typed(rows, fields))
 
@@ -74,10 +81,9 @@ class KeyColumns:
 
         Raises: SchemaMismatchError, PartitionPathError.
         """
-        names = rows.schema.names
-        if PARTITION_PATH in names:
+        if PARTITION_PATH in rows.schema.names:
             return _meta_column(rows, PARTITION_PATH)
-        if not self.tells_paths(names):
+        if not self.tells_paths(rows.schema):
             return None
         return self.generator.partition_paths(self._typed(rows, self.generator.partition_fields))
 
@@ -95,7 +101,7 @@ class KeyColumns:
         if pa.types.is_struct(values.type) and fields and len(values):
             return _of_structs(values, fields)
         is_text = _is_text(values.type)
-        if len(fields) == 1 and (not is_text or _is_text(self._type_of(fields[0]))):
+        if len(fields) == 1 and (not is_text or _is_text(type_at(self.schema, fields[0]))):
             first, *rest = fields[0].split(".")
             for name in reversed(rest):
                 values = pa.StructArray.from_arrays([values], names=[name])
@@ -112,18 +118,16 @@ class KeyColumns:
             )
         return pa.table({RECORD_KEY: values.cast(pa.string())})
 
-    def _type_of(self, field: str) -> pa.DataType:
-        here: pa.DataType = pa.struct(list(self.schema))
-        for part in field.split("."):
-            here = here.field(part).type
-        return here
-
     def _typed(self, rows: pa.RecordBatch, fields: Sequence[str]) -> pa.RecordBatch:
         """Return the columns of these fields in the table's types; the key generator checks for nulls."""
         names = _top_level(fields)
         if not names:  # A batch without columns would lose its row count.
             return rows
         return conform(rows.select(names), pa.schema([_optional(self.schema.field(name)) for name in names]))
+
+
+def _missing(schema: pa.Schema, fields: Sequence[str]) -> list[str]:
+    return [name for name in fields if type_at(schema, name) is None]
 
 
 def _of_structs(values: pa.StructArray, fields: Sequence[str]) -> pa.Table:
