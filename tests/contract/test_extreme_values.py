@@ -151,6 +151,10 @@ def _letters(frame: DataFrame, texts: list[str]) -> dict[str, str]:
 
 @pytest.mark.spark
 def test_spark_gives_the_recorded_answers(spark: SparkSession, tmp_path: Any, ansi_mode: None) -> None:
+    if not hasattr(type(spark.range(0)), "scalar"):
+        pytest.skip(
+            "the answers are those of PySpark 4; PySpark 3.5 fails where it casts a date, and 4 does not cast it"
+        )
     pq.write_table(TABLE, tmp_path / "t.parquet")
     frame = spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(tmp_path / "t.parquet"))
     certain = [text for text, answer in ANSWERS.items() if set(answer) <= set("TFN")]

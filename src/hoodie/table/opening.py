@@ -20,7 +20,7 @@ def create(
     schema: Any,
     *,
     record_key: str | Sequence[str] | None = None,
-    partition_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = (),
     ordering: str | Sequence[str] | None = None,
     type: str = "copy_on_write",
     index: str | None = None,

@@ -73,7 +73,7 @@ class CreateOptions:
     """The keyword arguments of `hoodie.create`."""
 
     record_key: str | Sequence[str] | None = None
-    partition_by: str | Sequence[str] = ()
+    partition_by: str | Sequence[str] | None = ()
     ordering: str | Sequence[str] | None = None
     type: str = "copy_on_write"
     index: str | None = None
