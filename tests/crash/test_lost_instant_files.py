@@ -82,7 +82,8 @@ def results_of(reads: dict[str, Callable[[], Rows]]) -> dict[str, Rows | None]:
     return found
 
 
-def check_loss(cell: Cell, store: MemoryStore, lost: Loss) -> None:
+def check_loss(cell: Cell, store: MemoryStore, lost: Loss, earlier: dict[str, Rows | None]) -> None:
+    """`earlier`: the results of the reads before the action, which may have cleaned what they need."""
     reads = past_of(store)
     expected = results_of(reads)
     for path, state in list(states_of(store, lost)):
@@ -91,7 +92,8 @@ def check_loss(cell: Cell, store: MemoryStore, lost: Loss) -> None:
     refused = set[str]()
     for name, rows in expected.items():
         try:
-            assert reads[name]() == rows, name
+            # Without the lost instant, the cleaner may seem to have kept a snapshot; then its rows must be right.
+            assert reads[name]() == (earlier.get(name) if rows is None else rows), name
         except hoodie.HistoryLostError:
             assert rows is None, name
         except CorruptFileError as error:
@@ -132,13 +134,14 @@ def test_a_lost_file_of_an_instant(cell: Cell) -> None:
     start = MemoryStore()
     cell.make(start)
     known = {found.requested_time for found in Table(start).timeline}
+    earlier = results_of(past_of(start))
     cell.action.act(Table(start))
     instants = [found for found in Table(start).timeline.completed() if found.requested_time not in known]
     # The newest write is none of them: it could have died before its completed file.
     Table(start).upsert(trips(LAST))
     for lost in losses_of(cell, instants):
         try:
-            check_loss(cell, moved(start), lost)
+            check_loss(cell, moved(start), lost, earlier)
         except BaseException as error:
             error.add_note(f"{cell}: {lost}")
             raise

@@ -75,7 +75,7 @@ def test_statements_change_rows(
         ("DELETE FROM news", InvalidConfigError, "no table 'news'"),
         ("DELETE FROM trips WHERE nothing = 1", SchemaMismatchError, "nothing"),
         ("UPDATE trips SET a.b = 1", UnsupportedError, "a struct is set as a whole"),
-        ("DELETE FROM trips ORDER BY id LIMIT 1", UnsupportedError, "order"),
+        ("DELETE FROM trips ORDER BY id LIMIT 1", UnsupportedError, "ORDER BY, LIMIT is not supported"),
         ("MERGE INTO trips t USING lost s ON t.id = s.id WHEN MATCHED THEN DELETE", InvalidConfigError, "no source"),
         (
             "MERGE INTO trips t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",

@@ -24,7 +24,10 @@ WRONG_OPTIONS = {
     "unknown": ({"hoodie.compaction.target.iox": "1"}, r"did you mean 'hoodie\.compaction\.target\.io'"),
     "no number": ({"hoodie.compaction.target.io": "much"}, "target.io='much'"),
     "table property": ({"hoodie.table.type": "COPY_ON_WRITE"}, "fixed when the table is created"),
-    "no text": ({"hoodie.compaction.target.io": 1}, "string keys and values"),
+    "no text": (
+        {"hoodie.compaction.target.io": None},
+        r"properties: expected .*'hoodie\.compaction\.target\.io': None",
+    ),
 }
 
 
