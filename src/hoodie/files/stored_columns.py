@@ -123,7 +123,7 @@ class StoredColumns:
         if makes_keys:
             assert self.key_generator is not None
             (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
-            rows = rows.append_column(schema.field(RECORD_KEY), self.key_generator.record_keys(batch))
+            rows = rows.append_column(schema.field(RECORD_KEY), self.key_generator.record_keys(batch, stored=True))
         return pa.Table.from_arrays([rows[name] for name in schema.names], schema=schema)
 
     def _path_values(self, columns: tuple[pa.Field, ...], partition_path: str, where: str) -> dict[str, pa.Scalar]:

@@ -51,7 +51,8 @@ class Purpose(Enum):
 class TagRequest:
     """The staged rows of one write. `keys` and `key_groups` are set if the index returned a `KeyStage`.
 
-    Only an index that places all rows (`IndexKind.places_rows`) is asked for another `purpose` than `MERGE`.
+    With another `purpose` than `MERGE`, an index that places all rows (`IndexKind.places_rows`) does so. Others find
+    only the rows whose records the table has.
     """
 
     schema: pa.Schema

@@ -21,6 +21,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Tagged, TagRequest
 from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
+from hoodie.index.living import living_hits
 from hoodie.index.placement import Placement
 from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
@@ -36,8 +37,8 @@ class SimpleIndex:
     """Tags by reading the key columns of the base files that may hold the keys, and of all logs.
 
     Non-global: a key that a log file deletes still belongs to its file group, as in the JVM, so that late versions of
-    the record are merged with the delete. Global: the merged records are searched, so a deleted record is inserted
-    again as a new record, in any partition.
+    the record are merged with the delete, unless another file group has the record. Global: the merged records are
+    searched, so a deleted record is inserted again as a new record, in any partition.
 
     Cost: the key column of every base file in the touched partitions (global: in the table), except files whose key
     range contains none of the keys. Memory of a task: the incoming keys that it searches, and one million stored keys.
@@ -83,14 +84,23 @@ class SimpleTagger:
         if not request.runs or not slices:
             return Tagged(slices=slices)
         engine = request.engine_for(sum(found.size_bytes for found in slices))
-        tasks = list(self._tasks(engine, request, slices))
-        return Tagged(hits=tuple(hit for hits in engine.run(probe, tasks) for hit in hits), slices=slices)
+        search = KeySearch(
+            store=self.view.store.spec,
+            read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
+            is_global=self.index.is_global,
+            update_partition_path=self.index.update_partition_path,
+        )
+        tasks = list(self._tasks(engine, request, slices, search))
+        hits = [hit for hits in engine.run(probe, tasks) for hit in hits]
+        return Tagged(hits=living_hits(self.view.store, search, request, hits, slices), slices=slices)
 
     def placement(self, default: Placement) -> Placement:
         """Return `default`: a key may be in any file group."""
         return default
 
-    def _tasks(self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice]) -> Iterator[_ProbeTask]:
+    def _tasks(
+        self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice], search: KeySearch
+    ) -> Iterator[_ProbeTask]:
         runs_of: dict[str, list[StagedRun]] = {}
         for run in request.runs:
             runs_of.setdefault(run.partition_path, []).append(run)
@@ -101,12 +111,6 @@ class SimpleTagger:
         for found in slices:
             if self.index.is_global or found.partition_path in runs_of:
                 by_partition.setdefault(found.partition_path, []).append(found)
-        search = KeySearch(
-            store=self.view.store.spec,
-            read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
-            is_global=self.index.is_global,
-            update_partition_path=self.index.update_partition_path,
-        )
         for partition_path, own in by_partition.items():
             runs = request.runs if self.index.is_global else tuple(runs_of[partition_path])
             for files in chunks(own, limit):

@@ -13,6 +13,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
+from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import spelled, with_meta_fields
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.files_listing import WantedPartitions
@@ -142,7 +143,10 @@ class ScanPlan:
         if coarse is None or self.where is None:
             return on_keys, on_keys is not None
         config = self.view.config
-        same = {RECORD_KEY, *config.record_key_fields}
+        # Stored keys of several fields may be made of different texts, where another writer did not refuse these.
+        fields = config.record_key_fields
+        has_texts = any(pa.types.is_string(type_at(self.schema, name)) for name in fields)
+        same = {RECORD_KEY, *(fields if len(fields) == 1 or not has_texts else ())}
         # Several partition values, for example null and the empty string, have the default partition as their path.
         if partition_follows_columns(config) and not any(
             DEFAULT_PARTITION in found.partition_path for found in self.merged

@@ -220,7 +220,7 @@ def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:
     """Find the file groups of the rows. Without a look-up every row is an insert, unless the index places all rows."""
     setup, staged = batch.setup, batch.staged
     if batch.looks_up or setup.places_rows:
-        purpose = Purpose.ADD if setup.places_rows and not batch.is_indexed else Purpose.MERGE
+        purpose = Purpose.MERGE if batch.is_indexed else Purpose.ADD
         return write.index.tag(setup.tag_request(staged, folder, purpose))
     return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
 

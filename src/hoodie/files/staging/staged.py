@@ -287,3 +287,20 @@ def write_hits(
             )
             hits.append(hit)
     return hits
+
+
+def staged_rows(
+    store: Store, runs: Sequence[StagedRun], ordinals: npt.NDArray[np.int64], columns: Sequence[str]
+) -> pa.Table:
+    """Return columns of the staged rows with these ordinals (at least one, ascending), in their order.
+
+    Memory: the rows, and one run.
+    """
+    parts: list[pa.Table] = []
+    with StageReader(store, columns) as reader:
+        for run in runs:
+            first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
+            if first < last:
+                rows = pa.Table.from_batches([reader.read(run)]).select(list(columns))
+                parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
+    return pa.concat_tables(parts)

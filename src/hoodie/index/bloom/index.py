@@ -21,6 +21,7 @@ from hoodie.index.bloom.sorted_keys import KeySequence, sort_keys, sort_tasks, s
 from hoodie.index.key_ranges import KeyRange
 from hoodie.index.key_search import KeySearch
 from hoodie.index.kind import IndexKind
+from hoodie.index.living import living_hits
 from hoodie.index.placement import Placement
 from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.filter_reader import FilterReader
@@ -120,7 +121,8 @@ class BloomTagger:
             )
             for number, part in enumerate(parts)
         ]
-        return Tagged(hits=tuple(hit for hits in engine.run(check_keys, tasks) for hit in hits), slices=slices)
+        hits = [hit for hits in engine.run(check_keys, tasks) for hit in hits]
+        return Tagged(hits=living_hits(self.view.store, search, request, hits, slices), slices=slices)
 
     def placement(self, default: Placement) -> Placement:
         """Return `default`: a key may be in any file group."""

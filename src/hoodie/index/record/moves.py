@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, staged_rows, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import RECORD_KEY
@@ -77,22 +77,10 @@ class _DecideMoves:
         order = np.argsort(ordinals)
         ordinals, routes = ordinals[order], routes[order].copy()
         moving = np.flatnonzero(routes == Route.MOVE)
-        candidates = self._staged(store, ordinals[moving])
+        candidates = staged_rows(store, self.runs, ordinals[moving], list(self.read.columns))
         routes[moving[self._is_older(store, task.file_slice, candidates)]] = Route.DROP
         path, file_id = task.file_slice.partition_path, task.file_slice.file_id
         return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
-
-    def _staged(self, store: Store, ordinals: npt.NDArray[np.int64]) -> pa.Table:
-        """Return the keys and ordering values of staged rows, in the order of the ordinals (ascending)."""
-        columns = list(self.read.columns)
-        parts: list[pa.Table] = []
-        with StageReader(store, columns) as reader:
-            for run in self.runs:
-                first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
-                if first < last:
-                    rows = pa.Table.from_batches([reader.read(run)]).select(columns)
-                    parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
-        return pa.concat_tables(parts)
 
     def _is_older(self, store: Store, file_slice: FileSlice, candidates: pa.Table) -> npt.NDArray[np.bool_]:
         """Return for each candidate whether the stored record wins. Without a stored record, it is not older."""

@@ -49,16 +49,19 @@ class KeyGenerator:
     path_limits: tuple[int, int] | None = None
     """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
-    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+    def record_keys(self, batch: pa.RecordBatch, *, stored: bool = False) -> pa.StringArray:
         """Return the record key of every row, never null.
 
+        `stored`: the rows are in a table, so that keys that other values make too are not refused.
+
         Raises:
-            RecordKeyError: a key field is missing, or keys are null or empty; it contains the count and three examples.
+            RecordKeyError: a key field is missing, or keys are null, empty or ambiguous; it contains the count and
+                three examples.
             UnsupportedError: the table has no key fields: its keys are generated, not read from columns.
         """
         if not self.record_key_fields:
             raise UnsupportedError("the table generates its record keys; they cannot be made from columns")
-        return record_keys(batch, self.record_key_fields, with_names=self.with_names)
+        return record_keys(batch, self.record_key_fields, with_names=self.with_names, stored=stored)
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the partition path of every row, never null: `""` in tables without partitions.
@@ -120,8 +123,19 @@ class KeyGenerator:
             raise PartitionPathError(f"partition field {name!r}: {error}") from error
         text = partition_component(text, name, hive_style=self.hive_style, url_encode=self.url_encode)
         if self.slash_separated_dates:
+            _refuse_slashes(text, name)
             text = pc.replace_substring(text, "-", "/")
         return pa.DictionaryArray.from_arrays(array.indices, text)
+
+
+def _refuse_slashes(texts: pa.StringArray, name: str) -> None:
+    """Raises: PartitionPathError for a text that has the folder of the same text with hyphens."""
+    bad = texts.filter(pc.match_substring(texts, "/"))
+    if len(bad):
+        raise PartitionPathError(
+            f"partition field {name!r}: expected dates such as 2026-07-01, which become folders 2026/07/01, found "
+            f"{len(bad)} texts with slashes, e.g. {bad[0].as_py()!r}, which have the folders of other values"
+        )
 
 
 def _is_encodable(data_type: pa.DataType) -> bool:

@@ -109,12 +109,15 @@ def component_texts(
     """Return the text of each field in a partition path; None if the texts cannot be read from the path.
 
     A text of None means the default partition. A value with slashes can be read if there is only one field, or if hive
-    style marks the fields.
+    style marks the fields and no other values make the same path.
     """
     texts = _split_hive(path, fields) if hive_style else _split_plain(path, len(fields))
     if texts is None:
         return None
-    decoded = [unquote(text, errors="strict") if url_encode else text for text in texts]
+    try:
+        decoded = [unquote(text, errors="strict") if url_encode else text for text in texts]
+    except UnicodeDecodeError:
+        return None
     return {field: None if text == DEFAULT_PARTITION else text for field, text in zip(fields, decoded, strict=True)}
 
 
@@ -126,12 +129,20 @@ def _split_plain(path: str, count: int) -> list[str] | None:
 
 
 def _split_hive(path: str, fields: Sequence[str]) -> list[str] | None:
-    """Cut the path before each name in turn, at the first place of the name."""
-    texts, rest = [], f"/{path}"
-    for field in fields:
-        text, found, rest = rest.partition(f"/{field}=")
-        if not found:
+    """Cut the path before each name; None if a name is missing, or if the path can be cut in several ways."""
+    marks = [f"/{field}=" for field in fields]
+    path = f"/{path}"
+    if not fields or not path.startswith(marks[0]):
+        return None
+    starts, first = [0], len(marks[0])
+    for mark in marks[1:]:
+        starts.append(path.find(mark, first))
+        first = starts[-1] + len(mark)
+    end = len(path)
+    for mark, start in zip(reversed(marks), reversed(starts), strict=True):
+        # The last place of each name: if it is not the first place too, there are several ways.
+        if start < 0 or (start and path.rfind(mark, 0, end) != start):
             return None
-        texts.append(text)
-    # Nothing may stand before the first name.
-    return [*texts[1:], rest] if texts and not texts[0] else None
+        end = start
+    ends = [*starts[1:], len(path)]
+    return [path[start + len(mark) : stop] for mark, start, stop in zip(marks, starts, ends, strict=True)]

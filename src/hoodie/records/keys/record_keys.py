@@ -21,19 +21,24 @@ EMPTY_KEY_PART: Final = "__empty__"
 """Represents empty text in a key of several fields. On disk: do not change."""
 
 
-def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, with_names: bool) -> pa.StringArray:
+def record_keys(
+    batch: pa.RecordBatch, fields: Sequence[str], *, with_names: bool, stored: bool = False
+) -> pa.StringArray:
     """Return the record key of every row: the bare value of one field, or `f1:v1,f2:v2` with names.
 
-    Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key.
+    Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key. Parts
+    that make the key of other parts too are refused, unless the rows are `stored` in a table.
 
     Raises:
-        RecordKeyError: a field is missing or its type has no text, or keys are null or empty; the error contains up to
-            three row numbers.
+        RecordKeyError: a field is missing or its type has no text, or keys are null, empty or ambiguous; the error
+            contains up to three row numbers.
     """
     parts = [_key_part(batch, name) for name in fields]
     if not with_names:
         return _bare_keys(parts[0], fields[0])
     _refuse_rows(_all_missing(parts), fields, "all parts are null or empty", parts)
+    if len(fields) > 1 and not stored:
+        _refuse_ambiguous(batch, fields, parts)
     pieces: list[pa.Array | str] = []
     for position, (name, text) in enumerate(zip(fields, parts, strict=True)):
         pieces += [f"{',' if position else ''}{name}:", _marked(text)]
@@ -73,6 +78,36 @@ def _key_part(batch: pa.RecordBatch, name: str) -> pa.StringArray:
         raise RecordKeyError(f"record key field {name!r}: {error}") from error
 
 
+def _refuse_ambiguous(batch: pa.RecordBatch, fields: Sequence[str], parts: Sequence[pa.StringArray]) -> None:
+    """Refuse texts that make the key of other values: nothing in a key of several fields is escaped.
+
+    `("1,b:2", "3")` and `("1", "2,b:3")` both make `a:1,b:2,b:3`. A key can be cut in another way only if a text has
+    the cut before its own field or before the next one in it, and only if two fields have texts to cut.
+
+    Raises: RecordKeyError.
+    """
+    texts = [place for place, name in enumerate(fields) if _holds_text(batch, name)]
+    for place in texts:
+        name, text = fields[place], parts[place]
+        marks = pa.array([NULL_KEY_PART, EMPTY_KEY_PART])
+        same = "the text is what the key contains for null and empty values, so that two records would have one key"
+        _refuse_rows(pc.is_in(text, value_set=marks), [name], same, [text])
+        for neighbour in fields[max(place, 1) : place + 2] if len(texts) > 1 else ():
+            cut = f",{neighbour}:"
+            problem = (
+                f"the text contains {cut!r}, which begins a part of the key, so that two records could have one key"
+            )
+            _refuse_rows(pc.fill_null(pc.match_substring(text, cut), False), [name], problem, [text])
+
+
+def _holds_text(batch: pa.RecordBatch, name: str) -> bool:
+    found = column_of(batch, name)
+    assert found is not None
+    kind = found[0].type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def _bare_keys(text: pa.StringArray, name: str) -> pa.StringArray:
     _refuse_rows(_missing(text), [name], "null or empty", [text])
     return text
@@ -103,5 +138,5 @@ def _refuse_rows(bad: pa.BooleanArray, fields: Sequence[str], problem: str, part
     names = ", ".join(repr(name) for name in fields)
     raise RecordKeyError(
         f"record key {names}: {problem} in {count} of {len(bad)} rows ({'; '.join(shown)}); "
-        f"fill them or pick another key"
+        f"change them or pick another key"
     )

@@ -86,7 +86,7 @@ def test_no_exception_is_left_over() -> None:
 def written(case: dict[str, Any]) -> list[list[Any]]:
     """Return position, key and path of each row of a case, made by us."""
     keys, batch = generator(case), rows(case)
-    columns = (batch.column("pos"), keys.record_keys(batch), keys.partition_paths(batch))
+    columns = (batch.column("pos"), keys.record_keys(batch, stored=True), keys.partition_paths(batch))
     return [list(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
@@ -139,9 +139,24 @@ def test_formatted_times_tell_no_value() -> None:
     assert keys.partition_values("a/2026-07-01") == {"p": "a"}
 
 
-def test_ambiguous_hive_paths_are_told_by_the_first_mark() -> None:
+def test_hive_paths_of_several_values_tell_none() -> None:
     keys = simple(kind="COMPLEX", partition_fields=["p", "q"], hive_style=True)
-    assert keys.partition_values("p=x/q=y/q=z") in ({"p": "x", "q": "y/q=z"}, None)
+    assert keys.partition_values("p=x/q=y/q=z") is None
+    assert keys.partition_values("p=x/p=y/q=z") == {"p": "x/p=y", "q": "z"}
+
+
+def test_folders_that_are_no_text_tell_none() -> None:
+    assert simple(url_encode=True).partition_values("%FF") is None
+
+
+@pytest.mark.parametrize("hive_style", [False, True])
+def test_slashes_that_make_the_folder_of_a_date_are_refused(hive_style: bool) -> None:
+    keys = simple(slash_separated_dates=True, hive_style=hive_style)
+    dates = pa.RecordBatch.from_pydict({"k": [1, 2], "p": ["2026-07-01", None]})
+    assert keys.partition_paths(dates).to_pylist()[0].endswith("2026/07/01")
+    slashes = pa.RecordBatch.from_pydict({"k": [1, 2], "p": ["2026-07-01", "2026/07/02"]})
+    with pytest.raises(PartitionPathError, match=r"'p': .* found 1 texts with slashes, e.g. '.*2026/07/02'"):
+        keys.partition_paths(slashes)
 
 
 def test_keys_name_how_many_and_three_rows() -> None:
