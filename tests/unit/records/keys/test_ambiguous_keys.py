@@ -61,7 +61,8 @@ def _values(text: str, kind: pa.DataType) -> list[Any]:
     if kind == NUMBER:
         numbers: dict[str, int | None] = {"__null__": None, "0": 0, "1": 1, "2": 2}
         return [numbers[text]] if text in numbers else []
-    return {"__null__": [None, text], "__empty__": ["", text]}.get(text, [text])
+    texts: dict[str, list[Any]] = {"__null__": [None, text], "__empty__": ["", text]}
+    return texts.get(text, [text])
 
 
 @given(st.data())
