@@ -129,7 +129,7 @@ class StoredColumns:
     def _path_values(self, columns: tuple[pa.Field, ...], partition_path: str, where: str) -> dict[str, pa.Scalar]:
         """Return the values of partition columns in a partition path.
 
-        Raises: CorruptFileError if the path does not have a value for each partition field.
+        Raises: CorruptFileError if the path does not have a value of each partition field's type.
         """
         keys = self.key_generator
         if not columns or keys is None:
@@ -143,7 +143,15 @@ class StoredColumns:
                 f"{', '.join(keys.partition_fields)}, and the file does not have these columns",
                 path=where,
             )
-        return {child.name: pa.scalar(texts[child.name], pa.string()).cast(child.type) for child in columns}
+        try:
+            return {child.name: pa.scalar(texts[child.name], pa.string()).cast(child.type) for child in columns}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise CorruptFileError(
+                f"the partition path {partition_path!r} has no values of the types of the partition columns "
+                f"({', '.join(f'{child.name} {child.type}' for child in columns)}), and the file does not have these "
+                f"columns: {error}",
+                path=where,
+            ) from error
 
 
 SAME_COLUMNS = StoredColumns()

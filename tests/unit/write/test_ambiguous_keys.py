@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import HoodieError, RecordKeyError
+from hoodie.errors import RecordKeyError
 
 REFUSED = [("1,b:2", "3"), ("1", "2,b:3"), ("__null__", "x"), ("x", "__empty__")]
 HARMLESS = [("1", "3"), (None, "x"), ("x", ""), ("a:1,x", ",:"), ("b:,a:", "null"), ("__null", "__EMPTY__")]
@@ -79,10 +79,3 @@ def test_whole_keys_are_taken_as_they_are(index: str, table_type: str) -> None:
     assert table.delete(["a:1,b:2,b:3"]).deleted == 0
     assert table.delete(["a:__null__,b:x"]).deleted == 1
     assert table.delete(table.to_arrow().select(["_hoodie_record_key", "a", "b"])).deleted == len(HARMLESS) - 1
-
-
-@pytest.mark.parametrize("new", ["1,b:2", "__null__"])
-def test_an_update_of_stored_rows_makes_no_such_key(new: str) -> None:
-    table = new_table()
-    with pytest.raises(HoodieError, match="'a'"):
-        table.update({"a": f"'{new}'"}, where="b = '3'")

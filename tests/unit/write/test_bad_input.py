@@ -22,6 +22,13 @@ def with_column(name: str, values: pa.Array) -> pa.Table:
     return row.append_column(name, values) if place < 0 else row.set_column(place, name, values)
 
 
+def endless() -> list[object]:
+    """A list that contains itself, beside itself in a dict."""
+    found: list[object] = []
+    found += [found, {"again": found}]
+    return found
+
+
 REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
     "wrong type": (
         hoodie.SchemaMismatchError,
@@ -87,6 +94,16 @@ REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Call]] = {
         lambda table: table.upsert(
             trips(("x", 1, 1.0, "sf")), properties={"hoodie.record.index.update.partition.path": "false"}
         ),
+    ),
+    "a value that contains itself": (
+        hoodie.SchemaMismatchError,
+        "column 'tip'.*a value that contains itself",
+        lambda table: table.upsert([{"id": "x", "ts": 1, "fare": 1.0, "city": "sf", "tip": endless()}]),
+    ),
+    "a value that contains itself, of a known column": (
+        hoodie.SchemaMismatchError,
+        "column 'fare', row 0",
+        lambda table: table.upsert([{"id": "x", "ts": 1, "fare": [endless()], "city": "sf"}]),
     ),
     "no data": (hoodie.UnsupportedError, "data of type builtins.int", lambda table: table.upsert(7)),
     "sort by an unknown column": (

@@ -25,6 +25,8 @@ _EXACT_MAX: Final = 1 << 53
 _TEXT_CHARS_MAX: Final = 60
 _PYARROW_ERRORS: Final = (pa.ArrowException, OverflowError, ValueError, TypeError)
 _MISSING: Final = frozenset({"NoneType", "NaTType", "NAType"})
+_CONTAINERS: Final = (list, tuple, dict)
+_LEVELS_MAX: Final = 100
 Values = Sequence[Any]
 RowOf = Callable[[int], int]
 """Return the row number of the value at a place; only errors call it."""
@@ -68,6 +70,11 @@ def infer(values: Any, path: str, *, from_pandas: bool = False) -> pa.Array | pa
     Raises: SchemaMismatchError: Arrow has no type for the values, or would cut one of them; names the column and, where
     one value is to blame, its row.
     """
+    if isinstance(values, list | tuple) and _is_endless(values):
+        raise SchemaMismatchError(
+            f"column {path!r}: expected values with at most {_LEVELS_MAX} levels, found deeper ones, or a value that "
+            "contains itself; change the values"
+        )
     try:
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
@@ -102,13 +109,24 @@ def inferred(values: Values, *, from_pandas: bool = False) -> pa.Array | pa.Chun
     None too if Arrow would cut a value. The array is chunked if it has more than 2 GiB of text.
     """
     kinds = set(map(type, values)) - {type(None)}
-    if not (len(kinds) <= 1 or kinds <= {int, float}):
+    if not (len(kinds) <= 1 or kinds <= {int, float}) or _is_endless(values):
         return None
     try:
         found = pa.array(values, from_pandas=from_pandas)
     except _PYARROW_ERRORS:
         return None
     return found if _is_kept(values, found.type) else None
+
+
+def _is_endless(values: Values) -> bool:
+    """Return whether values have too many levels; Arrow ends the process at one that contains itself."""
+    level: list[Any] = [value for value in values if isinstance(value, _CONTAINERS)]
+    for _ in range(_LEVELS_MAX):
+        if not level:
+            return False
+        inside = (value.values() if isinstance(value, Mapping) else value for value in level)
+        level = list({id(v): v for v in itertools.chain.from_iterable(inside) if isinstance(v, _CONTAINERS)}.values())
+    return True
 
 
 def _is_kept(values: Values, found: pa.DataType) -> bool:
