@@ -49,6 +49,7 @@ def _image(text: str | None) -> dict[str, Any] | None:
     return dict.fromkeys(SCHEMA.names) | {k: v for k, v in values.items() if not k.startswith("_hoodie_")}
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("table_type", "mode"),
     [
@@ -90,6 +91,7 @@ def test_the_changes_of_a_table_of_the_jvm_are_what_the_jvm_reads(
     assert all(logged_rows(plan.view.store, files, list(plan.schema)) is not None for files in read)
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("table_type", "mode"), [*(("copy_on_write", mode) for mode in MODES), ("merge_on_read", "DATA_BEFORE_AFTER")]
 )

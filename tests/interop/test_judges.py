@@ -105,6 +105,7 @@ def test_incremental_reads_begin_after_a_commit(jvm: Jvm, written: WrittenTable)
     assert rows_of(rows, "id").keys() == {"k4", "k5", "k6", "k7"}
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor"])
 def test_the_judges_agree_on_golden_tables(jvm: Jvm, golden_tables: Path, name: str) -> None:
     rows = jvm.read(golden_tables / name)

@@ -30,6 +30,7 @@ NULLS = pa.table(
 COPY, MERGE = "COPY_ON_WRITE", "MERGE_ON_READ"
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("version", "generator", "partition", "kinds"),
     [
@@ -79,6 +80,7 @@ TIMES: dict[str, tuple[pa.DataType, list[Any], dict[str, str]]] = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("name", "output"), [("millis", "yyyy/MM/dd"), ("seconds", "yyyyMMdd"), ("text", "yyyy/MM/dd"), ("days", "yyyy-MM")]
 )

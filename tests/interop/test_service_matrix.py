@@ -492,11 +492,11 @@ def _serve(case: Case, service: Service) -> None:
     case.check()
 
 
-@pytest.mark.parametrize(("kind", "service"), _cases(THEIRS, 10, "services of the JVM"))
+@pytest.mark.parametrize(("kind", "service"), _cases(THEIRS, 6, "services of the JVM"))
 def test_services_of_the_jvm_on_our_tables(jvm: Jvm, tmp_path: Path, kind: Kind, service: Service) -> None:
     _serve(Case.new(jvm, kind, tmp_path / "t", is_ours=True), service)
 
 
-@pytest.mark.parametrize(("kind", "service"), _cases(OURS, 4, "our services"))
+@pytest.mark.parametrize(("kind", "service"), _cases(OURS, 2, "our services"))
 def test_our_services_on_tables_of_the_jvm(jvm: Jvm, tmp_path: Path, kind: Kind, service: Service) -> None:
     _serve(Case.new(jvm, kind, tmp_path / "t", is_ours=False), service)

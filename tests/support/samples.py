@@ -1,9 +1,9 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
-These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases; the classic
-session of the newest Spark runs every case. Crash tests with a big matrix of calls try a sample of the calls in every
-lane. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
-every lane.
+These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, as do the judges
+of tests/interop; the classic session of the newest Spark runs every case of its own. Crash tests with a big matrix of
+calls try a sample of the calls in every lane. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case
+in every lane.
 """
 
 from __future__ import annotations
