@@ -31,8 +31,16 @@ def is_spark(value: object) -> bool:
 
 
 def spark_room() -> Any:
-    """Import and return the `hoodie.spark` package."""
-    return importlib.import_module("hoodie.spark")
+    """Import and return the `hoodie.spark` package. Raises: UnsupportedError if PySpark is not installed."""
+    try:
+        return importlib.import_module("hoodie.spark")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyspark":
+            raise
+        raise UnsupportedError(
+            "Spark was asked for, and PySpark is not installed: pip install 'hoodie[spark]'; without Spark, "
+            "t.to_arrow() returns the rows as an Arrow table"
+        ) from error
 
 
 @errors_of_input()
