@@ -108,7 +108,7 @@ def _type(node: exp.DataType) -> pa.DataType:
     """Convert a parsed type name to an Arrow type; nested types are converted too."""
     from sqlglot import exp
 
-    from hoodie.records.sql.types import arrow_type
+    from hoodie.records.sql.cast import arrow_type
 
     parts = node.expressions
     wanted = {exp.DataType.Type.ARRAY: 1, exp.DataType.Type.MAP: 2}

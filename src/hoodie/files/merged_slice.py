@@ -24,7 +24,7 @@ from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.spill import KeyFilter, SpilledParts
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.keys.key_lookup import KeyLookup
+from hoodie.records.keys.sorting import KeyLookup
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
 from hoodie.storage import Store, scratch_folder
 

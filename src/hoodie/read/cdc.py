@@ -18,7 +18,7 @@ from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
 from hoodie.read.logged_changes import logged_rows
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_lookup import KeyLookup
+from hoodie.records.keys.sorting import KeyLookup
 from hoodie.storage import Store
 
 BEFORE = "before"

@@ -34,8 +34,7 @@ from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
-    from hoodie.records.condition import Condition
-    from hoodie.records.keys.key_condition import KeysOf
+    from hoodie.records.condition import Condition, KeysOf
 
 _LOOKED_UP_KEYS_MAX = 100_000
 """With more keys a read does not use the index: nearly every file group holds some of them, and a scan is cheaper."""

@@ -16,22 +16,34 @@ and raises an error when, for example, a long in the statistics has no equal dou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from hoodie.errors import HoodieError, SchemaMismatchError, UnsupportedError
 from hoodie.records.expression import RowExpression
-from hoodie.records.keys.key_condition import KeysOf, WantedKeys, wanted_keys
-from hoodie.records.pruning import partitions_to_read
-from hoodie.records.sql.columns import column_refs, is_column
-from hoodie.records.sql.parse import parse_expression, weaken, without_parens
-from hoodie.records.sql.translate import Translator
-from hoodie.records.sql.zones import depends_on_zone
+from hoodie.records.sql.columns import ALL_NAMES, column_refs, is_column, resolve, resolve_name
+from hoodie.records.sql.compare import equal_scalars
+from hoodie.records.sql.parse import operands, parse_expression, weaken, without_parens
+from hoodie.records.sql.translate import Translator, depends_on_zone
+from hoodie.records.sql.values import Value, evaluate
 
 _FALLIBLE_CALLS = ("cast(", "_checked(", "divide(", "round(")
+
+KeysOf = Callable[[pa.Array], pa.StringArray]
+"""Returns the record keys of the values of a column, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKeys:
+    """Record keys: a matching row has one of them. `is_certain`: no other key text represents the same value."""
+
+    keys: frozenset[str]
+    is_certain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +113,32 @@ class Condition:
         return weaken(self.tree, usable)
 
     def wanted_keys(self, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
-        """Return the record keys that matching rows can have; see `records.keys.key_condition`."""
-        return wanted_keys(self.tree, schema, columns)
+        """Return the record keys that matching rows can have; None if the condition does not limit the keys.
+
+        `columns` maps each top-level column that determines the key on its own to the function that makes keys of its
+        values. Only `=`, `<=>` and `IN` with literals are used, joined by AND and OR.
+        """
+        return _wanted_keys(self.tree, schema, columns)
 
     def partitions_to_read(
         self, schema: pa.Schema, values: pa.Table, *, unknown: Mapping[str, pa.BooleanArray] | None = None
     ) -> pa.BooleanArray:
-        """Mark the partitions that can hold matching rows; see `records.pruning`."""
-        return partitions_to_read(self.tree, schema, values, unknown=unknown)
+        """Mark the partitions that can hold rows matching the condition: one flag per row of `values`, in order.
+
+        `values` has one row per partition and one column per partition field, typed as in `schema`; a nested field's
+        column has the dotted name. `unknown` marks, per column, the rows whose value could not be read from the path: a
+        conjunct that refers to such a value keeps the partition. A null in `values` is not unknown: it is SQL's NULL.
+
+        Raises: as `row_filter`; SchemaMismatchError also for values whose type differs from the schema's.
+        """
+        flat = _partition_schema(values.column_names, schema)
+        _check_types(values, flat)
+        masks = unknown or {}
+        kept = pa.repeat(True, values.num_rows)
+        for part, on_partitions in _conjuncts_on_partitions(self.tree, schema, flat):
+            unclear = [masks[column.name] for column in column_refs(part, schema) if column.name in masks]
+            kept = pc.and_(kept, reduce(pc.or_, unclear, _is_true(on_partitions, values)))
+        return kept
 
 
 def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expression | None:
@@ -145,3 +175,97 @@ def _upper_bounds(leaf: exp.Expression) -> list[tuple[type[exp.Expression], exp.
     if isinstance(leaf, exp.Between):
         return [(exp.LTE, leaf.this, leaf.args["high"])]
     return []
+
+
+def _conjuncts_on_partitions(
+    condition: exp.Expression, schema: pa.Schema, flat: pa.Schema
+) -> list[tuple[exp.Expression, pc.Expression]]:
+    """List the conjuncts that limit the partitions, each with its Arrow form over the partition fields `flat`."""
+    # The whole condition is checked even if only a part is used: a misspelt column must not widen the result silently.
+    Translator(schema).condition(condition)
+    translator = Translator(flat, joined=ALL_NAMES)
+
+    def leaf(node: exp.Expression) -> pc.Expression | None:
+        decided = all(flat.get_field_index(column.name) >= 0 for column in column_refs(node, schema))
+        return translator.condition(node) if decided and not depends_on_zone(node, translator) else None
+
+    parts = [(part, weaken(part, leaf)) for part in operands(condition, exp.And)]
+    return [(part, limit) for part, limit in parts if limit is not None]
+
+
+def _is_true(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:
+    try:
+        found = evaluate(condition, values).combine_chunks()
+    except (SchemaMismatchError, UnsupportedError):
+        # It fails for a partition that may have no row, or only rows that other parts of the condition leave out.
+        return pa.repeat(True, values.num_rows)
+    return pc.fill_null(found, False)
+
+
+def _partition_schema(names: Collection[str], schema: pa.Schema) -> pa.Schema:
+    columns = [resolve_name(name, schema) for name in names]
+    return pa.schema([(column.name, column.type) for column in columns])
+
+
+def _check_types(values: pa.Table, expected: pa.Schema) -> None:
+    for column in expected:
+        found = values.schema.field(column.name).type
+        if found != column.type:
+            raise SchemaMismatchError(f"partition values of {column.name!r}: expected {column.type}, found {found}")
+
+
+def _wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
+    node = without_parens(node)
+    if isinstance(node, exp.And | exp.Or):
+        kind = exp.And if isinstance(node, exp.And) else exp.Or
+        parts = [_wanted_keys(part, schema, columns) for part in operands(node, kind)]
+        limits = [part for part in parts if part is not None]
+        if not limits or (kind is exp.Or and len(limits) < len(parts)):
+            return None
+        joined = frozenset.intersection if kind is exp.And else frozenset.union
+        return WantedKeys(joined(*(part.keys for part in limits)), all(part.is_certain for part in limits))
+    try:
+        return _keys_of_leaf(node, schema, columns)
+    except HoodieError:
+        # The engine that runs the condition refuses it, or supports types that are not compared here.
+        return None
+
+
+def _keys_of_leaf(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:
+    if isinstance(node, exp.EQ | exp.NullSafeEQ):
+        sides = [without_parens(node.this), without_parens(node.expression)]
+        tested, options = (sides[0], sides[1:]) if is_column(sides[0]) else (sides[1], sides[:1])
+    elif isinstance(node, exp.In) and node.expressions:
+        tested, options = without_parens(node.this), node.expressions
+    else:
+        return None
+    column = resolve(tested, schema) if is_column(tested) else None
+    if column is None or column.name not in columns or len(column.path) > 1:
+        return None
+    if pa.types.is_temporal(column.type) and depends_on_zone(node, Translator(schema)):
+        return None
+    values = _equal_values(Value(column.expression, column.type), [Translator(schema).value(one) for one in options])
+    if values is None:
+        return None
+    keys = columns[column.name](values) if len(values) else values
+    return WantedKeys(frozenset(keys.to_pylist()), _has_one_text(column.type))
+
+
+def _equal_values(column: Value, options: list[Value]) -> pa.Array | None:
+    """List the values of the column's type that equal one of the literals; empty text is skipped: it is never a key."""
+    scalars: list[pa.Scalar] = []
+    for option in options:
+        if option.is_null_literal:
+            continue
+        found = equal_scalars(option, column) if option.is_literal else None
+        if found is None:
+            return None
+        scalars += [one for one in found if one.as_py() != ""]
+    return pa.array([one.as_py() for one in scalars], column.type)
+
+
+def _has_one_text(data_type: pa.DataType) -> bool:
+    """Return whether all writers write a value as the same text; JVM releases differ for times and decimals."""
+    return bool(
+        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_signed_integer(data_type)
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import new_file_id
 from hoodie.index.placement import HashRange, InsertShare
-from hoodie.records.keys.key_hash import HASH_END
+from hoodie.records.keys.sorting import HASH_END
 from hoodie.write.context import FileSizing
 
 

@@ -20,7 +20,7 @@ from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, c
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
-from hoodie.records.keys.key_hash import spread
+from hoodie.records.keys.sorting import spread
 
 BUCKET = "#bucket"
 ROW_NUMBER = "#row"

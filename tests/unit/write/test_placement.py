@@ -12,7 +12,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index.placement import HashRange, InsertShare, Placement
 from hoodie.index.record import RecordTagger
-from hoodie.records.keys.key_hash import HASH_END
+from hoodie.records.keys.sorting import HASH_END
 from tests.unit.write.tables import SCHEMA, trips
 
 

@@ -9,7 +9,7 @@ import pytest
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.index.placement import HashRange
-from hoodie.records.keys.key_hash import HASH_END
+from hoodie.records.keys.sorting import HASH_END
 from hoodie.write.context import FileSizing
 from hoodie.write.placement import SizePlacement
 from hoodie.write.plan import FileTask, TaggedRows, plan_files

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_hash import HASH_END, spread
+from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import ScratchFolder
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")

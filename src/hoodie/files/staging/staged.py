@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.files.staging.place import STAGE_PREFIX, staged_input, staged_output
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.keys.key_hash import HASH_END, spread
+from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import Store
 from hoodie.timeline.owner import Owner
 
@@ -53,7 +53,7 @@ class StagedRun:
     start: int = 0
     hash_start: int = 0
     hash_end: int = HASH_END
-    """The hashes of the run's keys (`records.keys.key_hash.spread`) are in `[hash_start, hash_end)`."""
+    """The hashes of the run's keys (`records.keys.sorting.spread`) are in `[hash_start, hash_end)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

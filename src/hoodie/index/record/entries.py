@@ -27,7 +27,7 @@ from hoodie.format.metadata_table.record_location import RecordLocation, locatio
 from hoodie.index.record.partition_file_groups import partitioned_file_id
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_order import key_order
+from hoodie.records.keys.sorting import key_order
 from hoodie.storage import Store, StoreSpec, open_store
 
 _FLUSH_BYTES = 8 * 1024 * 1024

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import SchemaMismatchError
-from hoodie.records.sql import text
-from hoodie.records.sql.cast import cast, round_decimal, utc
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.records.sql.cast import cast, round_decimal, utc, year
 from hoodie.records.sql.compare import null_boolean
-from hoodie.records.sql.dates import year
 from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.values import Value, literal, shared_type
 
@@ -30,6 +30,10 @@ _TIME_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]
     exp.Minute: pc.minute,
     exp.Second: pc.second,
 }
+_TRIMS = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
+_LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FFFF
+
+_Piece = Literal["text", "%", "_"]
 
 
 def common(values: list[Value]) -> tuple[list[Value], pa.DataType]:
@@ -82,13 +86,15 @@ def length(node: exp.Length, translate: Translate) -> Value:
 
 
 def concat(node: exp.Concat | exp.DPipe, translate: Translate) -> Value:
-    """Translate CONCAT and `||`."""
+    """Translate CONCAT and `||`; the result is NULL if one of the texts is NULL."""
     parts = node.expressions
     if isinstance(node, exp.DPipe):
         spine = chain(node)
         parts = [spine[-1].this, *(link.expression for link in reversed(spine))]
     values, data_type = common([as_text(translate(part), node) for part in parts])
-    return Value(text.concat(values, data_type), data_type)
+    texts = [value.expression for value in values]
+    separator = pc.scalar(pa.scalar("", data_type))
+    return Value(pc.binary_join_element_wise(*texts, separator, null_handling="emit_null"), data_type)
 
 
 def trim(node: exp.Trim, translate: Translate) -> Value:
@@ -96,7 +102,7 @@ def trim(node: exp.Trim, translate: Translate) -> Value:
     value = as_text(translate(node.this), node)
     position = str(node.args.get("position") or "BOTH").upper()
     characters = " " if node.expression is None else literal_text(node.expression, node, translate)
-    return Value(text.trim(value, position, characters), value.type)
+    return Value(_TRIMS[position](value.expression, characters=characters), value.type)
 
 
 def substring(node: exp.Substring, translate: Translate) -> Value:
@@ -105,7 +111,7 @@ def substring(node: exp.Substring, translate: Translate) -> Value:
     start = 1 if node.args.get("start") is None else literal_integer(node.args["start"], node, translate)
     wanted = node.args.get("length")
     return Value(
-        text.substring(value, start, None if wanted is None else literal_integer(wanted, node, translate)), value.type
+        _substring(value, start, None if wanted is None else literal_integer(wanted, node, translate)), value.type
     )
 
 
@@ -114,7 +120,7 @@ def contains(node: exp.Contains | exp.StartsWith | exp.EndsWith, translate: Tran
     value = as_text(translate(node.this), node)
     part = literal_text(node.expression, node, translate)
     if isinstance(node, exp.StartsWith):
-        return Value(text.starts_with(value, part), pa.bool_())
+        return Value(_starts_with(value, part), pa.bool_())
     test = pc.match_substring if isinstance(node, exp.Contains) else pc.ends_with
     return Value(test(value.expression, pattern=part), pa.bool_())
 
@@ -126,7 +132,7 @@ def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -
         return Value(null_boolean(), pa.bool_())
     value = as_text(translate(node.this), node)
     wanted = literal_text(node.expression, node, translate)
-    found = text.like(value, wanted, escape=escape, ignore_case=isinstance(node, exp.ILike))
+    found = _matches(value, wanted, escape=escape, ignore_case=isinstance(node, exp.ILike))
     return Value(~found if node.args.get("negate") else found, pa.bool_())
 
 
@@ -218,3 +224,86 @@ def concat_literals(node: exp.Concat) -> Value | None:
     if not all(isinstance(one, exp.Literal) and one.is_string for one in node.expressions):
         return None
     return literal("".join(one.name for one in node.expressions), pa.string())
+
+
+def _matches(text: Value, pattern: str, *, escape: str = "\\", ignore_case: bool = False) -> pc.Expression:
+    """Match the whole text against `%`, `_` and escaped characters.
+
+    A pattern without wildcards, or with one `%` at its end, becomes comparisons, so that Parquet statistics apply.
+
+    Raises: InvalidConfigError if the character after the escape character is not `%`, `_` or the escape character.
+    """
+    pieces = _pieces(pattern, escape)
+    if not ignore_case:
+        kinds = [kind for kind, _ in pieces]
+        if kinds in ([], ["text"]):
+            return text.expression == _scalar(pieces[0][1] if pieces else "", text)
+        if kinds == ["text", "%"]:
+            return _starts_with(text, pieces[0][1])
+        if kinds == ["%", "text"]:
+            return pc.ends_with(text.expression, pattern=pieces[1][1])
+        if kinds == ["%", "text", "%"]:
+            return pc.match_substring(text.expression, pattern=pieces[1][1])
+    wildcards = {"%": ".*", "_": "."}
+    regex = "".join(wildcards.get(kind) or _quoted(part) for kind, part in pieces)
+    return pc.match_substring_regex(text.expression, pattern=rf"(?s)\A{regex}\z", ignore_case=ignore_case)
+
+
+def _starts_with(text: Value, prefix: str) -> pc.Expression:
+    """Test for a prefix as a range of text: UTF-8 sorts by code point, so the range is exact."""
+    successor = _successor(prefix)
+    if successor is None:
+        return pc.starts_with(text.expression, pattern=prefix)
+    return (text.expression >= _scalar(prefix, text)) & (text.expression < _scalar(successor, text))
+
+
+def _substring(text: Value, start: int, length: int | None) -> pc.Expression:
+    """Return `length` characters from position `start`: 1 and 0 are the first one, negative counts from the end."""
+    if length is not None and length <= 0:
+        return pc.utf8_slice_codeunits(text.expression, start=0, stop=0)
+    begin = start - 1 if start > 0 else start
+    stop = None if length is None or (begin < 0 <= begin + length) else begin + length
+    return pc.utf8_slice_codeunits(text.expression, start=begin, stop=stop)
+
+
+def _pieces(pattern: str, escape: str) -> list[tuple[_Piece, str]]:
+    if len(escape) != 1:
+        raise InvalidConfigError(f"ESCAPE takes one character, found {escape!r}")
+    marks: list[tuple[_Piece, str]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped not in ("%", "_", escape):
+                raise InvalidConfigError(
+                    f"LIKE pattern {pattern!r}: {escape!r} must be followed by '%', '_' or {escape!r}"
+                )
+            marks.append(("text", str(escaped)))
+        else:
+            marks.append((character, character) if character in ("%", "_") else ("text", character))  # type: ignore[arg-type]
+    pieces: list[tuple[_Piece, str]] = []
+    for kind, group in groupby(marks, key=lambda mark: mark[0]):
+        parts = [part for _, part in group]
+        pieces += [("text", "".join(parts))] if kind == "text" else [(kind, part) for part in parts]
+    return pieces
+
+
+def _quoted(part: str) -> str:
+    return "".join(rf"\{one}" if one.isascii() and not one.isalnum() and one.isprintable() else one for one in part)
+
+
+def _successor(prefix: str) -> str | None:
+    """Return the smallest text above all texts that start with `prefix`; None if there is no such text."""
+    if not prefix:
+        return None
+    last = ord(prefix[-1])
+    if last == _LAST_CODE_POINT:
+        return _successor(prefix[:-1])
+    following = _FIRST_AFTER_SURROGATES if last == _LAST_BEFORE_SURROGATES else last + 1
+    return prefix[:-1] + chr(following)
+
+
+def _scalar(text: str, like_value: Value) -> pc.Expression:
+    if like_value.family != "string":
+        raise UnsupportedError(f"LIKE on {like_value.type} is not supported without Spark")
+    return pc.scalar(pa.scalar(text, like_value.type))

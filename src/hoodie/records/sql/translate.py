@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.records.sql import functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
-from hoodie.records.sql.cast import cast
+from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
-from hoodie.records.sql.types import arrow_type
 from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, evaluate, fold, integer_literal, literal
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
@@ -360,3 +359,29 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.TsOrDsToDate: _function(functions.to_date),
     exp.IsNan: _function(functions.is_nan),
 }
+
+
+def depends_on_zone(node: exp.Expression, translator: Translator) -> bool:
+    """Return whether a condition without AND and OR may be true in one time zone and not in another.
+
+    That is so if it has a time with a zone, and anything else than such times, tests for null, and times in text that
+    names its zone.
+    """
+    parts = [part for part in node.find_all(exp.Expression) if not isinstance(part, exp.Literal)]
+    values = [value for part in parts if (value := _value(part, translator)) is not None]
+    if not any(map(_is_zoned, values)):
+        return False
+    if any(not _is_zoned(value) and value.family not in ("null", "boolean") for value in values):
+        return True
+    return not all(one.is_string and names_zone(one.name) for one in node.find_all(exp.Literal))
+
+
+def _is_zoned(value: Value) -> bool:
+    return bool(pa.types.is_timestamp(value.type) and value.type.tz is not None)
+
+
+def _value(part: exp.Expression, translator: Translator) -> Value | None:
+    try:
+        return translator.value(part)
+    except HoodieError:
+        return None  # not an expression of its own, such as the type of a cast

@@ -16,7 +16,7 @@ from hoodie.index import Route
 from hoodie.index.placement import HashRange, PlacedRows
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.automatic_keys import with_commit_time
-from hoodie.records.keys.key_hash import HASH_END, spread
+from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import Store
 from hoodie.write.context import WriteContext
 from hoodie.write.files.written import RowCounts

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.records.condition import Condition
-from hoodie.records.sql.translate import Translator
-from hoodie.records.sql.zones import depends_on_zone
+from hoodie.records.sql.translate import Translator, depends_on_zone
 
 SCHEMA = pa.schema(
     [
