@@ -17,7 +17,7 @@ from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
-from hoodie.timeline.locks.found import found_locks
+from hoodie.timeline.locks.inspection import found_locks
 from hoodie.view.archived import with_archived_between
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView

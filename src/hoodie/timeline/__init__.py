@@ -1,18 +1,15 @@
 """Instants and their state changes: the only package that parses and creates instant files."""
 
 from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
-from hoodie.timeline.archive_logs import ArchiveLogs
-from hoodie.timeline.archived import ArchivedTimeline, ArchiveReader
+from hoodie.timeline.archived import ArchivedTimeline, ArchiveLogs, ArchiveReader
 from hoodie.timeline.archiving import archive_instants
-from hoodie.timeline.clock import InstantClock
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
 from hoodie.timeline.locks.provider import LockOptions, is_lock_option
 from hoodie.timeline.locks.table_lock import TableLock
 from hoodie.timeline.owner import forget_all
-from hoodie.timeline.reader import TimelineReader, load_timeline
-from hoodie.timeline.timeline import Timeline, read_instant
+from hoodie.timeline.timeline import InstantClock, Timeline, TimelineReader, load_timeline, read_instant
 from hoodie.timeline.transitions import (
     CreateFile,
     create_completed,

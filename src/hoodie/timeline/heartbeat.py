@@ -16,8 +16,7 @@ from types import TracebackType
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
 from hoodie.timeline.layout import HOODIE_FOLDER
-from hoodie.timeline.owner import Owner, forget
-from hoodie.timeline.renewal import Renewal
+from hoodie.timeline.owner import Owner, Renewal, forget
 
 INTERVAL_MS = 60_000
 """Default of `hoodie.client.heartbeat.interval_in_ms`."""

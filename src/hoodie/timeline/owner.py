@@ -1,4 +1,4 @@
-"""The writer of a lock file or a heartbeat file, and whether that writer still runs.
+"""The writer of a lock file or a heartbeat file, whether that writer still runs, and the thread that renews its file.
 
 A writer is an `Owner`: a process on a machine, and a token that is in `_RUNNING` of that process while the writer runs.
 A writer that ended without cleaning up is detected at once: its process has ended, or its token is not in `_RUNNING`.
@@ -12,6 +12,7 @@ import os
 import re
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie.storage import Store, process
@@ -194,3 +195,29 @@ def forget_all() -> None:
         tokens = list(_RUNNING)
     for token in tokens:
         forget(token)
+
+
+@dataclass(slots=True)
+class Renewal:
+    """Calls `renew` regularly, until it returns False or the writer ends.
+
+    `renew` must not refer to the lock or the heartbeat that uses this object: the thread would keep an abandoned writer
+    alive for ever.
+    """
+
+    renew: Callable[[], bool]
+    last_error: Exception | None = None
+    """The error of the last renewal; None if it succeeded. One failed renewal is harmless."""
+
+    def start(self, name: str, stopped: threading.Event, every_seconds: float) -> None:
+        """Start the daemon thread; it ends when `stopped` is set. Raises: RuntimeError if no thread can start."""
+        threading.Thread(target=self._run, args=(stopped, every_seconds), name=name, daemon=True).start()
+
+    def _run(self, stopped: threading.Event, every_seconds: float) -> None:
+        while not stopped.wait(every_seconds):
+            try:
+                if not self.renew():
+                    return
+                self.last_error = None
+            except Exception as error:
+                self.last_error = error

@@ -1,11 +1,13 @@
-"""The active timeline of a table: its instants, each in its highest state.
+"""The active timeline of a table: its instants, each in its highest state, and the times of new instants.
 
-On-disk format: docs/format/table.md §2.1 and §5.1.
+On-disk format: docs/format/table.md §2.1, §2.2 and §5.1.
 """
 
 from __future__ import annotations
 
 import html
+import threading
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,9 +16,11 @@ from operator import attrgetter
 from hoodie.arguments import check_arguments, shown
 from hoodie.display import html_rows
 from hoodie.errors import CorruptFileError, InstantNotFoundError, InvalidConfigError
-from hoodie.storage import Store
+from hoodie.format.table.table_config import TimelineZone
+from hoodie.storage import FileInfo, Store
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.zone import instant_time_of_ms, next_instant_time
 
 _requested_time = attrgetter("requested_time")
 _SHOWN_MAX = 20
@@ -181,4 +185,109 @@ def read_instant(
     raise InstantNotFoundError(
         f"{instant} has no {state.name.lower()} file: expected {' or '.join(store.uri(path) for path in paths)}. "
         "If the instant was archived or rolled back meanwhile, load the timeline again"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The files of one listing, each with its instant; None for a file that is not an instant file.
+
+    The key of a file is its name. If names contain no completion times (version 6), size and change time are part of
+    the key, so that a changed file is parsed again. A file that an upgrade did not rename is keyed by its name too: its
+    change time is read once, as completed instants do not change.
+    """
+
+    instants: dict[str | FileInfo, Instant | None] = field(default_factory=dict)
+    timeline: Timeline = field(default_factory=Timeline)
+
+
+class TimelineReader:
+    """Loads one active timeline any number of times. Thread-safe.
+
+    Memory: the file names of the last listing and their instants.
+    """
+
+    def __init__(self, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> None:
+        """Create a reader and read nothing yet; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+        self.layout = layout
+        self._store = store
+        self._folder = layout.instant_folder(folder)
+        self._last = _Listing()
+
+    def load(self) -> Timeline:
+        """Return the present timeline; empty if the folder is missing.
+
+        It takes one listing and reads no file. Files of the last listing are not parsed again; if no file was added or
+        removed, the same `Timeline` object is returned.
+        """
+        last = self._last
+        by_name = self.layout.names_completion_time
+        found = self._by_name(last) if by_name else self._by_change_time(last)
+        if found.keys() == last.instants.keys():
+            return last.timeline
+        timeline = Timeline.of(instant for instant in found.values() if instant is not None)
+        self._last = _Listing(found, timeline)
+        return timeline
+
+    def _by_change_time(self, last: _Listing) -> dict[str | FileInfo, Instant | None]:
+        known = last.instants
+        infos = self._store.list(self._folder)
+        return {info: known[info] if info in known else self.layout.parse(info) for info in infos}
+
+    def _by_name(self, last: _Listing) -> dict[str | FileInfo, Instant | None]:
+        found: dict[str | FileInfo, Instant | None] = {}
+        for name in self._store.names(self._folder):
+            if name in last.instants:
+                found[name] = last.instants[name]
+                continue
+            instant = self.layout.parse_name(name)
+            if instant is not None and instant.is_completed and instant.completion_time is None:
+                # An upgrade did not rename this file: the completion time is the change time of the file.
+                info = self._store.head(f"{self._folder}/{name}")
+                if info is None:
+                    continue
+                instant = self.layout.parse(info)
+            found[name] = instant
+        return found
+
+
+def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
+    """Load an active timeline once; see `TimelineReader.load`."""
+    return TimelineReader(store, layout, folder=folder).load()
+
+
+class InstantClock:
+    """A clock whose instant times are strictly increasing. Thread-safe.
+
+    Each time is also greater than all times of the timeline that is passed to `next_time`. If that timeline was loaded
+    under the table's lock, times increase across writers too, even if another machine's clock is ahead or summer time
+    ends.
+    """
+
+    def __init__(self, zone: TimelineZone = TimelineZone.LOCAL, *, now_ms: Callable[[], int] | None = None) -> None:
+        """Create a clock; `zone` is `hoodie.table.timeline.timezone`, `now_ms` returns milliseconds since the epoch."""
+        self._zone = zone
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._last = ""
+        self._lock = threading.Lock()
+
+    def next_time(self, timeline: Timeline | None = None) -> str:
+        """Return a time greater than all requested and completion times of `timeline` and all times returned before.
+
+        Takes O(instants). Pass the whole active timeline, not a filtered timeline.
+
+        Raises:
+            InvalidConfigError: the timeline contains a time that is greater than now and is not a valid date.
+        """
+        known = "" if timeline is None else _latest_time(timeline)
+        with self._lock:
+            floor = max(known, self._last)
+            now = instant_time_of_ms(self._now_ms(), self._zone)
+            self._last = now if now > floor else next_instant_time(floor)
+            return self._last
+
+
+def _latest_time(timeline: Timeline) -> str:
+    return max(
+        (max(instant.requested_time, instant.completion_time or "") for instant in timeline.instants), default=""
     )

@@ -15,7 +15,7 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, is_live
 from hoodie.timeline.locks import storage_based, zookeeper
-from hoodie.timeline.locks.other_locks import is_storage_based
+from hoodie.timeline.locks.inspection import is_storage_based
 from hoodie.timeline.locks.provider import LockOptions
 from hoodie.timeline.owner import Owner
 

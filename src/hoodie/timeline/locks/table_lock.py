@@ -18,12 +18,11 @@ from hoodie.storage import FileInfo, Store
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks import storage_based
 from hoodie.timeline.locks.holder import LOOK_EVERY_MS_MAX
+from hoodie.timeline.locks.inspection import check_other_locks, is_storage_based
 from hoodie.timeline.locks.last_step import LastStep
-from hoodie.timeline.locks.other_locks import check_other_locks, is_storage_based
 from hoodie.timeline.locks.provider import LockOptions, LockProvider, LockSite, Refusal
 from hoodie.timeline.locks.registry import DEFAULT, provider_of
-from hoodie.timeline.owner import Owner, forget
-from hoodie.timeline.renewal import Renewal
+from hoodie.timeline.owner import Owner, Renewal, forget
 
 _TRIES_WITHOUT_SLEEP_MAX = 3
 
