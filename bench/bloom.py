@@ -19,8 +19,7 @@ from bench.child import figures_of, figures_of_java, print_figures, tell
 from bench.keys import uuid_keys
 from bench.markdown import machine_line, seconds_text, table
 from bench.settings import Settings, machine
-from hoodie.format.hashes.bloom import BloomFilter, BloomFilterType
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.format.hashes.bloom import BloomFilter, BloomFilterType, FilterBuilder, FilterOptions
 
 _FILES = 10
 """Files whose filters are DYNAMIC_V0; a SIMPLE filter has all keys."""

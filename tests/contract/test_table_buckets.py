@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hoodie.format.buckets import bucket_of_keys
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.format.hashes.bucket_hash import bucket_of_keys
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane
 
 BUCKETS = 3

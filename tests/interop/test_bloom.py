@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
-from hoodie.format.hashes.bloom_builder import FilterBuilder
+from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, FilterBuilder
 from hoodie.view.parquet_options import filter_options
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.interop.shared_trips import SCHEMA, jvm_write, newest_of, trips

@@ -11,8 +11,8 @@ import pytest
 import hoodie
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.buckets import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.format.table.hashing_config import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
 from tests.interop.judges import Jvm, read_with_hudi_rs

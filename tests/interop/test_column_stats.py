@@ -12,9 +12,8 @@ import pytest
 
 import hoodie
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
-from hoodie.format.metadata_table.column_stats import StatsRow
+from hoodie.format.metadata_table.column_stats import StatsRow, column_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType
-from hoodie.format.metadata_table.stats_keys import column_stats_key
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.slice_reader import SliceReader

@@ -10,7 +10,7 @@ import pytest
 from hoodie.config import CLEAN_INCREMENTAL, CLEAN_PARTITIONS_PATTERN, CLUSTER_PARTITION_PATTERN
 from hoodie.config.patterns import check_pattern, is_found, match_whole
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.table.hashing_config import BucketCounts
+from hoodie.format.buckets import BucketCounts
 from hoodie.records.keys.partition_path import component_texts
 from hoodie.records.keys.timestamp_path import timestamp_format
 from hoodie.services.cleaning.options import CleanOptions

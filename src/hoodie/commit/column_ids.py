@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.commit_metadata import CommitMetadata
-from hoodie.format.schema.column_ids import LATEST_SCHEMA, ColumnId
-from hoodie.format.schema.stored_names import fields_below
+from hoodie.format.schema.column_ids import LATEST_SCHEMA, ColumnId, fields_below
 from hoodie.view.stored_columns import (
     SCHEMA_FOLDER,
     column_history,

@@ -18,8 +18,14 @@ from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedErro
 from hoodie.files.markers import delete_markers, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.instants.rollback_content import pending_rollback_plan, rollback_metadata, rollback_plan
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackMetadata, RollbackPlan
+from hoodie.format.instants.service_metadata import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPlan,
+    pending_rollback_plan,
+    rollback_metadata,
+    rollback_plan,
+)
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,

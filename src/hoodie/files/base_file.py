@@ -17,13 +17,12 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError, StorageError
 from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
-from hoodie.files.nan_chunks import footer_with_nan, nan_leaves
 from hoodie.files.same_text import SameText
 from hoodie.files.slices import BaseFile
-from hoodie.format.hashes.bloom import BloomFilter, footer_entries
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
+from hoodie.format.parquet_footer import footer_with_nan, nan_leaves
+from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.properties import PartitionMetadata
 from hoodie.storage import Store
 
 

@@ -1,6 +1,6 @@
 """How the data files of a table differ from the table's columns, and how their rows get these columns.
 
-Four things can differ: names, in files from before a column was renamed or dropped (format/schema/stored_names.py);
+Four things can differ: names, in files from before a column was renamed or dropped (format/schema/column_ids.py);
 partition columns, which some tables store in the partition path only; the record key, which tables without meta fields
 do not store; and the rows of bootstrapped tables, which are beside their meta columns in other files (bootstrap.py).
 docs/format/table.md §3.8 and §3.9.
@@ -19,8 +19,8 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import stored_rows
 from hoodie.files.bootstrap import BootstrapSource
 from hoodie.files.slices import BaseFile
+from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
 from hoodie.format.schema.conform import conform
-from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.partition_path import component_texts

@@ -11,9 +11,8 @@ import pyarrow as pa
 from hoodie.errors import MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.metadata_table.filter_row import FilterRow
+from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
-from hoodie.format.metadata_table.stats_keys import bloom_filter_key
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.parsed_files import read_slice
 from hoodie.metadata.places import REBUILD_ADVICE, partition_folder

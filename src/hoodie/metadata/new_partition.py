@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hoodie.errors import UnsupportedError
 from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
-from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.build_instants import build_time

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.instants.rollback_content import rollback_metadata, rollback_plan
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, rollback_metadata, rollback_plan
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.locked_table import LockedTable

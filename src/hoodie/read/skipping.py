@@ -18,9 +18,14 @@ from hoodie.errors import CorruptFileError, MetadataTableMissingError, SchemaMis
 from hoodie.files.column_ranges import COMMIT_TIME
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.column_stats import (
+    ColumnRange,
+    StatsRow,
+    column_prefix,
+    column_stats_key,
+    partition_stats_key,
+)
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
-from hoodie.format.metadata_table.stats_keys import column_prefix, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.metadata.build_instants import fills_a_partition

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from hoodie.errors import HistoryLostError, InstantNotFoundError
-from hoodie.format.instants.rollback_content import may_have_completed
-from hoodie.format.instants.service_metadata import RestorePlan, RollbackMetadata, RollbackPlan
+from hoodie.format.instants.service_metadata import RestorePlan, RollbackMetadata, RollbackPlan, may_have_completed
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.archived import archived_content
 from hoodie.view.table_view import TableView

@@ -15,14 +15,17 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.archive import (
+    MERGE_PLAN_FILE,
     ArchivedInstant,
     ArchiveFile,
     ArchiveFileName,
+    archive_log_number,
     archived_columns,
     archived_rows,
     greatest_completion_time,
+    merged_file_of,
+    parse_archive_log,
 )
-from hoodie.format.instants.archive_log import MERGE_PLAN_FILE, archive_log_number, merged_file_of, parse_archive_log
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.archive import TimelineArchive
 from hoodie.timeline.instant import Action, Instant, State

@@ -7,8 +7,7 @@ from typing import Final
 
 from hoodie import config as options
 from hoodie.files.base_file import ParquetOptions
-from hoodie.format.hashes.bloom import BloomFilterType
-from hoodie.format.hashes.bloom_builder import FilterOptions
+from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind

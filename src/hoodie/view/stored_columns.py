@@ -12,8 +12,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError
 from hoodie.files.bootstrap import BootstrapSource
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.format.schema.column_ids import IdSchema, parse_history
-from hoodie.format.schema.stored_names import StoredNames, stored_names
+from hoodie.format.schema.column_ids import IdSchema, StoredNames, parse_history, stored_names
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec
 from hoodie.timeline import HOODIE_FOLDER

@@ -6,8 +6,7 @@ import pytest
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import BaseFileName
-from hoodie.format.instants.rollback_content import may_have_completed
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest
+from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest, may_have_completed
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested, delete_instant_files, read_instant

@@ -19,8 +19,9 @@ from hoodie.format.hashes.bloom import (
     TYPE_FOOTER_KEY,
     BloomFilter,
     BloomFilterType,
+    FilterBuilder,
+    FilterOptions,
 )
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.storage import MemoryStore
 
 KEY = "_hoodie_record_key"

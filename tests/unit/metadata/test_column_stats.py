@@ -12,9 +12,8 @@ import hoodie
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
-from hoodie.format.metadata_table.stats_keys import column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promoted
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder

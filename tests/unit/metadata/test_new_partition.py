@@ -10,7 +10,7 @@ import pytest
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.log.log_block import BlockType, HeaderKey, parse_log_blocks
-from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.metadata.build_instants import fills_a_partition

@@ -14,7 +14,6 @@ import pytest
 
 import hoodie
 from hoodie.format.instants.commit_metadata import CommitMetadata
-from hoodie.format.instants.rollback_content import rollback_plan
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,
     CleanFileInfo,
@@ -25,6 +24,7 @@ from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RequestedReplaceMetadata,
     SliceInfo,
+    rollback_plan,
 )
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta

@@ -16,7 +16,7 @@ from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
-from hoodie.format.schema.blanks import blanks
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.merging.fold import VersionKind

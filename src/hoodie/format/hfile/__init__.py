@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.format.hfile.codec import Compression
+from hoodie.format.hfile.compression import Compression
 from hoodie.format.hfile.reader import HFileReader
 from hoodie.format.hfile.source import ByteSource
 from hoodie.format.hfile.writer import hfile_to_bytes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.hfile.checksum import CHECKSUM_BYTES, ChecksumType, checksums
-from hoodie.format.hfile.codec import Compression, gunzip, gzip_member
+from hoodie.format.hfile.compression import Compression, gunzip, gzip_member
 
 _HEADER = struct.Struct(">8siiqBii")
 HEADER_BYTES = _HEADER.size

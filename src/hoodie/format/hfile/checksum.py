@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from hoodie.format.hfile.deflate import crc32
+from hoodie.format.hfile.compression import crc32
 
 CHECKSUM_BYTES = 4
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, InvalidConfigError
-from hoodie.format.hfile.payloads import SLACK_BYTES, Payloads, UInt8Array
-from hoodie.format.hfile.search import Int64Array
+from hoodie.format.hfile.block_reader import SLACK_BYTES, Payloads, UInt8Array
+from hoodie.format.hfile.key_order import Int64Array
 
 ROW_BYTES_MAX = 32767
 KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"  # no column family, greatest timestamp, type Put

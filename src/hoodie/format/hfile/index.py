@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import HEADER_BYTES, Block
-from hoodie.format.hfile.order import ascends_somehow
-from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
+from hoodie.format.hfile.key_order import Int64Array, ascends_somehow, first_not_less, lower_bounds
 from hoodie.format.hfile.wire import Cursor, hadoop_vint_to_bytes
 
 _PLACE = struct.Struct(">QI")

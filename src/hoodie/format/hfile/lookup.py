@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.entries import Entries, words_of
-from hoodie.format.hfile.search import Int64Array, lower_bounds
+from hoodie.format.hfile.key_order import Int64Array, lower_bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,22 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, INTERMEDIATE_INDEX, LEAF_INDEX
-from hoodie.format.hfile.blocks import BlockReader
+from hoodie.format.hfile.block_reader import BlockReader
 from hoodie.format.hfile.entries import Entries
-from hoodie.format.hfile.file_info import CREATED, LAST_KEY, parse_file_info
 from hoodie.format.hfile.index import DataIndex, IndexLevel, check_entry_count, parse_root_index
+from hoodie.format.hfile.key_order import (
+    Int64Array,
+    as_java_sorts,
+    ascends,
+    ascends_somehow,
+    first_not_less,
+    is_less,
+    is_plain,
+    lower_bounds,
+)
 from hoodie.format.hfile.lookup import SortedKeys, find_rows
-from hoodie.format.hfile.order import as_java_sorts, ascends, ascends_somehow, is_less, is_plain
-from hoodie.format.hfile.search import Int64Array, first_not_less, lower_bounds
 from hoodie.format.hfile.source import ByteSource, open_source, read_exactly
-from hoodie.format.hfile.trailer import TRAILER_BYTES, Trailer
+from hoodie.format.hfile.trailer import CREATED, LAST_KEY, TRAILER_BYTES, Trailer, parse_file_info
 
 # Size of the first read: it contains the trailer and, unless the file is large, the index and the file info.
 _TAIL_BYTES = 128 * 1024

@@ -12,13 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError
-from hoodie.format.hfile import file_info as info
 from hoodie.format.hfile.block import DATA, FILE_INFO, INDEX, block_parts, block_to_bytes
-from hoodie.format.hfile.codec import Compression
+from hoodie.format.hfile.compression import Compression
 from hoodie.format.hfile.entries import KEY_SUFFIX, entries_to_bytes, entry_bounds
 from hoodie.format.hfile.index import IndexEntry
-from hoodie.format.hfile.search import Int64Array
-from hoodie.format.hfile.trailer import Trailer
+from hoodie.format.hfile.key_order import Int64Array
+from hoodie.format.hfile.trailer import (
+    AVERAGE_KEY_BYTES,
+    AVERAGE_VALUE_BYTES,
+    ENTRY_VERSION,
+    LAST_KEY,
+    MVCC_MAX,
+    SCHEMA,
+    Trailer,
+    file_info_to_bytes,
+)
 
 # Java readers up to 1.2.0 lose entries at the end of larger blocks: do not increase.
 BLOCK_BYTES_MAX = 65536
@@ -110,7 +118,7 @@ def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec:
     return [
         block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
         block_to_bytes(INDEX, b"", codec=codec),
-        block_to_bytes(FILE_INFO, info.file_info_to_bytes(pairs), codec=codec),
+        block_to_bytes(FILE_INFO, file_info_to_bytes(pairs), codec=codec),
     ]
 
 
@@ -129,10 +137,10 @@ def _pairs(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array, sch
     value_bytes = int(pc.sum(pc.binary_length(values)).as_py() or 0)
     key_bytes = int(bounds[-1]) - value_bytes - 9 * len(keys)
     return {
-        info.ENTRY_VERSION: (1).to_bytes(4, "big"),
-        info.MVCC_MAX: bytes(8),
-        info.AVERAGE_KEY_BYTES: (key_bytes // count).to_bytes(4, "big"),
-        info.AVERAGE_VALUE_BYTES: (value_bytes // count).to_bytes(4, "big"),
-        info.LAST_KEY: _bare_key(keys[-1].as_py()) if len(keys) else b"",
-        info.SCHEMA: schema_json.encode(),
+        ENTRY_VERSION: (1).to_bytes(4, "big"),
+        MVCC_MAX: bytes(8),
+        AVERAGE_KEY_BYTES: (key_bytes // count).to_bytes(4, "big"),
+        AVERAGE_VALUE_BYTES: (value_bytes // count).to_bytes(4, "big"),
+        LAST_KEY: _bare_key(keys[-1].as_py()) if len(keys) else b"",
+        SCHEMA: schema_json.encode(),
     }

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.rows.encode import Present, encode_column
+from hoodie.format.avro.rows.encode import Pieces, Present, encode_column
 from hoodie.format.avro.rows.layout import Kind, Layout
-from hoodie.format.avro.rows.pieces import Pieces
 from hoodie.format.log.delete_list import ARRAY_TAG, INT_TAG, ORDERINGS, Columns, parse_delete_list
 from hoodie.format.log.kryo_deletes import parse_kryo_deletes
 from hoodie.format.varint import zigzag_to_bytes

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
-from hoodie.format.avro.rows.decode import decode
+from hoodie.format.avro.rows.decode import decode, spread
 from hoodie.format.avro.rows.layout import Kind, Layout
-from hoodie.format.avro.rows.spread import spread
 from hoodie.format.varint import zigzag_at
 
 _TEXT = Layout(Kind.BYTES, pa.string(), "text")

@@ -1,4 +1,4 @@
-"""Values of the metadata partitions `column_stats` (type 3) and `partition_stats` (type 6): the range of one column.
+"""Rows of the metadata partitions `column_stats` (type 3) and `partition_stats` (type 6): the range of one column.
 
 docs/format/metadata.md §4.2, §4.4, §4.5. Only index version V2 is written, the version of tables of version 9.
 """
@@ -14,8 +14,11 @@ from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import (
+    NON_PARTITIONED_KEY,
     RecordType,
     decode_record,
+    hashed_file_name,
+    hashed_name,
     metadata_schema,
     string_to_bytes,
 )
@@ -316,3 +319,26 @@ def _raw(wrapper: Mapping[str, Any] | None, value_type: ValueType | None) -> Any
     if value_type is not None and value_type.kind is ValueKind.DECIMAL:
         return int.from_bytes(value, "big", signed=True)
     return float(value) if isinstance(value, Decimal) else value
+
+
+def column_prefix(column: str) -> str:
+    """Return what the keys of all rows of a column begin with: 12 characters; a nested column has its dotted name.
+
+    >>> column_prefix("fare")
+    'k6A0EIIbKbU='
+    """
+    return hashed_name(column)
+
+
+def partition_stats_key(column: str, partition_path: str) -> str:
+    """Return the key of a column of a partition: 24 characters; keys of its files in `column_stats` begin with it.
+
+    >>> partition_stats_key("fare", "city=nyc")
+    'k6A0EIIbKbU=+ciZGpRvCv8='
+    """
+    return column_prefix(column) + hashed_name(partition_path or NON_PARTITIONED_KEY)
+
+
+def column_stats_key(column: str, partition_path: str, file_name: str) -> str:
+    """Return the key of a column of a file: 48 characters."""
+    return partition_stats_key(column, partition_path) + hashed_file_name(file_name)

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hashes.bloom import BloomFilter, BloomFilterType
-from hoodie.format.metadata_table.metadata_record import RecordType, decode_record, string_to_bytes
+from hoodie.format.metadata_table.metadata_record import (
+    NON_PARTITIONED_KEY,
+    RecordType,
+    decode_record,
+    hashed_file_name,
+    hashed_name,
+    string_to_bytes,
+)
 from hoodie.format.varint import zigzag_to_bytes
 
 _HEAD: Final = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.BLOOM_FILTER) + b"\0\x02"
@@ -56,3 +63,8 @@ class FilterRow:
             with suppress(CorruptFileError):
                 return BloomFilter.parse(self.text, kind, path=path)
         return BloomFilter.parse(self.text, others[-1], path=path)
+
+
+def bloom_filter_key(partition_path: str, file_name: str) -> str:
+    """Return the key of a base file in `bloom_filters`: 36 characters."""
+    return hashed_name(partition_path or NON_PARTITIONED_KEY) + hashed_file_name(file_name)

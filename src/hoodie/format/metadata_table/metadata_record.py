@@ -5,8 +5,10 @@ docs/format/metadata.md §4.1, §4.3. The key of a record is the key of its HFil
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro.safe_schema import bare_schema
+from hoodie.format.hashes.xxhash import hash_id
 from hoodie.format.varint import zigzag_to_bytes
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
@@ -146,3 +149,14 @@ def commit_schema() -> str:
     schema = json.loads(metadata_schema())
     schema["fields"] = schema["fields"][_META_FIELDS:]
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+@lru_cache(maxsize=4096)
+def hashed_name(name: str) -> str:
+    """Return the part of a key for a column's name or a partition path: 12 characters."""
+    return b64encode(hash_id(name).to_bytes(8, "big")).decode()
+
+
+def hashed_file_name(file_name: str) -> str:
+    """Return the last part of the keys of all rows of a file: 24 characters."""
+    return b64encode(hashlib.md5(file_name.encode(), usedforsecurity=False).digest()).decode()

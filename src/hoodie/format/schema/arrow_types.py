@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
@@ -155,3 +157,33 @@ def _refuse_duplicates(names: list[str], prefix: str) -> None:
                 f"column {prefix + name!r} {clash}; names must be unique, also without regard to case: rename one"
             )
         seen[name.lower()] = name
+
+
+def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
+    """Return a column of nulls, or of arbitrary valid values for the required fields of null structs.
+
+    A Parquet writer refuses null in the required fields of a null struct.
+    """
+    if pa.types.is_struct(kind):
+        children = [blanks(child.type, length, is_null=child.nullable) for child in kind.fields]
+        mask = pa.array(np.full(length, is_null))
+        return pa.StructArray.from_arrays(children, fields=kind.fields, mask=mask)
+    if is_null:
+        return pa.nulls(length, kind)
+    offsets = pa.array(np.zeros(length + 1, np.int32))
+    if pa.types.is_map(kind):
+        keys, values = pa.array([], kind.key_type), pa.array([], kind.item_type)
+        return pa.MapArray.from_arrays(offsets, keys, values, type=kind)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(offsets, pa.array([], kind.value_type), type=kind)
+    if kind in (pa.string(), pa.binary()):
+        return pa.Array.from_buffers(kind, length, [None, offsets.buffers()[1], pa.py_buffer(b"")])
+    return pa.Array.from_buffers(kind, length, [None, pa.py_buffer(bytes(-(-length * kind.bit_width // 8)))])
+
+
+def without_null(array: pa.Array) -> pa.Array:
+    """Return the values of a required field; values that are null because of a null struct become arbitrary values."""
+    if not array.null_count:
+        return array
+    places = pc.if_else(array.is_valid(), pa.array(np.arange(len(array))), len(array))
+    return pa.concat_arrays([array, blanks(array.type, 1, is_null=False)]).take(places)

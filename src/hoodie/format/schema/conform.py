@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.arrow_types import LIST_ITEM
-from hoodie.format.schema.blanks import blanks, without_null
+from hoodie.format.schema.arrow_types import LIST_ITEM, blanks, without_null
+from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
 from hoodie.format.schema.java_text import java_text, shortest_text
 from hoodie.format.schema.plain_types import own_items, plain_array, with_items
-from hoodie.format.schema.stored_names import SAME_NAMES, StoredNames
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from hoodie.config import SCHEMA_EVOLUTION
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.arrow_types import LIST_ITEM
-from hoodie.format.schema.blanks import without_null
+from hoodie.format.schema.arrow_types import LIST_ITEM, without_null
 from hoodie.format.schema.fit import RowOf, Values, fit_chunk, fit_scalars, misfit, shifted, whole
 
 _CHUNK_ROWS: Final = 1 << 16

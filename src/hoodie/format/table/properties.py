@@ -2,7 +2,7 @@ r"""Java `.properties` text, the format of hoodie.properties and .hoodie_partiti
 
 ISO-8859-1 lines, `#` and `!` comments, `key=value`, backslash escapes, continuation lines, and `\uXXXX` for
 UTF-16 code units.
-On-disk format: docs/format/table.md §1.1.
+On-disk format: docs/format/table.md §1.1, §3.5 (partition metadata).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hoodie.errors import CorruptFileError
@@ -142,3 +143,39 @@ def _escape_comment(text: str) -> str:
 def _unicode_escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+
+
+_COMMIT_TIME = "commitTime"
+_PARTITION_DEPTH = "partitionDepth"
+_DIGITS_MAX = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata:
+    """First instant that wrote to a partition, and the number of folders between it and the base path.
+
+    `commit_time` is None in files of a few old writers that did not store it. `partition_depth` is 0 in a
+    non-partitioned table.
+    """
+
+    commit_time: str | None
+    partition_depth: int
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str = "<memory>") -> PartitionMetadata:
+        """Parse the file's content.
+
+        Raises:
+            CorruptFileError: the depth is missing or is not a number.
+        """
+        properties = parse_properties(data, path=path)
+        depth = properties.get(_PARTITION_DEPTH, "")
+        if not (depth.isascii() and depth.isdigit() and len(depth) <= _DIGITS_MAX):
+            raise CorruptFileError(f"expected {_PARTITION_DEPTH}=<number>, found {depth[:100]!r}", path=path)
+        return cls(commit_time=properties.get(_COMMIT_TIME), partition_depth=int(depth))
+
+    def to_bytes(self, now: datetime) -> bytes:
+        """Return the file's content in the JVM's form; `now` is the time in the date line."""
+        properties = {} if self.commit_time is None else {_COMMIT_TIME: self.commit_time}
+        properties[_PARTITION_DEPTH] = str(self.partition_depth)
+        return properties_to_bytes(properties, ("partition metadata", java_date(now)))

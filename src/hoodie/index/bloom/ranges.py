@@ -10,9 +10,8 @@ from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
-from hoodie.format.metadata_table.column_stats import StatsRow
+from hoodie.format.metadata_table.column_stats import StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
-from hoodie.format.metadata_table.stats_keys import column_prefix, column_stats_key
 from hoodie.index.key_ranges import KeyRange
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.hashes.bucket_hash import bucket_of_keys
-from hoodie.format.table.hashing_config import (
+from hoodie.format.buckets import (
     BUCKET_FOLDER,
     CONSISTENT_HASHING_FOLDER,
     HASHING_CONFIG_FOLDER,
     HASHING_CONFIG_SUFFIX,
     BucketCounts,
+    bucket_of_keys,
 )
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView

@@ -17,8 +17,8 @@ from hoodie import config as options
 from hoodie.files.filter_stash import FilterStash, Place
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.metadata_table.filter_row import bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
-from hoodie.format.metadata_table.stats_keys import bloom_filter_key
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.filter_reader import FilterReader

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.metadata_table.column_stats import StatsRow
+from hoodie.format.metadata_table.column_stats import StatsRow, column_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
-from hoodie.format.metadata_table.stats_keys import column_stats_key
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.delta_commit import FileGroupDelta

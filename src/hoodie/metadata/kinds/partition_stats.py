@@ -14,10 +14,9 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
 from hoodie.format.metadata_table.partition_names import PARTITION_STATS
-from hoodie.format.metadata_table.stats_keys import partition_stats_key
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta

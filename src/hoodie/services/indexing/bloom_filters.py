@@ -18,9 +18,8 @@ from hoodie.files.filter_stash import FilterStash, Place
 from hoodie.files.slices import BaseFile
 from hoodie.files.stored_filters import ReadFilter
 from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.format.metadata_table.filter_row import FilterRow
+from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
-from hoodie.format.metadata_table.stats_keys import bloom_filter_key
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, places_by_group

@@ -18,9 +18,8 @@ from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
-from hoodie.format.metadata_table.stats_keys import column_stats_key, partition_stats_key
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded, partition_row

@@ -17,7 +17,7 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.table.partition_metadata import PartitionMetadata
+from hoodie.format.table.properties import PartitionMetadata
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
 from hoodie.view.table_view import TableView

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from hoodie import config as options
 from hoodie.errors import InvalidConfigError, LockTimeoutError, StorageError
-from hoodie.format.hashes.xxhash import HASH_ID_SEED, xxh64
+from hoodie.format.hashes.xxhash import hash_id
 from hoodie.storage import FileInfo
 from hoodie.timeline.locks.provider import LockSite, Refusal
 from hoodie.timeline.owner import Owner
@@ -209,7 +209,7 @@ def implicit_path(table_path: str) -> str:
     """Return the lock node that the implicit provider derives from the table's path, in which s3a counts as s3."""
     if table_path.lower().startswith("s3a:"):
         table_path = "s3:" + table_path[4:]
-    return f"/tmp/{xxh64(table_path.encode(), HASH_ID_SEED):016X}/lock_key"
+    return f"/tmp/{hash_id(table_path):016X}/lock_key"
 
 
 def in_order(nodes: Sequence[str]) -> list[str]:

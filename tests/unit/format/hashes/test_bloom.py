@@ -22,10 +22,11 @@ from hoodie.format.hashes.bloom import (
     TYPE_FOOTER_KEY,
     BloomFilter,
     BloomFilterType,
+    FilterBuilder,
+    FilterOptions,
     first_hashes,
     footer_entries,
 )
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
 from hoodie.format.hashes.murmur import chained_hashes
 
 _FILTERS: dict[str, dict[str, Any]] = json.loads(
@@ -210,7 +211,7 @@ def test_rows_that_do_not_fit_into_memory_with_a_byte_for_each_bit(monkeypatch: 
     keys = pa.array([f"{i * 7919 % 5000}" for i in range(5000)])
     options = {"entries": 300, "entries_max": 900, "false_positive_rate": 0.001}
     whole = _built(keys, pieces=9, **options)
-    monkeypatch.setattr("hoodie.format.hashes.bloom_builder._LOOSE_BYTES", 1)
+    monkeypatch.setattr("hoodie.format.hashes.bloom._LOOSE_BYTES", 1)
     assert _built(keys, pieces=9, **options).to_bytes() == whole.to_bytes()
 
 

@@ -15,7 +15,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.block import INDEX, block_to_bytes
 from hoodie.format.hfile.checksum import ChecksumType, checksums
-from hoodie.format.hfile.codec import gunzip
+from hoodie.format.hfile.compression import gunzip
 from hoodie.format.hfile.index import IndexEntry
 from hoodie.format.hfile.trailer import TRAILER_BYTES
 from tests.support.seeds import examples

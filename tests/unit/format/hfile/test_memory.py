@@ -13,7 +13,7 @@ import pytest
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import HFileReader, block, hfile_to_bytes, reader
 from hoodie.format.hfile.block import DATA, INDEX, block_to_bytes, read_block
-from hoodie.format.hfile.codec import Compression
+from hoodie.format.hfile.compression import Compression
 from hoodie.format.hfile.wire import Cursor
 
 SIZE_FIELD = 12

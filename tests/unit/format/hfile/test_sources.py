@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
-from hoodie.format.hfile.payloads import Payloads
+from hoodie.format.hfile.block_reader import Payloads
 from hoodie.format.hfile.source import BufferSource
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "hfile"

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError
-from hoodie.format.schema.column_ids import ColumnId, parse_history, parse_latest
+from hoodie.format.schema.column_ids import ColumnId, parse_history, parse_latest, stored_names
 from hoodie.format.schema.conform import conform
-from hoodie.format.schema.stored_names import stored_names
 
 
 def _field(number: int, name: str, kind: Any) -> dict[str, Any]:

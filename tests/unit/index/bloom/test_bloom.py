@@ -12,8 +12,14 @@ import pytest
 import hoodie
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.format.hashes.bloom import (
+    FOOTER_KEY,
+    TYPE_FOOTER_KEY,
+    BloomFilter,
+    BloomFilterType,
+    FilterBuilder,
+    FilterOptions,
+)
 from hoodie.storage import FaultStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table

@@ -11,9 +11,8 @@ import pytest
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.buckets import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER, bucket_of_keys
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.format.hashes.bucket_hash import bucket_of_keys
-from hoodie.format.table.hashing_config import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLDER
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table

@@ -15,7 +15,7 @@ from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.files.filter_stash import FilterStash
 from hoodie.files.stored_filters import ReadFilter
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.hashes.bloom_builder import FilterBuilder, FilterOptions
+from hoodie.format.hashes.bloom import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS

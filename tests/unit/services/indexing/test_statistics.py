@@ -11,8 +11,8 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.format.metadata_table.column_stats import column_prefix
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
-from hoodie.format.metadata_table.stats_keys import column_prefix
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder

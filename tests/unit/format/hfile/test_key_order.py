@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.hfile import writer as module
-from hoodie.format.hfile.file_info import CREATED
-from hoodie.format.hfile.order import as_java_sorts, ascends_somehow, is_plain
+from hoodie.format.hfile.key_order import as_java_sorts, ascends_somehow, is_plain
+from hoodie.format.hfile.trailer import CREATED
 from tests.support.seeds import seeded
 
 # Both kinds of contested characters, and what lies beside them.

@@ -7,9 +7,9 @@ import gzip
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile import deflate
+from hoodie.format.hfile import compression
 from hoodie.format.hfile.checksum import ChecksumType, checksums
-from hoodie.format.hfile.codec import gunzip, gzip_member
+from hoodie.format.hfile.compression import gunzip, gzip_member
 
 PAYLOAD = bytes(range(256)) * 400
 
@@ -25,8 +25,8 @@ def payload_of(stored: bytes) -> bytes:
 def test_zlib_and_isa_l_read_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     by_isal, crcs = member(), checksums(PAYLOAD, ChecksumType.CRC32, 512)
     with monkeypatch.context() as patch:
-        patch.setattr(deflate, "igzip_lib", None)
-        patch.setattr(deflate, "isal_zlib", None)
+        patch.setattr(compression, "igzip_lib", None)
+        patch.setattr(compression, "isal_zlib", None)
         by_zlib = member()
         assert checksums(PAYLOAD, ChecksumType.CRC32, 512) == crcs
         assert payload_of(by_isal) == payload_of(by_zlib) == PAYLOAD

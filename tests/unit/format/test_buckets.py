@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
+from hoodie.format.buckets import bucket_of_keys
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.format.hashes.bucket_hash import bucket_of_keys
 
 VALUES = ("__null__", "__empty__", "x", "é漢😀", "a,b", "2014-10-22 13:50:42", "q,r:s", ":", ",", "")
 FIELDS = (["id"], ["city"], ["id", "city"], ["é"], ["other"], ["city", "é"])
