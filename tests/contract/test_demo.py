@@ -16,6 +16,7 @@ import hoodie
 from hoodie.cli import main
 from hoodie.cli.demo.flights import KEY, Flights
 from hoodie.cli.demo.story import DemoError, expect_same_rows
+from tests.support.samples import sample_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,8 +60,14 @@ main(sys.argv[1:])
 
 @pytest.mark.parametrize(
     ("command", "reason"),
-    [(["-m", "hoodie"], "Spark does not start"), (["-c", WITHOUT_PYSPARK], "PySpark is not installed")],
-    ids=["without a JDK", "without the extra"],
+    sample_of(
+        [
+            pytest.param(["-m", "hoodie"], "Spark does not start", id="without a JDK"),
+            pytest.param(["-c", WITHOUT_PYSPARK], "PySpark is not installed", id="without the extra"),
+        ],
+        1,
+        "stories without Spark",
+    ),
 )
 def test_without_spark_the_same_story_runs_in_process(command: list[str], reason: str, tmp_path: Path) -> None:
     without_java = os.environ | {"JAVA_HOME": str(tmp_path / "no-jdk")}

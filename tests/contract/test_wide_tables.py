@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from tests.support.samples import sample_of
 
 FEW, MANY = 25, 100
 # Each call of these visits all columns.
@@ -115,7 +116,7 @@ def calls_by_operation(path: Path, table_type: str, columns: int) -> dict[str, C
     return found
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", sample_of(["copy_on_write", "merge_on_read"], 1, "wide tables"))
 def test_the_work_grows_with_the_number_of_columns(tmp_path: Path, table_type: str) -> None:
     calls_by_operation(tmp_path / "first", table_type, FEW)  # What is imported and cached for a process is not counted.
     few = calls_by_operation(tmp_path / "few", table_type, FEW)

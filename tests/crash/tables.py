@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 SECONDS_MAX = 20.0
 """Far below any wait for a lock (60 s) or a heartbeat (120 s), far above what a write takes on a busy machine."""
 
-DEATHS_KEPT = 14
+DEATHS_KEPT = 8
 """Calls at which an operation dies in a normal run, if its test asks for no other number."""
 
 FEW_BUCKETS = {"hoodie.metadata.record.index.min.filegroup.count": "2"}

@@ -26,7 +26,7 @@ def test_an_archiving_that_dies_is_completed(merges: bool) -> None:
         )
     before = sorted([*archived_times(store), *active_times(store)])
     has_merged = False
-    for number, death in enumerate(deaths(store, lambda table: table.archive(), keep=7)):
+    for number, death in enumerate(deaths(store, lambda table: table.archive(), keep=5)):
         seen = {*archived_times(death.store), *active_times(death.store)}
         assert sorted(seen) == before, str(death)
         assert rows_of(death.store) == rows, str(death)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pyarrow as pa
 import pytest
 
@@ -10,12 +12,14 @@ from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.tables import Rows, Write, check_tidy, copy_of, new_table, run_until, trips
-from tests.support.samples import sample_numbers
+from tests.support.samples import sample_numbers, sample_of
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
 NEW: Rows = {"x": (1, "sf"), "y": (1, "rome")}
 _DEATHS = 4
 """Calls of a write at which it dies in a normal run."""
+_CASES = 9
+"""Writes of kinds of tables in a normal run."""
 
 
 def older(table: Table) -> object:
@@ -42,6 +46,9 @@ WRITES: dict[str, tuple[Write, Rows]] = {
 }
 
 
+CASES = list(product(WRITES, ["copy_on_write", "merge_on_read"], [None, "record"]))
+
+
 def rows_and_keys(store: Store) -> tuple[Rows, dict[str, str]]:
     """The rows, and the key of each; no key and no row twice."""
     found = Table(store).to_arrow([RECORD_KEY, "id", "ts", "city"]).to_pylist()
@@ -50,9 +57,7 @@ def rows_and_keys(store: Store) -> tuple[Rows, dict[str, str]]:
     return {row["id"]: (row["ts"], row["city"]) for row in found}, keys
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-@pytest.mark.parametrize("index", [None, "record"], ids=["simple", "record"])
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize(("name", "table_type", "index"), sample_of(CASES, _CASES, "writes with automatic keys"))
 def test_a_write_dies_at_any_call(name: str, table_type: str, index: str | None) -> None:
     write, after = WRITES[name]
     start = MemoryStore()

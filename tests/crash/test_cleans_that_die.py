@@ -13,7 +13,7 @@ from tests.support.cleaned_tables import data_files, table_of_versions, version_
 
 RETAINED = {"hoodie.clean.commits.retained": "2"}
 AFTER: Rows = {"a": (6, "sf")}
-_DEATHS = 8
+_DEATHS = 5
 """Calls at which a clean dies in a normal run."""
 
 

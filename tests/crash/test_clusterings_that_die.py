@@ -54,7 +54,7 @@ def check_recovery(death: Death, *, rolls_back: bool) -> None:
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_clustering_that_dies(table_type: str) -> None:
-    for death in deaths(planned(table_type), cluster, keep=12):
+    for death in deaths(planned(table_type), cluster, keep=7):
         check_recovery(death, rolls_back=death.number % 2 == 0)
 
 
@@ -70,7 +70,7 @@ def test_a_clustering_dies_that_takes_up_a_dead_one(ending: str) -> None:
     calls = run_until(copy_of(store), cluster, None).calls
     place = next(n for n, call in enumerate(calls, 1) if call.operation == "move" and call.path.endswith(ending))
     run_until(store, cluster, place, CrashPoint.BEFORE)
-    for death in deaths(store, cluster, keep=8):
+    for death in deaths(store, cluster, keep=5):
         check_recovery(death, rolls_back=death.number % 2 == 0)
 
 
@@ -80,5 +80,5 @@ def test_a_rollback_of_a_dead_clustering_dies() -> None:
     calls = run_until(copy_of(store), cluster, None).calls
     place = next(n for n, call in enumerate(calls, 1) if call.path.endswith(".replacecommit"))
     run_until(store, cluster, place, CrashPoint.BEFORE)
-    for death in deaths(store, lambda table: table.rollback(instant), keep=6):
+    for death in deaths(store, lambda table: table.rollback(instant), keep=5):
         check_recovery(death, rolls_back=death.number % 2 == 0)

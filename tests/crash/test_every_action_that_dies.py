@@ -21,9 +21,9 @@ from tests.support.samples import IS_WHOLE, draw, sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all calls of a cell in `make test-all`
 
-_DEATHS = 2
+_DEATHS = 1
 """Calls of an action at which it dies in a normal run."""
-_TWICE = 8
+_TWICE = 5
 """Cells whose recovery dies too in a normal run."""
 
 NEXT: Rows = {"next": (1, "rome")}

@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 WEEK = {"hoodie.partition.ttl.strategy.days.retain": "7"}
 START: Rows = {"a": (1, "sf"), "b": (1, "nyc"), "c": (1, "oslo")}
 LEFT: Rows = {"a": (1, "sf")}
-_DEATHS = 7
+_DEATHS = 5
 """Calls at which the deletion dies in a normal run."""
 
 

@@ -35,7 +35,7 @@ START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 OURS: Rows = {"b": (2, "sf"), "x": (1, "la")}
 THEIRS: Rows = {"a": (5, "sf"), "y": (1, "nyc")}
 Act = Callable[[Table], object]
-_STOPS = 16
+_STOPS = 8
 """Calls of an operation at which it is stopped in a normal run."""
 
 

@@ -11,7 +11,7 @@ from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_tab
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
 LATER: Rows = {"b": (9, "sf"), "z": (1, "nyc")}
-_DEATHS = 7
+_DEATHS = 5
 """Calls at which a log compaction dies in a normal run."""
 
 

@@ -42,7 +42,7 @@ def test_the_next_write_puts_index_and_statistics_in_order(table_type: str, is_r
     had = Table(store).view().config.metadata_partitions
     assert {"record_index", "column_stats"} <= {*had}
     lacked: set[str] = set()
-    for death in deaths(store, act, since=".restore" if is_restore else ".rollback", keep=16):
+    for death in deaths(store, act, since=".restore" if is_restore else ".rollback", keep=8):
         before = rows_of(death.store)
         lacked |= {*had} - {*Table(death.store).view().config.metadata_partitions}
         assert before in (STATES[2:] if is_restore else STATES), str(death)

@@ -16,7 +16,7 @@ from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new
 
 SMALL = {"hoodie.metadata.compact.max.delta.commits": "1"}
 CHANGE: Rows = {"a": (1000, "sf"), "x": (1, "la")}
-_DEATHS = 9
+_DEATHS = 6
 """Calls of a write at which it dies in a normal run."""
 _WRITES_MAX = 80
 """Writes in which every service becomes due."""
