@@ -8,9 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import pytest
-
-from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
+from tests.tidy.sources import PUBLIC, ROOT, Source, for_each, package_sources
 
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
@@ -66,7 +64,7 @@ FILE_EXCEPTIONS: dict[str, str] = {
     "src/hoodie/spark/workers.py": "looks for the interpreter of the workers on PATH",
 }
 
-each_source = pytest.mark.parametrize("source", package_sources(), ids=lambda source: source.name)
+each_source = for_each(package_sources())
 
 
 def _rooms_imported(source: Source) -> Iterator[tuple[int, str]]:

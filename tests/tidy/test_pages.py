@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.support.pages import ROOT, Page, pages
+from tests.tidy.sources import for_each
 
 # Blocks of python and shell run in tests/contract/test_pages.py; text is what cannot run.
 LANGUAGES = {"python", "shell", "text", "mermaid"}
 
-each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+each_page = for_each(pages())
 
 
 @each_page

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
-from tests.tidy.sources import Source, all_test_sources
+from tests.tidy.sources import Source, all_test_sources, for_each
 
 SEEDS = "tests/support/seeds.py"
 NEED_A_SEED = {"random.Random", "np.random.default_rng"}
@@ -22,7 +20,7 @@ def _draws_freely(call: ast.Call, imported: set[str]) -> bool:
     return any(name.startswith(begin) for module, begin in DRAW_FREELY.items() if module in imported)
 
 
-@pytest.mark.parametrize("source", all_test_sources(), ids=lambda source: source.name)
+@for_each(all_test_sources())
 def test_random_data_have_a_seed(source: Source) -> None:
     imported = {name for _, name in source.imports()}
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
@@ -30,7 +28,7 @@ def test_random_data_have_a_seed(source: Source) -> None:
     assert not wrong or source.name == SEEDS, f"{source.name}: take the seed from {SEEDS}: {wrong}"
 
 
-@pytest.mark.parametrize("source", all_test_sources(), ids=lambda source: source.name)
+@for_each(all_test_sources())
 def test_hypothesis_is_told_the_number_of_examples_only(source: Source) -> None:
     """Profiles decide the rest; `examples` multiplies the number in a fuzz run."""
     wrong = [

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.sources import Source, all_test_sources, package_sources
+from tests.tidy.sources import Source, all_test_sources, for_each, package_sources
 
 MODULE_LINES_TO_RECONSIDER = 500
 MODULE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
 CONFTEST_LINES_MAX = 150
 
-each_source = pytest.mark.parametrize("source", package_sources() + all_test_sources(), ids=lambda source: source.name)
+each_source = for_each(package_sources() + all_test_sources())
 
 
-@each_source
 @pytest.mark.filterwarnings("default:.*does it do one job:UserWarning")
+@each_source
 def test_modules_are_small(source: Source) -> None:
     lines = source.text.count("\n")
     limit = CONFTEST_LINES_MAX if source.path.name == "conftest.py" else MODULE_LINES_MAX
