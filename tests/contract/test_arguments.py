@@ -29,7 +29,7 @@ from tests.contract.public_surface import KINDS, ROWS, Callable_, Files, Templat
 from tests.support.samples import sample_of
 
 SECONDS_MAX = 5.0  # of this process's CPU, for one call
-CASES_KEPT = 2000  # of each kind of table
+CASES_KEPT = 1000  # of each kind of table
 
 surface_of = cache(lambda kind: surface(template_of(kind)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import CrashError, CrashPoint, FaultStore, Store
 from hoodie.timeline import Action, Instant
 from tests.support.fake_commits import FakeTable
+from tests.support.samples import sample_of
 from tests.unit.metadata.conftest import copy_of
 
 SMALL = ServiceLimits(delta_commits_to_compact=2, commits_retained=3, commits_kept_min=4, commits_kept_max=6)
@@ -101,8 +103,9 @@ def test_the_small_limits_bound_everything(steady: FakeTable) -> None:
     assert len(everything(steady)) > 45
 
 
-@pytest.mark.parametrize("crash_point", list(CrashPoint), ids=lambda point: point.value)
-@pytest.mark.parametrize("after", range(3))
+@pytest.mark.parametrize(
+    ("after", "crash_point"), sample_of(list(product(range(3), CrashPoint)), 2, "upkeep that dies")
+)
 def test_commits_that_die(steady: FakeTable, after: int, crash_point: CrashPoint) -> None:
     """Three commits in a row run a compaction, a clean and an archiving between them."""
     for _ in range(after):
