@@ -82,6 +82,7 @@ def check_recovery(death: Death, *, is_written_between: bool) -> None:
         check_tidy(store, death)
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("index", ["record", "simple"])
 @pytest.mark.parametrize("is_written_between", [False, True], ids=["compacted next", "written to next"])
 def test_a_compaction_that_dies(index: str, is_written_between: bool) -> None:
@@ -114,6 +115,7 @@ def test_a_compaction_that_dies_while_it_takes_up_one_that_died() -> None:
         check_recovery(death, is_written_between=death.number % 2 == 0)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("remove_plan", [False, True])
 def test_a_rollback_that_dies(remove_plan: bool) -> None:
     store = planned_table()

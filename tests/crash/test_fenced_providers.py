@@ -39,6 +39,7 @@ def usurp(store: Store) -> None:
     Table(store).upsert(trips(THEIRS))
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("provider", [storage_based.NAME, in_process.NAME])
 def test_an_upsert_that_is_stopped_anywhere(provider: str, table_type: str) -> None:

@@ -300,6 +300,7 @@ else:
 """
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("step", ["WRITTEN", "CHECKED", "RECORDED"])
 def test_a_process_that_is_stopped_and_continued(tmp_path: Path, step: str) -> None:
     """A real process; its lease ends and its heartbeat grows old while it does not run."""

@@ -64,6 +64,7 @@ def check_build(death: Death, buckets: int, before: int | None) -> None:
     check_no_leftovers(store)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("before", "buckets"), [(None, 2), (3, 2)], ids=["first build", "fewer buckets"])
 def test_a_build_that_dies(before: int | None, buckets: int) -> None:
     store = table_of("global_simple" if before is None else "record", before)

@@ -29,6 +29,7 @@ with watching(die):
 """
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     "step",
     [

@@ -16,7 +16,7 @@ from tests.crash.tables import check_recovery, rows_of, trips
 from tests.support.disks import FailingDisk, PausingDisk, local_double
 from tests.support.seeds import seeded
 
-_FAILURES = 5
+_FAILURES = 3
 _EVER = 10**9
 
 
@@ -25,6 +25,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return make_table(tmp_path_factory.mktemp("local") / "table", request.param)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.ENOSPC], ids=["EIO", "EACCES", "ENOSPC"])
 @pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "from then on"])
 @seeded(1)
@@ -48,6 +49,7 @@ def test_a_call_that_fails(table: Path, tmp_path: Path, code: int, is_lasting: b
             raise
 
 
+@pytest.mark.matrix(keep=2)
 @seeded(1, 2)
 def test_another_writer_acts_before_a_call(table: Path, tmp_path: Path, seed: int) -> None:
     """It writes to another partition, or to the same file group, wherever this writer does not hold the lock."""

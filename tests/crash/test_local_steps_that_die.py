@@ -16,7 +16,7 @@ from tests.crash.tables import check_recovery, new_table, rows_of
 from tests.support.disks import CountingDisk, DyingDisk, local_double
 from tests.support.seeds import seeded
 
-_DEATHS = 5
+_DEATHS = 3
 
 
 @pytest.fixture(scope="module", params=TYPES)
@@ -24,6 +24,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return make_table(tmp_path_factory.mktemp("local") / "table", request.param)
 
 
+@pytest.mark.matrix(keep=4)
 @seeded(1, 2)
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_write_that_dies(table: Path, tmp_path: Path, durable: bool, seed: int) -> None:

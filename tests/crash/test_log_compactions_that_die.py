@@ -62,6 +62,7 @@ def check_recovery(store: MemoryStore, index: str, *, is_written_between: bool) 
         assert report.ok, str(report)
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("index", ["record", "simple"])
 @pytest.mark.parametrize("is_written_between", [False, True], ids=["compacted next", "written to next"])
 def test_a_log_compaction_that_dies(index: str, is_written_between: bool) -> None:

@@ -17,7 +17,7 @@ from tests.crash.tables import SCHEMA, Rows, check_recovery, new_table, rows_of,
 from tests.support.disks import ForgetfulDisk, local_double
 from tests.support.seeds import seeded
 
-_FAILURES = 6
+_FAILURES = 4
 
 
 @pytest.fixture(scope="module", params=TYPES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.judges import JVM_CONFS, Jvm
-from tests.support.samples import sample_matrices
+from tests.support.samples import sample_folder
 from tests.support.sessions import open_classic_session
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test in this folder, and grant it the time that JVM commits take; sample the matrices."""
-    kept = set(sample_matrices([item for item in items if HERE in item.path.parents]))
-    if dropped := [item for item in items if HERE in item.path.parents and item not in kept]:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
+    sample_folder(config, items, HERE)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)

@@ -1,9 +1,9 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
-These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, as do the judges
-of tests/interop; the classic session of the newest Spark runs every case of its own. Crash tests with a big matrix of
-calls try a sample of the calls in every lane. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case
-in every lane.
+These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases; so do tests/interop
+and tests/crash in every lane. The classic session of the newest Spark runs every other case. Crash tests with many
+storage calls try a sample of the calls. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
+every lane.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -42,6 +43,15 @@ def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         chosen = chooser.sample(cases, min(keep, len(cases)))
         dropped.update(set(cases) - set(chosen))
     return [item for item in items if item not in dropped]
+
+
+def sample_folder(config: pytest.Config, items: list[pytest.Item], folder: Path) -> None:
+    """Deselect the cases of matrices in a folder that are not in their samples."""
+    own = [item for item in items if folder in item.path.parents]
+    dropped = set(own) - set(sample_matrices(own))
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
 
 
 def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
