@@ -1,9 +1,9 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
-These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases; so do
-tests/interop and tests/crash in every lane. The classic session of the newest Spark runs every other case. Crash tests
-with many storage calls try a sample of the calls. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every
-case in every lane.
+These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, and of the tests
+without this mark a part; tests/interop and tests/crash run samples of their matrices in every lane. The classic session
+of the newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls.
+HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in every lane.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import pytest
 T = TypeVar("T")
 
 SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
+_WHOLE = ("surface", "matrix")
+_REPEATED = 0.6
+"""Part of the tests of the contract that Spark Connect and Spark 3.5 repeat."""
 IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
 
 
@@ -43,6 +46,26 @@ def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         chosen = chooser.sample(cases, min(keep, len(cases)))
         dropped.update(set(cases) - set(chosen))
     return [item for item in items if item not in dropped]
+
+
+def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
+    """The items that a lane runs which repeats the contract: its samples of the matrices, and `_REPEATED` of the rest.
+
+    Tests that are marked `surface` or `connect(only=True)` are about one Spark: all of them run. Each lane has a sample
+    of its own.
+    """
+    kept = sample_matrices(items)
+    if IS_WHOLE:
+        return kept
+    alike = [item for item in kept if not (_is_only_connect(item) or any(map(item.get_closest_marker, _WHOLE)))]
+    chosen = draw(alike, round(len(alike) * _REPEATED), lane)
+    dropped = set(alike) - set(chosen)
+    return [item for item in kept if item not in dropped]
+
+
+def _is_only_connect(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("connect")
+    return mark is not None and mark.kwargs.get("only", False)
 
 
 def sample_folder(config: pytest.Config, items: list[pytest.Item], folder: Path) -> None:

@@ -26,3 +26,17 @@ def test_a_marked_test_keeps_some_of_its_cases(
     assert found == samples.sample_matrices(items)
     assert len(set(found) & set(many)) == min(kept, len(many))
     assert set(items) - set(many) <= set(found)
+
+
+def test_lanes_that_repeat_the_contract_run_a_part_of_it(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "IS_WHOLE", False)
+    marks = ("matrix", "surface", "connect")
+    items = [item for item in request.session.items if not any(map(item.get_closest_marker, marks))]
+    found = samples.sample_lane(items, "connect")
+    assert found == samples.sample_lane(items, "connect")
+    assert len(found) == round(len(items) * 0.6)
+    assert [item for item in items if item in set(found)] == found
+    monkeypatch.setattr(samples, "IS_WHOLE", True)
+    assert samples.sample_lane(items, "connect") == items
