@@ -59,6 +59,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(
             f"the lanes of `make test` look for tests with a Spark session in {CONTRACT}: {outside}"
         )
+    elsewhere = [item for item in kept if CONTRACT not in item.path.parents]
+    left_out = set(elsewhere) - set(samples.sample_matrices(elsewhere))
+    kept = [item for item in kept if item not in left_out]
     if _repeats_the_contract():
         dropped = set(on_spark) - set(samples.sample_lane(on_spark, f"{_lane()} of Spark {version('pyspark')[:3]}"))
         kept = [item for item in kept if item not in dropped]

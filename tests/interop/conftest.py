@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.judges import JVM_CONFS, Jvm
-from tests.support.samples import sample_folder
 from tests.support.sessions import open_classic_session
 
 if TYPE_CHECKING:
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test in this folder, and grant it the time that JVM commits take; sample the matrices."""
-    sample_folder(config, items, HERE)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test in this folder, and grant it the time that JVM commits take."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)

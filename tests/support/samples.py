@@ -1,9 +1,9 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
 These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, and of the tests
-without this mark a part; tests/interop and tests/crash run samples of their matrices in every lane. The classic session
-of the newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls.
-HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in every lane.
+without this mark a part. Matrices outside of tests/contract are sampled in every lane. The classic session of the
+newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls. HOODIE_TEST_SEED
+chooses another sample. `make test-all` runs every case in every lane.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -66,15 +65,6 @@ def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
 def _is_only_connect(item: pytest.Item) -> bool:
     mark = item.get_closest_marker("connect")
     return mark is not None and mark.kwargs.get("only", False)
-
-
-def sample_folder(config: pytest.Config, items: list[pytest.Item], folder: Path) -> None:
-    """Deselect the cases of matrices in a folder that are not in their samples."""
-    own = [item for item in items if folder in item.path.parents]
-    dropped = set(own) - set(sample_matrices(own))
-    if dropped:
-        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
-        items[:] = [item for item in items if item not in dropped]
 
 
 def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:

@@ -10,7 +10,7 @@ from tests.support import samples
 @pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("number", range(20))
 def test_many(number: int) -> None:
-    """A matrix for the test below: in process all of it runs."""
+    """A matrix for the test below."""
     assert number < 20
 
 

@@ -135,6 +135,7 @@ CASES = [
 ]
 
 
+@pytest.mark.matrix(keep=16)
 @pytest.mark.parametrize(("index", "shape", "forms", "table_type"), CASES)
 def test_look_ups_find_what_a_model_finds(index: str, shape: str, forms: list[str], table_type: str) -> None:
     own = SHAPES[shape]

@@ -108,11 +108,13 @@ def files(request: pytest.FixtureRequest) -> Table:
     return table_of(request.param, "pair")
 
 
+@pytest.mark.matrix(keep=6)
 @pytest.mark.parametrize("name", VALUES)
 def test_statistics_leave_out_no_row(files: Table, name: str) -> None:
     compare(files, name)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("text", "float")])
 def test_partition_values_leave_out_no_row(name: str) -> None:
     compare(table_of("copy_on_write", name), name)
@@ -124,6 +126,7 @@ def test_texts_of_partitions_leave_out_no_row(monkeypatch: pytest.MonkeyPatch) -
     compare(table_of("copy_on_write", "text"), "text")
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("type_", ["copy_on_write", "merge_on_read"])
 def test_bounds_without_nan_leave_out_no_row(type_: str) -> None:
     """Files of earlier versions have bounds that leave out NaN."""

@@ -54,6 +54,7 @@ ACTS: dict[str, Callable[[hoodie.Table, Keys], Any]] = {
 }
 
 
+@pytest.mark.matrix(keep=12)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("index", NAMES)
 def test_every_act_refuses_them_by_name_and_leaves_no_trace(index: str, act: str) -> None:
@@ -65,6 +66,7 @@ def test_every_act_refuses_them_by_name_and_leaves_no_trace(index: str, act: str
     assert (table.timeline, table.to_arrow().num_rows) == before
 
 
+@pytest.mark.matrix(keep=12)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("index", NAMES)
 def test_every_act_takes_what_only_looks_like_them(index: str, act: str) -> None:
