@@ -18,6 +18,7 @@ CITIES = ("sf", "nyc", "la")
 Row = dict[str, Any]
 
 
+@pytest.mark.matrix(keep=8)
 @seeded(1, 2)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", ["record", "simple"])

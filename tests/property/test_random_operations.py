@@ -266,6 +266,7 @@ def check_history(run: Run) -> None:
         assert set(counted(found)) == run.model.changes(since, until), (since, until)
 
 
+@pytest.mark.matrix(keep=20)
 @seeded(1006, 271828)
 @pytest.mark.parametrize("rules", TABLES.values(), ids=TABLES.keys())
 def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:

@@ -123,6 +123,7 @@ STEPS_OF_A_RUN: tuple[tuple[Callable[[Run], None], int], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.matrix(keep=2)
 @seeded(1006, 271828)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_the_table_is_the_dict(table_type: str, seed: int) -> None:

@@ -224,12 +224,14 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
 )
 
 
+@pytest.mark.matrix(keep=2)
 @seeded(1006, 271828)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_table_lives_through_everything(table_type: str, seed: int) -> None:
     live(new_life(seed, table_type), seed)
 
 
+@pytest.mark.matrix(keep=1)
 @seeded(1313)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_table_with_automatic_keys_lives_through_everything(table_type: str, seed: int) -> None:

@@ -56,6 +56,7 @@ def changed(rows: pa.Table, name: str, value: object) -> pa.Table:
     return rows.set_column(place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows.schema.types[place]))
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("partition_by", [(), "city"], ids=["whole", "by city"])
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", INDEXES)

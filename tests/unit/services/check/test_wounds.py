@@ -19,6 +19,7 @@ def found(table: Table, wound: Wound) -> set[str]:
     return {*report.problems, *report.warnings}
 
 
+@pytest.mark.matrix(keep=35)
 @each_wound
 def test_a_wound_is_found_and_mended(wound: Wound) -> None:
     store = wound.make()

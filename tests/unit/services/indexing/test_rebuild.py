@@ -107,6 +107,7 @@ WRITES: dict[str, tuple[Callable[[Table], hoodie.WriteResult], dict[str, int]]] 
 }
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("index", ["record", "simple"])
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")

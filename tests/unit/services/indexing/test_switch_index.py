@@ -62,6 +62,7 @@ def index_properties(table: Table) -> dict[str, str]:
     return {key: value for key, value in raw.items() if any(name in key for name in names) and key not in without}
 
 
+@pytest.mark.matrix(keep=20)
 @TYPES
 @pytest.mark.parametrize("old", KINDS)
 @pytest.mark.parametrize("new", ["simple", "global_simple", "record", "global_bloom"])
