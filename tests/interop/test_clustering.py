@@ -123,6 +123,7 @@ def test_our_clustering_is_read_and_continued_by_the_jvm(
     shared.assert_both_go_on(before)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_each_executes_the_plan_of_the_other(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
     shared = Shared(jvm, tmp_path / "trips", table_type)

@@ -76,6 +76,7 @@ def _assert_read_as_by_the_jvm(jvm: Jvm, path: Path, as_of: str | None = None) -
     assert_same_rows(to_arrow(frame), expected.select(names))
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_columns_are_read_by_their_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
     name, path = f"ids_{kind}", tmp_path / kind
@@ -97,6 +98,7 @@ def test_columns_are_read_by_their_ids(sql: Jvm, tmp_path: Path, kind: str) -> N
         _assert_read_as_by_the_jvm(sql, path, completed[number])
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_our_writes_keep_the_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
     name, path = f"written_{kind}", tmp_path / kind
@@ -139,6 +141,7 @@ _VALUES = {"int": (1, -2147483648), "bigint": (1, -(2**53) - 1), "float": (0.25,
 _TEXTS = {"date": ("2024-01-02", "2000-02-29"), "decimal(10,2)": ("12.345", "-3")}
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_types_that_sql_changed(sql: Jvm, tmp_path: Path, kind: str) -> None:
     name, path = f"types_{kind}", tmp_path / kind

@@ -81,6 +81,7 @@ OURS: Mapping[str, Callable[[Table], object]] = {
 }
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_the_jvm_takes_back_our_commits(
     jvm: Jvm, tmp_path: Path, table_type: str, roll_back_by_jvm: Callable[[Path, str], None]
@@ -112,6 +113,7 @@ def test_the_jvm_takes_back_our_commits(
 THEIRS = {"upsert": range(4, 20), "delete": range(4, 9), "insert_overwrite": range(0, 30, 2)}
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("table_type", "has_statistics"), [("copy_on_write", False), ("merge_on_read", True)])
 def test_we_take_back_commits_of_the_jvm(jvm: Jvm, tmp_path: Path, table_type: str, has_statistics: bool) -> None:
     """With statistics of partitions each insert_overwrite of JVM Hudi 1.2.0 fails, in its own tables too."""
@@ -178,6 +180,7 @@ def dead_write(table: Table) -> object:
 OUR_DEATHS = [(table_type, target, where) for table_type in TYPES for target in TARGETS for where in DEATHS]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("table_type", "target", "where"), sample_of(OUR_DEATHS, 4, "rollbacks that the JVM finishes"))
 def test_the_jvm_finishes_our_dead_rollback(jvm: Jvm, tmp_path: Path, table_type: str, target: str, where: str) -> None:
     path = tmp_path / "trips"
@@ -202,6 +205,7 @@ STATES = ["requested", "inflight", "files deleted"]
 THEIR_DEATHS = [(table_type, state) for table_type in TYPES for state in STATES]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("table_type", "state"), sample_of(THEIR_DEATHS, 3, "rollbacks of the JVM that we finish"))
 def test_we_finish_a_dead_rollback_of_the_jvm(
     jvm: Jvm, tmp_path: Path, table_type: str, state: str, roll_back_by_jvm: Callable[[Path, str], None]

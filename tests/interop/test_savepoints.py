@@ -15,6 +15,7 @@ from tests.interop.shared_trips import SCHEMA, TYPES, both_go_on, check_both, jv
 from tests.support.rows import assert_same_rows
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_our_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
     path = tmp_path / "trips"
@@ -47,6 +48,7 @@ def test_our_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table_type
     both_go_on(jvm, path, table_type, known, jvm_first=True)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_the_jvms_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
     path = tmp_path / "trips"
@@ -78,6 +80,7 @@ def test_the_jvms_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table
     both_go_on(jvm, path, table_type, {1: range(10)}, jvm_first=False)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_half_done_restores_are_taken_up_by_the_other_engine(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
     path = tmp_path / "trips"

@@ -207,6 +207,7 @@ def row_by_row(jvm: Jvm) -> Iterator[None]:
     jvm.spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.usefixtures("row_by_row")
 @pytest.mark.parametrize("widened_by", ["us", "the JVM"])
 def test_a_schema_that_one_side_widens_is_continued_by_the_other(jvm: Jvm, tmp_path: Path, widened_by: str) -> None:

@@ -101,6 +101,7 @@ class Pair:
         check_index(self.table.view())
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_our_retries_beside_commits_of_the_jvm(tmp_path: Path, jvm: Jvm, table_type: str) -> None:
     pair = Pair(tmp_path / "trips", jvm, table_type)
