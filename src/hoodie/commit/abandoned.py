@@ -13,6 +13,7 @@ from hoodie.commit.attempt_files import delete_marked_files
 from hoodie.files.markers import TEMP_FOLDER, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
+from hoodie.format.filenames import name_of
 from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, Timeline, delete_heartbeat, is_live
 
@@ -42,7 +43,7 @@ class AbandonedFiles:
     @property
     def instants(self) -> tuple[str, ...]:
         """The instants whose markers are in the temporary folders."""
-        return tuple(filter(str.isdigit, (folder.rpartition("/")[2] for folder in self.temp_folders)))
+        return tuple(filter(str.isdigit, (name_of(folder) for folder in self.temp_folders)))
 
     def remove(self, store: Store, timeline: Timeline) -> None:
         """Delete the files that belong to no pending instant of the timeline and to no running writer.
@@ -52,7 +53,7 @@ class AbandonedFiles:
         """
         now_ms = time.time_ns() // 1_000_000
         for folder in self.temp_folders:
-            name = folder.rpartition("/")[2]
+            name = name_of(folder)
             if name.isdigit():
                 if not _is_pending(timeline, name):
                     _remove_markers(store, timeline, name)

@@ -8,6 +8,7 @@ from hoodie.commit.filters import add_filters
 from hoodie.commit.statistics import commit_ranges, replaced_partitions
 from hoodie.errors import CommitConflictError
 from hoodie.files.filter_stash import FilterStash
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.metadata.changes import MetadataChanges
@@ -96,5 +97,5 @@ def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
     for stat in metadata.write_stats():
         sizes = added.setdefault(stat.partition_path or "", {})
         for path, size_bytes in stat.sizes.items():
-            sizes[path.rpartition("/")[2]] = size_bytes
+            sizes[name_of(path)] = size_bytes
     return added

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 
 from hoodie.commit.conflicts import conflict
 from hoodie.files.markers import TEMP_FOLDER, read_markers
-from hoodie.format.filenames import parse_data_file
+from hoodie.format.filenames import name_of, parse_data_file
 from hoodie.timeline import Action
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.busy_groups import FileGroup
@@ -30,7 +30,7 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
     Raises: CommitConflictError.
     """
     for folder in view.store.folders(TEMP_FOLDER):
-        other = folder.rpartition("/")[2]
+        other = name_of(folder)
         found = view.timeline.get(other)
         is_service = found is not None and found.action in _SERVICES
         # Folders of other names have the staged rows of writes.

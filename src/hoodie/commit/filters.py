@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hoodie.files.filter_stash import FilterStash
 from hoodie.files.slices import BaseFile
-from hoodie.format.filenames import BaseFileName
+from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.view.table_view import TableView
@@ -36,7 +36,7 @@ def add_filters(filters: FilterStash, now: TableView, metadata: CommitMetadata) 
         return filters
     files = []
     for stat in metadata.write_stats():
-        name = (stat.path or "").rpartition("/")[2]
+        name = name_of(stat.path or "")
         base = BaseFileName.parse(name)
         if base is not None:
             path = stat.partition_path or ""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
@@ -49,7 +49,7 @@ def commit_ranges(now: TableView, metadata: CommitMetadata) -> Ranges:
     known = frozenset(columns)
     found: dict[str, dict[str, tuple[ColumnRange, ...]]] = {}
     for stat in metadata.write_stats():
-        name = (stat.path or "").rpartition("/")[2]
+        name = name_of(stat.path or "")
         wanted = tuple(range_ for range_ in _ranges(now, stat, columns, schema) if range_.column in known)
         found.setdefault(stat.partition_path or "", {})[name] = wanted
     return found
@@ -73,7 +73,7 @@ def _ranges(now: TableView, stat: WriteStat, columns: tuple[str, ...], schema: p
     is_whole = noted is not None and (stat.is_log_append or {*columns} <= {found.column for found in noted})
     if noted is not None and is_whole:
         return noted
-    path, name = stat.partition_path or "", (stat.path or "").rpartition("/")[2]
+    path, name = stat.partition_path or "", name_of(stat.path or "")
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:
         file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)

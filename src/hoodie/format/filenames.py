@@ -109,9 +109,18 @@ class LogFileName:
         )
 
 
+def name_of(path: str) -> str:
+    """Return the last component of a path or URI: the name of a file or folder.
+
+    >>> name_of("city=sf/1.parquet"), name_of("1.parquet")
+    ('1.parquet', '1.parquet')
+    """
+    return path.rpartition("/")[2]
+
+
 def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
     """Parse the name of a base or log file, with or without its folder; None for other names."""
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     return BaseFileName.parse(name) or LogFileName.parse(name)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from hoodie.errors import MetadataTableMissingError
-from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file
+from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.metadata_table.metadata_record import commit_schema
@@ -36,7 +36,7 @@ from hoodie.timeline import (
 
 # One writer at a time holds the table's lock, so the file names of two attempts at an instant never collide.
 WRITE_TOKEN = METADATA_INIT_WRITE_TOKEN
-_HOODIE_NAME = METADATA_HOODIE_FOLDER.rpartition("/")[2]
+_HOODIE_NAME = name_of(METADATA_HOODIE_FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class MetadataFolder:
 
     def partitions(self) -> list[str]:
         """Return the names of the partitions that have a folder, whether or not readers use them."""
-        names = (path.rpartition("/")[2] for path in self.store.folders(METADATA_FOLDER))
+        names = (name_of(path) for path in self.store.folders(METADATA_FOLDER))
         return [name for name in names if name != _HOODIE_NAME]
 
     def files_of(self, requested_time: str) -> Iterator[tuple[str, FileInfo]]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.damage import check_length
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.metadata.archived_logs import with_archived_fills
 from hoodie.metadata.build_instants import fills_a_partition
@@ -75,7 +75,7 @@ def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
 def _check_partition(store: Store, partition: str, group: Sequence[FileSlice], recorded: Mapping[str, int]) -> None:
     by_id = {found.file_id: found for found in group}
     for path, size_bytes in recorded.items():
-        name = LogFileName.parse(path.rpartition("/")[2])
+        name = LogFileName.parse(name_of(path))
         found = None if name is None else by_id.get(name.file_id)
         if name is None or found is None:
             continue

@@ -13,7 +13,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.damage import damaged_file
 from hoodie.files.logs.log_scan import problem_of_blocks, replaced_instants
 from hoodie.files.slices import FileSlice, latest_slices
-from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.hfile import HFileReader
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
@@ -159,7 +159,7 @@ def read_log(store: Store, path: str) -> LogContent:
 
 
 def _check_leftover(store: Store, path: str, problem: str) -> None:
-    name = LogFileName.parse(path.rpartition("/")[2])
+    name = LogFileName.parse(name_of(path))
     if name is None or METADATA_COMMITS.expect_content(store, name):
         raise damaged_file(store, path, problem)
 

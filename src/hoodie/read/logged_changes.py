@@ -10,7 +10,7 @@ import pyarrow as pa
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.logs.log_scan import problem_of_blocks
 from hoodie.format.avro.rows import arrow_schema
-from hoodie.format.filenames import BaseFileName
+from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.write_stat import NULL_COMMIT, WriteStat
 from hoodie.format.log.cdc_block import CdcMode
@@ -42,7 +42,7 @@ class LoggedGroups:
         new = set[_Group]()
         for group, found in stats.items():
             first = found[0]
-            if len(found) > 1 or BaseFileName.parse((first.path or "").rpartition("/")[2]) is None:
+            if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
                 continue
             if first.cdc_stats:
                 files[group] = first.cdc_stats

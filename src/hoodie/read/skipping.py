@@ -18,6 +18,7 @@ from hoodie.errors import CorruptFileError, MetadataTableMissingError, SchemaMis
 from hoodie.files.column_ranges import COMMIT_TIME
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_columns import StoredColumns
+from hoodie.format.filenames import name_of
 from hoodie.format.metadata_table.column_stats import (
     ColumnRange,
     StatsRow,
@@ -185,7 +186,7 @@ def _rows_of_files(
     reader: StatsReader, slices: Sequence[FileSlice], types: Mapping[str, pa.DataType]
 ) -> Mapping[str, StatsRow]:
     """Read the rows of the columns: of single files if they are few, of few partitions, or of all files."""
-    files = [(found.partition_path, path.rpartition("/")[2]) for found in slices for path in found.paths]
+    files = [(found.partition_path, name_of(path)) for found in slices for path in found.paths]
     if len(files) * len(types) <= _LOOKED_UP_MAX:
         return reader.rows_at({column_stats_key(name, path, file) for name in types for path, file in files})
     ordered = sorted({path for path, _ in files})
@@ -218,7 +219,7 @@ def _slice_range(
     if stored.names and any(stored.names_at(time) for time in times):
         return None
     place = partition_stats_key(name, found.partition_path)
-    ranges = [by_name.get((place, path.rpartition("/")[2])) for path in found.paths]
+    ranges = [by_name.get((place, name_of(path))) for path in found.paths]
     known = [one for one in ranges if one is not None]
     return reduce(joined, known) if known and len(known) == len(ranges) else None
 

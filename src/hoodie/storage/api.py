@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from hoodie.errors import StorageError
+from hoodie.format.filenames import name_of
 from hoodie.storage.options import shown
 
 
@@ -27,7 +28,7 @@ class FileInfo:
     @property
     def name(self) -> str:
         """The last component of the path, which is the file name."""
-        return self.path.rpartition("/")[2]
+        return name_of(self.path)
 
 
 _LOCAL_NAME_BYTES_MAX = 255

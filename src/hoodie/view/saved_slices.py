@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hoodie.errors import HistoryLostError
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.timeline import Action, Instant
 from hoodie.view.archived import archived_commits, archived_writes
@@ -112,7 +112,7 @@ class SavedSnapshot:
         A savepoint of the JVM can name log files that were written after its commit. In version 6 a slice can have more
         log files than are named: blocks that were written later are left out when it is read.
         """
-        names = set() if found is None else {path.rpartition("/")[2] for path in found.paths}
+        names = set() if found is None else {name_of(path) for path in found.paths}
         expected = {name for name in named if not self._is_later_log(name)}
         if self.view.config.version.log_name_has_base_instant:
             return expected <= names and all(LogFileName.parse(name) for name in names - expected)
@@ -200,6 +200,6 @@ def _has(found: FileSlice | None, instant: Instant, path: str, view: TableView) 
     """Return whether a slice has a file that an instant wrote, or a later base file that has its rows."""
     if found is None:
         return False
-    is_log = LogFileName.parse(path.rpartition("/")[2]) is not None
+    is_log = LogFileName.parse(name_of(path)) is not None
     since = view.order_time(instant) if is_log else instant.requested_time
     return path in found.paths or found.base_instant_time > since

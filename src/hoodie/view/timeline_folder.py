@@ -7,6 +7,7 @@ the table exists, also in object stores, where a file or a marker object stands 
 from __future__ import annotations
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.filenames import name_of
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store
@@ -29,7 +30,7 @@ def check_timeline_folder(store: Store, config: TableConfig, layout: Layout) -> 
         return
     if {f"{config.history_path}{suffix}" for suffix in _MARKER_SUFFIXES} & set(store.names(folder)):
         return
-    names = ", ".join(path.rpartition("/")[2] for path in store.folders(HOODIE_FOLDER))
+    names = ", ".join(name_of(path) for path in store.folders(HOODIE_FOLDER))
     told = f"{keys.TIMELINE_PATH}={config.timeline_path} and {keys.HISTORY_PATH}={config.history_path}"
     raise CorruptFileError(
         f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "

@@ -14,6 +14,7 @@ from hoodie.config import Option
 from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
+from hoodie.format.filenames import name_of
 from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_meta_fields
@@ -306,5 +307,5 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 def _default_name(store: Store) -> str:
     """Return the last folder of the path as a valid Avro name."""
-    last = store.uri("").rstrip("/").rpartition("/")[2]
+    last = name_of(store.uri("").rstrip("/"))
     return re.sub(r"[^A-Za-z0-9_]", "_", last) or "table"

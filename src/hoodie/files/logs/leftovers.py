@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import HOODIE_FOLDER, Layout, TimelineArchive, load_timeline, read_instant
@@ -43,7 +43,7 @@ class CommitRecords:
             if content is None:
                 return True
             stats = CommitMetadata.parse(content, path=name.instant_time).write_stats()
-            _known[file] = any(_has_records(s) for s in stats if (s.path or "").rpartition("/")[2] == name.name)
+            _known[file] = any(_has_records(s) for s in stats if name_of(s.path or "") == name.name)
         return _known[file]
 
     def _commit(self, store: Store, requested_time: str) -> bytes | None:

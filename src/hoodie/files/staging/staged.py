@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.files.staging.place import STAGE_PREFIX, staged_input, staged_output
+from hoodie.format.filenames import name_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import Store
@@ -82,7 +83,7 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
     write counts as dead if no staged file is younger than a day. A shorter time is not safe: a folder does not change
     while its writer writes other files.
     """
-    name = folder.rpartition("/")[2]
+    name = name_of(folder)
     if not name.startswith(STAGE_PREFIX):
         return False
     owner = Owner.parse_short_name(name.removeprefix(STAGE_PREFIX))

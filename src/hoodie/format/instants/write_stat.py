@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.metadata_table.column_stats import ColumnRange
 
 NULL_COMMIT: Final = "null"
@@ -83,7 +83,7 @@ class WriteStat:
         cls, path: str, partition_path: str, size_bytes: int, *, prev_commit: str, upsert_time_ms: int = 0
     ) -> WriteStat:
         """Return the stat of a complete log file that an instant wrote; all counts of records are 0."""
-        name = LogFileName.parse(path.rpartition("/")[2])
+        name = LogFileName.parse(name_of(path))
         assert name is not None, path
         return cls(
             file_id=name.file_id,

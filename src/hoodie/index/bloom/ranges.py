@@ -9,6 +9,7 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.format.filenames import name_of
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
 from hoodie.format.metadata_table.column_stats import StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
@@ -129,7 +130,7 @@ def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, Stats
 
 
 def _stats_key(partition_path: str, path: str) -> str:
-    return column_stats_key(RECORD_KEY, partition_path, path.rpartition("/")[2])
+    return column_stats_key(RECORD_KEY, partition_path, name_of(path))
 
 
 def _range_of(row: StatsRow | None) -> KeyRange:

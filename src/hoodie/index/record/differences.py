@@ -17,7 +17,7 @@ from hoodie.files.base_file import read_base_file
 from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
@@ -137,7 +137,7 @@ def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:
     """Return the file group's newest slice after adding the file of a write statistic."""
-    path, name = stat.partition_path or "", (stat.path or "").rpartition("/")[2]
+    path, name = stat.partition_path or "", name_of(stat.path or "")
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:
         file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)

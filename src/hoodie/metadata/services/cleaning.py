@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.service_metadata import (
     ActionInstant,
     CleanerPlan,
@@ -213,7 +213,7 @@ def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:
     """Yield the partition and the name of each file in a plan of this library or of the JVM."""
     for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
         for info in infos:
-            yield partition, info.file_path.rpartition("/")[2]
+            yield partition, name_of(info.file_path)
     for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
         for name in names:
-            yield partition, name.rpartition("/")[2]
+            yield partition, name_of(name)

@@ -12,6 +12,7 @@ from functools import partial
 
 from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
 from hoodie.metadata.delta_log import base_file_to_bytes
@@ -124,7 +125,7 @@ def missing_files(folder: MetadataFolder) -> Iterator[tuple[Instant, str]]:
         names = {name: {info.name for info in folder.store.list(partition_folder(name))} for name in partitions}
         for operation in operations:
             for path in filter(None, (operation.data_file_path, *operation.delta_file_paths)):
-                if path.rpartition("/")[2] not in names[operation.partition_path]:
+                if name_of(path) not in names[operation.partition_path]:
                     yield found, f"{partition_folder(operation.partition_path)}/{path.rpartition('/')[2]}"
 
 

@@ -8,6 +8,7 @@ from hoodie.errors import CorruptFileError, TableNotFoundError
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, PROPERTIES
+from hoodie.format.filenames import name_of
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.services.check import kinds
@@ -52,7 +53,7 @@ def leftover_problems(survey: Survey, *, now_ms: int) -> Iterator[Problem]:
     yield from lock_problems(survey)
     pending = {instant.requested_time for instant in survey.timeline.pending()}
     for folder in _folders_of(survey, TEMP_FOLDER):
-        name = folder.rpartition("/")[2]
+        name = name_of(folder)
         if name.isdigit():
             if name not in pending and not is_live(store, name):
                 yield Problem(kinds.LEFTOVER_MARKERS, folder)

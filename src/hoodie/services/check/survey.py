@@ -13,7 +13,7 @@ from functools import cached_property
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.files.slices import join_path
-from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import FileInfo
@@ -113,11 +113,11 @@ def files_of_commit(metadata: CommitMetadata) -> Iterator[tuple[str, int]]:
     for partition_path, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
             if stat.path:
-                yield join_path(partition_path, stat.path.rpartition("/")[2]), stat.file_size_bytes
+                yield join_path(partition_path, name_of(stat.path)), stat.file_size_bytes
             for name in stat.log_files or ():
-                yield join_path(partition_path, name.rpartition("/")[2]), 0
+                yield join_path(partition_path, name_of(name)), 0
             for path, size_bytes in (stat.cdc_stats or {}).items():
-                yield join_path(partition_path, path.rpartition("/")[2]), size_bytes
+                yield join_path(partition_path, name_of(path)), size_bytes
 
 
 def _commits(view: TableView) -> tuple[dict[Instant, CommitMetadata], dict[Instant, str]]:

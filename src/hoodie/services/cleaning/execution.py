@@ -25,7 +25,7 @@ from hoodie.errors import (
 )
 from hoodie.files.named_paths import named_data_file
 from hoodie.files.slices import join_path
-from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, CleanPartitionMetadata
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.services.context import EngineFor
@@ -183,7 +183,7 @@ def _name_in(view: TableView, partition: str, named: str, by: str) -> str:
 
     Raises: CorruptFileError for a file elsewhere, or that is no data file.
     """
-    name = named.rpartition("/")[2]
+    name = name_of(named)
     path = join_path(partition, name)
     if named not in (name, path) and not named.endswith(f"/{path}"):
         raise CorruptFileError(f"expected a file of partition {partition!r}, found {named[:300]!r}", path=by)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hoodie.files.slice_history import SliceHistory
 from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import name_of
 from hoodie.services.cleaning.options import CleanOptions, Policy
 
 FileGroup = tuple[str, str]
@@ -32,7 +33,7 @@ class Needed:
         if self.is_compacted(found):
             return True
         names = self.savepointed.get(found.partition_path, ())
-        return bool(names) and any(path.rpartition("/")[2] in names for path in found.paths)
+        return bool(names) and any(name_of(path) in names for path in found.paths)
 
     def is_compacted(self, found: FileSlice) -> bool:
         """Return whether a pending (log) compaction reads the file slice, or a newer one of its file group."""

@@ -13,7 +13,7 @@ from itertools import chain
 
 from hoodie.files.slice_history import logs_in_doubt, slice_histories
 from hoodie.files.slices import join_path
-from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.obsolete import FileGroup, Needed, obsolete_slices
 from hoodie.services.cleaning.options import CleanOptions
@@ -131,7 +131,7 @@ def _doomed(
     found: dict[str, _Doomed] = {}
     for path, listed in listing.items():
         slices = obsolete_slices(slice_histories(path, listed, timeline), options, earliest, needed)
-        names = [file.rpartition("/")[2] for slice_ in slices for file in slice_.paths]
+        names = [name_of(file) for slice_ in slices for file in slice_.paths]
         is_emptied = len(names) == len(listed)
         if names or (is_emptied and _is_partition(view, path)):
             found[path] = _Doomed({name: listed[name] for name in names}, is_emptied)
@@ -178,5 +178,5 @@ def _savepointed(view: TableView) -> dict[str, set[str]]:
     names: dict[str, set[str]] = {}
     for saved in savepoints(view):
         for path, files in saved.files.items():
-            names.setdefault(path, set()).update(file.rpartition("/")[2] for file in files)
+            names.setdefault(path, set()).update(name_of(file) for file in files)
     return names

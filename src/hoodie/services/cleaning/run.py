@@ -16,6 +16,7 @@ from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import finish_update
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
@@ -272,7 +273,7 @@ def _told(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanRes
     """Return the result of a dry run."""
     plan = planned.plan
     files: Mapping[str, tuple[str, ...]] = {
-        path: tuple(info.file_path.rpartition("/")[2] for info in infos)
+        path: tuple(name_of(info.file_path) for info in infos)
         for path, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items()
     }
     counts = {

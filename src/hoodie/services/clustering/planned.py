@@ -9,6 +9,7 @@ from typing import Final
 from hoodie.config import INDEX_TYPE
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
 from hoodie.services.clustering.task import GroupTask
 from hoodie.services.planned.service import PlannedService
@@ -113,15 +114,11 @@ def _unchanged(piece: SliceInfo, slices: Mapping[FileGroup, FileSlice]) -> FileS
         return None
     base = "" if found.base_file is None else found.base_file.name
     logs = {log.name.name for log in found.log_files}
-    planned_logs = {_name(path) for path in piece.delta_file_paths or ()}
-    return found if _name(piece.data_file_path or "") == base and planned_logs == logs else None
+    planned_logs = {name_of(path) for path in piece.delta_file_paths or ()}
+    return found if name_of(piece.data_file_path or "") == base and planned_logs == logs else None
 
 
 def _share(group: ClusteringGroup, members: Sequence[FileSlice]) -> int:
     """Return how many files the members of a group become, if other members are left out."""
     files = (group.num_output_file_groups or 1) * len(members) / len(group.slices)
     return max(1, round(files))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -20,7 +20,7 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
@@ -299,7 +299,7 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedCompaction) -> dict[str
         if instant is None or not instant.is_completed:
             continue
         for stat in view.commit_metadata(instant).write_stats():
-            name = (stat.path or "").rpartition("/")[2]
+            name = name_of(stat.path or "")
             if stat.is_log_append and name in names:
                 found.setdefault(stat.partition_path or "", {})[name] = stat.file_size_bytes
     return found

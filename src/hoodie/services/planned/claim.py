@@ -27,7 +27,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
-from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
+from hoodie.format.filenames import instant_of_data_file, parse_data_file
 from hoodie.services.planned.coordination import Claim, Coordinator
 from hoodie.services.planned.service import PlannedService, PlanT
 from hoodie.timeline import (
@@ -287,8 +287,7 @@ def _token(coordinator: Coordinator) -> bytes:
 
 def _attempt_number(path: str) -> int | None:
     """Return the number of the attempt that wrote a file."""
-    name = path.rpartition("/")[2]
-    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    parsed = parse_data_file(path)
     parts = [] if parsed is None else parsed.write_token.split("-")
     return int(parts[1]) if len(parts) == _TOKEN_PARTS and parts[1].isdigit() else None
 

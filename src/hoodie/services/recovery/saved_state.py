@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.timeline import Instant
 from hoodie.view.saved_slices import named_groups
@@ -46,7 +47,7 @@ def check_saved_state(
 
 
 def _is_same(stays: TableView, found: FileSlice, named: Collection[str], target: Instant) -> bool:
-    names = {path.rpartition("/")[2] for path in found.paths}
+    names = {name_of(path) for path in found.paths}
     if names == named:
         return True
     base = found.base_file
@@ -89,7 +90,7 @@ def _replaced(stays: TableView, target: Instant) -> Mapping[str, set[str]]:
 
 def _refused(view: TableView, target: Instant, group: tuple[str, str], found: FileSlice | None) -> UnsupportedError:
     path, file_id = group
-    left = "no file" if found is None else ", ".join(name.rpartition("/")[2] for name in found.paths)
+    left = "no file" if found is None else ", ".join(name_of(name) for name in found.paths)
     return UnsupportedError(
         f"{view.store.uri('')} cannot go back to {target.requested_time}: without the instants that completed later, "
         f"file group {file_id} of partition {path!r} would have {left}, and not the files that the savepoint names. "

@@ -14,6 +14,7 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.config.option import checked_text
 from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.services.result import ServiceResult
@@ -198,4 +199,4 @@ def _check_not_cleaned(view: TableView, commit: str) -> None:
 
 
 def _names(found: FileSlice) -> list[str]:
-    return [path.rpartition("/")[2] for path in found.paths]
+    return [name_of(path) for path in found.paths]
