@@ -24,9 +24,10 @@ import hoodie
 from bench.child import figures_of, print_figures, tell
 from bench.markdown import machine_line, table
 from bench.settings import Settings, machine
-from hoodie.storage import FaultStore, LocalStore, open_store
+from hoodie.storage import LocalStore, open_store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import FaultStore
 
 TYPES = ("copy_on_write", "merge_on_read")
 GOALS = {

@@ -29,11 +29,12 @@ from hoodie import config as options
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.place import stage_folder
 from hoodie.index.table_facts import TableFacts
-from hoodie.storage import FaultStore, LocalStore, Store
+from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
 from hoodie.write.known_keys import known_row_count
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import stage
+from tests.support.fault_store import FaultStore
 from tests.support.hbase_server import running_hbase
 
 LAYOUTS = {

@@ -21,9 +21,10 @@ from bench.keys import narrow_rows
 from bench.markdown import machine_line, table
 from bench.picture import draw_life
 from bench.settings import Settings, machine
-from hoodie.storage import FaultStore, LocalStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import FaultStore
 
 TYPES = ("copy_on_write", "merge_on_read")
 WINDOW = 20

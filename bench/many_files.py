@@ -26,8 +26,9 @@ from hoodie.commit.commit_content import locked_table
 from hoodie.metadata.table import MetadataTable
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
-from hoodie.storage import FaultStore, LocalStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
+from tests.support.fault_store import FaultStore
 
 _REAL = "real"
 _REAL_ROWS = 10_000

@@ -17,7 +17,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from hoodie.errors import PartitionPathError
-from hoodie.storage import FaultStore, FileInfo, LocalStore, MemoryStore, ObjectStore, Store, StoreSpec, open_store
+from hoodie.storage import FileInfo, LocalStore, MemoryStore, ObjectStore, Store, StoreSpec, open_store
+from tests.support.fault_store import FaultStore
 
 HARD_NAMES = [
     "a b",

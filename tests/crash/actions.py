@@ -13,12 +13,13 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.index import index_of_view
-from hoodie.storage import CrashPoint, FaultStore, MemoryStore, Store
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action as InstantAction
 from hoodie.timeline import InstantClock, forget_all
 from tests.crash.tables import Rows, Write, copy_of, new_table, run_until, trips
 from tests.support.archived import OFTEN
+from tests.support.fault_store import CrashPoint, FaultStore
 from tests.support.samples import draw
 
 DAY_MS = 86_400_000

@@ -12,10 +12,11 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.table_properties import BACKUP, read_table_config
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.view.listing import list_from_storage
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.index_check import check_index
 from tests.support.samples import sample_numbers
 

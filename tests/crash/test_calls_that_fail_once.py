@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import CommitConflictError
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from tests.crash.tables import (
@@ -19,6 +19,7 @@ from tests.crash.tables import (
     run_until,
     trips,
 )
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.samples import sample_numbers
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import CommitConflictError
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import Death, Rows, check_tidy, copy_of, deaths, new_table, rows_of, run_until, trips
+from tests.support.fault_store import CrashPoint
 
 START: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (1, "nyc"), "d": (2, "sf")}
 MORE: Rows = {"c": (1, "nyc"), "e": (3, "sf")}

@@ -9,11 +9,12 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.planned.rollback import roll_back_plan
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
 from tests.crash.tables import DEATHS_KEPT, Death, copy_of, deaths, run_until
+from tests.support.fault_store import CrashPoint
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}

@@ -23,11 +23,12 @@ from hoodie.errors import (
     StorageError,
     UnsupportedError,
 )
-from hoodie.storage import FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
+from tests.support.fault_store import FaultStore
 from tests.support.samples import sample_numbers
 from tests.support.steps import ONE_TRY, once_at
 

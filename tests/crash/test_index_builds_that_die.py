@@ -6,10 +6,11 @@ import pytest
 
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.index.record.state import record_index
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import DEATHS_KEPT, SCHEMA, Death, Rows, check_tidy, copy_of, deaths, rows_of, run_until, trips
+from tests.support.fault_store import CrashPoint
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la"), "e": (1, "sf")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "la"), "x": (1, "oslo")}

@@ -9,11 +9,12 @@ import pytest
 
 import hoodie
 from hoodie.errors import TableNotFoundError
-from hoodie.storage import CrashError, LocalStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from tests.crash.local_tables import NEW, START, TYPES, calls_of_write, copied, make_table, sampled, write
 from tests.crash.tables import check_recovery, new_table, rows_of
 from tests.support.disks import CountingDisk, DyingDisk, local_double
+from tests.support.fault_store import CrashError
 from tests.support.seeds import seeded
 
 _DEATHS = 3

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import FEW_BUCKETS, check_tidy, copy_of, deaths, run_until
+from tests.support.fault_store import CrashPoint
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}

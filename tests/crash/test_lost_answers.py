@@ -18,13 +18,13 @@ from obstore.store import MemoryStore as Backend
 
 import hoodie
 from hoodie.storage import MemoryStore, ObjectStore, Store, StoreSpec
-from hoodie.storage.faults import SCHEME, register, unregister
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from tests.crash.actions import CELLS, Cell, is_restoring, one_kind_each
 from tests.crash.tables import new_table, rows_of, trips
 from tests.crash.test_every_action_that_dies import LAST, NEXT, recover, without
+from tests.support.fault_store import SCHEME, register, unregister
 from tests.support.samples import IS_WHOLE, sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all requests of a cell in `make test-all`

@@ -10,9 +10,9 @@ import pytest
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.storage import MemoryStore
-from hoodie.storage.faults import Call
 from hoodie.table import Table
 from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, run_until, trips
+from tests.support.fault_store import Call
 
 SMALL = {"hoodie.metadata.compact.max.delta.commits": "1"}
 CHANGE: Rows = {"a": (1000, "sf"), "x": (1, "la")}

@@ -9,12 +9,13 @@ import pytest
 
 import hoodie
 from hoodie.errors import HoodieError
-from hoodie.storage import CrashError, LocalStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.local_tables import NEW, START, TYPES, calls_of_write, copied, make_table, sampled, write
 from tests.crash.tables import SCHEMA, Rows, check_recovery, new_table, rows_of, trips
 from tests.support.disks import ForgetfulDisk, local_double
+from tests.support.fault_store import CrashError
 from tests.support.seeds import seeded
 
 _FAILURES = 4

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hoodie.commit.steps import Step
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import Rows, check_recovery, deaths, new_table, rows_of, trips
+from tests.support.fault_store import FaultStore
 from tests.support.steps import once_at
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import Rows, check_recovery, check_tidy, copy_of, deaths, new_table, rows_of, run_until, trips
+from tests.support.fault_store import CrashPoint
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}

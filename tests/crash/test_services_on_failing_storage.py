@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from hoodie.errors import HoodieError, StorageError
-from hoodie.storage import CrashPoint, FaultStore, LocalStore, MemoryStore, Store, open_store
-from hoodie.storage.faults import Call
+from hoodie.storage import LocalStore, MemoryStore, Store, open_store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.crash.actions import CELLS, Cell, is_restoring, moved, whole_run
 from tests.crash.tables import check_tidy, rows_of, trips
 from tests.support.disks import CountingDisk, FailingDisk, local_double
+from tests.support.fault_store import Call, CrashPoint, FaultStore
 from tests.support.samples import draw, sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all calls of a service in `make test-all`

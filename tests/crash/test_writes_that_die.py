@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from hoodie.files.table_properties import table_exists
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, trips
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}

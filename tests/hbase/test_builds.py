@@ -12,11 +12,12 @@ import pytest
 from hoodie.errors import IndexIncompleteError, IndexUnavailableError, InvalidConfigError
 from hoodie.index.hbase.client import HBaseClient
 from hoodie.index.hbase.versions import built_instant, location_cells
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
 from tests.hbase.rows import QUIET, START, again, check, settings_of, started, table_of
+from tests.support.fault_store import FaultStore
 from tests.support.samples import sample_of
 
 CLUSTERS = {"hoodie.clustering.plan.strategy.small.file.limit": "100000000"}

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.storage import CrashPoint, LocalStore, MemoryStore
+from hoodie.storage import LocalStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.actions import Cell, is_restoring, one_kind_each, whole_run
 from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, rows_of, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 from tests.support.samples import draw, sample_of
 

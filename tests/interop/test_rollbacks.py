@@ -14,7 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.services.recovery.rollback import DROPPED_NOTE
-from hoodie.storage import CrashPoint, LocalStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, forget_all
 from tests.crash.tables import run_until
@@ -28,6 +28,7 @@ from tests.interop.shared_trips import (
     newest_of,
     trips,
 )
+from tests.support.fault_store import CrashPoint
 from tests.support.samples import sample_of
 
 START = {1: range(10), 2: range(6, 14)}

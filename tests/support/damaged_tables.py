@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hoodie.storage import CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import archive_instants
 from hoodie.timeline.locks.storage_based import NAME as STORAGE_BASED_LOCK
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import Write, copy_of, run_until
 from tests.support.archived import OFTEN
+from tests.support.fault_store import CrashPoint, FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 
 GOLDEN_TABLES = Path(__file__).parents[1] / "golden" / "tables.tar.gz"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hoodie.storage import CrashError, LocalStore, StoreSpec
+from hoodie.storage import LocalStore, StoreSpec
 from hoodie.storage.disk import SystemDisk
-from hoodie.storage.faults import SCHEME, Call, register, unregister
 from hoodie.storage.memory import BufferedOutput
+from tests.support.fault_store import SCHEME, Call, CrashError, register, unregister
 
 _LONG_AGO = 1_700_000_000
 """The machine needs a while to start again, so heartbeats have stopped."""

@@ -18,10 +18,8 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
-    "hoodie.storage.faults.FaultStore": _DOUBLES,
-    "hoodie.storage.faults.FaultStore.crashed": _DOUBLES,
-    "hoodie.storage.faults.FaultStore.unregister": _DOUBLES,
     "hoodie.storage.memory.MemoryStore.set_modified_ms": _DOUBLES,
+    "hoodie.storage.opening.register_store": _DOUBLES,
     "hoodie.storage.objects._RangedInput.seekable": "pyarrow asks the files that it is given",
     "hoodie.timeline.owner.forget_all": "tests play the death of a process by it",
 }

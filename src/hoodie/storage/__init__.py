@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
-from hoodie.storage.disk_errors import explained
-from hoodie.storage.faults import CrashError, CrashPoint, FaultStore
+from hoodie.storage.disk import explained
 from hoodie.storage.local import LocalStore
 from hoodie.storage.memory import MemoryStore
 from hoodie.storage.opening import open_store
@@ -14,10 +13,7 @@ if TYPE_CHECKING:
     from hoodie.storage.objects import ObjectStore
 
 __all__ = [
-    "CrashError",
-    "CrashPoint",
     "ExistingFileError",
-    "FaultStore",
     "FileInfo",
     "FileVersion",
     "LocalStore",

@@ -1,4 +1,7 @@
-"""The system calls by which a local store changes files, one method each, so that tests can replace them."""
+"""The system calls by which a local store changes files, one method each, so that tests can replace them.
+
+Errors of the system become one sentence: the answer of the system, the file, and what to do.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import pyarrow as pa
+
+from hoodie.errors import StorageError
 
 _NOT_SUPPORTED = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EINVAL}
@@ -71,24 +77,19 @@ class SystemDisk:
     """The calls of the operating system (see `Disk`)."""
 
     def make_folder(self, path: str) -> None:
-        """Make one folder."""
         os.mkdir(path)
 
     def create_empty(self, path: str) -> None:
-        """Create an empty file."""
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Create a file with these bytes."""
         with open(path, "xb") as file:
             file.write(data)
 
     def link(self, source: str, target: str) -> None:
-        """Give the file a second name."""
         os.link(source, target)
 
     def rename_new(self, source: str, target: str) -> None:
-        """Rename the file, unless `target` exists."""
         call = _exclusive_rename()
         if call is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target)
@@ -97,27 +98,21 @@ class SystemDisk:
             raise OSError(code, os.strerror(code), source, None, target)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename the file."""
         os.replace(source, target)
 
     def unlink(self, path: str) -> None:
-        """Remove the name of a file or link."""
         os.unlink(path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder."""
         os.rmdir(path)
 
     def sync_file(self, path: str) -> None:
-        """Return when the file's bytes survive a power failure."""
         _sync(path, os.O_RDONLY)
 
     def sync_folder(self, path: str) -> None:
-        """Return when the names in the folder survive a power failure."""
         _sync(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
 
     def open_stream(self, path: str, closed: Callable[[], None]) -> pa.NativeFile:
-        """Open a streaming writer."""
         return _Stream(path, closed)
 
 
@@ -169,3 +164,36 @@ def _exclusive_rename() -> Callable[[bytes, bytes], int] | None:
         return ctypes.get_errno() if done else 0
 
     return call
+
+
+_ADVICE = {
+    errno.EACCES: "give this user access to it, or choose another folder",
+    errno.EPERM: "give this user access to it, or choose another folder",
+    errno.ENOTDIR: "a file or a broken link is in the place of a folder",
+    errno.EROFS: "mount the file system for writing, or choose another folder",
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some space and try again",
+    errno.ENAMETOOLONG: "use shorter partition values, or another partition column",
+    errno.ELOOP: "replace the symbolic links by the folders themselves",
+}
+
+
+def explanation(where: str, error: OSError) -> StorageError:
+    """Return the error to raise instead of the system's; `where` is the file or folder."""
+    advice = _ADVICE.get(error.errno or 0, "check the disk and try again")
+    what = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+    return StorageError(f"{where}: {what}; {advice}", error.errno)
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """Raise `StorageError` instead of the system's errors, except for missing and existing files.
+
+    For streaming writers, because Arrow writes without a call of the store.
+    """
+    try:
+        yield
+    except (StorageError, FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        raise explanation(where, error) from error

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec, UnsyncedError
-from hoodie.storage.disk import Disk, SystemDisk, is_unsupported
-from hoodie.storage.disk_errors import explanation
+from hoodie.storage.disk import Disk, SystemDisk, explanation, is_unsupported
 from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
     TEMPORARY_PREFIX,
@@ -99,11 +98,9 @@ class LocalStore:
         return sorted(join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         return sorted(entry.name for entry in self._entries(folder) if is_listed(entry.name) and not entry.is_dir())
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         return [*self._found(folder, is_listed, recursive=recursive)]
 
     def temporary_files(self) -> tuple[FileInfo, ...]:
@@ -139,13 +136,11 @@ class LocalStore:
 
     @_explained
     def read(self, path: str) -> bytes:
-        """Return the content of the file."""
         with open(self._readable(path), "rb") as file:
             return file.read()
 
     @_explained
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
         with open(self._readable(path), "rb") as file:
             file.seek(start)
             return file.read(length)
@@ -167,13 +162,11 @@ class LocalStore:
 
     @_explained
     def replace(self, path: str, data: bytes) -> None:
-        """Create or overwrite the file in one atomic step."""
         target = self._changeable(path)
         self._with_parent(target, lambda: self._replace(target, data, self._syncs(path)))
 
     @_explained
     def refresh(self, path: str, expected: bytes) -> bool:
-        """Renew the change time of the file if its content is `expected`; return whether it was."""
         target = self._readable(path)
         try:
             with open(target, "rb") as file:
@@ -224,7 +217,6 @@ class LocalStore:
             self._disk.sync_folder(os.path.dirname(target))
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Delete the files one after the other; missing files are skipped."""
         for path in paths:
             self.delete(path)
 
@@ -256,7 +248,6 @@ class LocalStore:
         return self._with_parent(target, opened)
 
     def check_links(self, paths: Iterable[str]) -> None:
-        """Refuse files that a link leads out of the table's folder. For engines that open files by their URI."""
         for path in paths:
             self._links.check_read(path)
 

@@ -56,18 +56,15 @@ class MemoryStore:
         return f"{SCHEME}{self._name}/{checked_folder(path)}".rstrip("/")
 
     def folders(self, folder: str) -> list[str]:
-        """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
         prefix = _prefix(folder)
         with self._content.lock:
             below = [path[len(prefix) :] for path in self._content.files if path.startswith(prefix)]
         return sorted({prefix + rest.partition("/")[0] for rest in below if "/" in rest})
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         prefix = _prefix(folder)
         with self._content.lock:
             found = [
@@ -84,35 +81,29 @@ class MemoryStore:
         return tuple(sorted((info for info in found if is_temporary(info.name)), key=lambda info: info.path))
 
     def head(self, path: str) -> FileInfo | None:
-        """Return size and change time of one file, or None if it does not exist."""
         found = self._content.files.get(checked_path(path))
         return None if found is None else FileInfo(path, len(found[0]), found[1])
 
     def read(self, path: str) -> bytes:
-        """Return the content of the file."""
         found = self._content.files.get(checked_path(path))
         if found is None:
             raise FileNotFoundError(self.uri(path))
         return found[0]
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
         return self.read(path)[start : start + length]
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the file with all its bytes in one atomic step. Raises `ExistingFileError` if the file exists."""
         with self._content.lock:
             if checked_path(path) in self._content.files:
                 raise ExistingFileError(self.uri(path))
             self.replace(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create or overwrite the file in one atomic step."""
         with self._content.lock:
             self._content.files[checked_path(path)] = (bytes(data), self._now_ms())
 
     def refresh(self, path: str, expected: bytes) -> bool:
-        """Renew the change time of the file if its content is `expected`; return whether it was."""
         with self._content.lock:
             found = self._content.files.get(checked_path(path))
             if found is None or found[0] != expected:
@@ -126,7 +117,6 @@ class MemoryStore:
         return data, _version(data)
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
-        """Replace the file if it still is `version` (None: if it does not exist); return its new version."""
         with self._content.lock:
             found = self._content.files.get(checked_path(path))
             if (None if found is None else _version(found[0])) != version:
@@ -135,30 +125,25 @@ class MemoryStore:
             return _version(data)
 
     def move(self, source: str, target: str) -> None:
-        """Give the file `source` the name `target`, in one atomic step."""
         with self._content.lock:
             self.replace(target, self.read(source))
             self.delete(source)
 
     def delete(self, path: str) -> None:
-        """Delete the file; does nothing if it does not exist."""
         with self._content.lock:
             self._content.files.pop(checked_path(path), None)
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Delete the files; missing files are skipped."""
         for path in paths:
             self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete the folder and everything below it; does nothing if it does not exist."""
         prefix = _prefix(checked_deletable(folder))
         with self._content.lock:
             for path in [path for path in self._content.files if path.startswith(prefix)]:
                 del self._content.files[path]
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a random-access reader."""
         return pa.BufferReader(self.read(path))
 
     def open_output(self, path: str) -> pa.NativeFile:

@@ -1,4 +1,9 @@
-"""Tables in an object store (S3, Google Cloud Storage, Azure), accessed with obstore."""
+"""Tables in an object store (S3, Google Cloud Storage, Azure), accessed with obstore.
+
+Errors of the service become one sentence: its answer, and what to do. obstore gives the answer, a dump of its own
+types, and all requests it made, in forty lines. It may also raise `PanicException`, which is no `Exception`; nothing
+above this room could handle it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,6 @@ from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
-from hoodie.storage.service_errors import explanation, first_line, is_known, is_panic
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, UpdateVersion
@@ -44,7 +48,6 @@ class ObjectStore:
 
     @property
     def spec(self) -> StoreSpec:
-        """The description with which another process opens this store."""
         return self._spec
 
     def uri(self, path: str) -> str:
@@ -52,16 +55,13 @@ class ObjectStore:
         return f"{self._spec.uri}/{checked_folder(path)}".rstrip("/")
 
     def folders(self, folder: str) -> list[str]:
-        """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
         with self._translated(folder):
             return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files directly in `folder`, sorted; none for a missing folder."""
         return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder."""
         prefix = checked_folder(folder) or None
         with self._translated(folder):
             if recursive:
@@ -76,7 +76,6 @@ class ObjectStore:
         return ()
 
     def head(self, path: str) -> FileInfo | None:
-        """Return size and change time of one object, or None if it does not exist."""
         try:
             with self._translated(path):
                 return _file_info(path, self._backend.head(checked_path(path)))
@@ -89,12 +88,10 @@ class ObjectStore:
             raise
 
     def read(self, path: str) -> bytes:
-        """Return the content of the object."""
         with self._translated(path):
             return bytes(self._backend.get(checked_path(path)).bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return the bytes `[start, start + length)`; fewer only at the end of the object."""
         if length > 0:
             try:
                 with self._translated(path):
@@ -109,12 +106,10 @@ class ObjectStore:
         return b""
 
     def create(self, path: str, data: bytes) -> None:
-        """Create the object in one atomic step. Raises `ExistingFileError` if another put created the object."""
         if self._put_if(path, data, "create") is None:
             raise ExistingFileError(self.uri(path))
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create or overwrite the object in one atomic step."""
         with self._translated(path):
             self._backend.put(checked_path(path), data)
 
@@ -127,14 +122,12 @@ class ObjectStore:
         return found == expected and self._put_if(path, expected, _if_unchanged(version)) is not None
 
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
-        """Return the content of the object and the version that was read."""
         with self._translated(path):
             found = self._backend.get(checked_path(path))
             meta = found.meta
             return bytes(found.bytes()), FileVersion(meta["e_tag"], meta["version"])
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
-        """Replace the object if it still is `version` (None: if it does not exist); return its new version."""
         return self._put_if(path, data, "create" if version is None else _if_unchanged(version))
 
     def move(self, source: str, target: str) -> None:
@@ -145,7 +138,6 @@ class ObjectStore:
             self.delete(source)
 
     def delete(self, path: str) -> None:
-        """Delete the object; does nothing if it does not exist."""
         self._delete([checked_path(path)])
 
     def delete_all(self, paths: Sequence[str]) -> None:
@@ -223,18 +215,18 @@ class ObjectStore:
         except AlreadyExistsError as error:
             raise ExistingFileError(self.uri(path)) from error
         except FileNotFoundError as error:
-            if is_known(error):  # the bucket is missing, not the object
-                raise explanation(self.uri(path), error) from error
+            if _is_known(error):  # the bucket is missing, not the object
+                raise _explanation(self.uri(path), error) from error
             raise FileNotFoundError(self.uri(path)) from error
         except BaseError as error:
-            raise explanation(self.uri(path), error) from error
+            raise _explanation(self.uri(path), error) from error
         except ValueError as error:
             # obstore raises ValueError for a character that object names cannot contain.
             raise PartitionPathError(f"{self.uri(path)!r} cannot be the name of an object: {error}") from error
         except BaseException as error:
-            if not is_panic(error):
+            if not _is_panic(error):
                 raise
-            raise explanation(self.uri(path), error) from None
+            raise _explanation(self.uri(path), error) from None
 
 
 class _RangedInput:
@@ -326,7 +318,7 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
             client_options=cast(Any, {key: value for key, value in given.items() if key in CLIENT_OPTIONS}),
         )
     except BaseException as error:
-        if not (isinstance(error, BaseError | ValueError | TypeError) or is_panic(error)):
+        if not (isinstance(error, BaseError | ValueError | TypeError) or _is_panic(error)):
             raise
         # Not chained: the text of obstore may have the value of a misspelt option.
         raise _cannot_open(uri, given, error) from None
@@ -334,7 +326,7 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
 
 
 def _cannot_open(uri: str, options: Mapping[str, str], error: BaseException) -> InvalidConfigError:
-    text = "obstore failed" if is_panic(error) else first_line(error)
+    text = "obstore failed" if _is_panic(error) else _first_line(error)
     for key, value in options.items():
         if key not in HARMLESS and value:
             text = text.replace(value, "***")
@@ -355,3 +347,54 @@ def _if_unchanged(found: FileVersion) -> UpdateVersion:
 
 def _file_info(path: str, meta: ObjectMeta) -> FileInfo:
     return FileInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+
+
+_REASONS = (
+    (("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist"), "the bucket does not exist; check its "
+     "name, the endpoint and the region"),
+    (("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraint", "without a `Location`"),
+     "the bucket is in another region; set the storage option aws_region to its region"),
+    (("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AuthenticationFailed"),
+     "the service refused the credentials; check the storage options or environment variables that hold them"),
+    (("169.254.169.254", "metadata.google.internal", "MissingCredentials"), "no credentials were found; set them as "
+     "storage options or environment variables, or set skip_signature=true for a public bucket"),
+    (("BadScheme",), "the endpoint is not encrypted (http); set the storage option allow_http=true if that is meant"),
+    (("kind: Connect", "dns error", "ConnectError"), "no connection to the service; check the endpoint, the network "
+     "and the proxy"),
+    (("kind: Timeout", "operation timed out"), "the service did not answer in time; check the network, or set the "
+     "storage option timeout"),
+    (("AccessDenied", "PermissionDenied", "403 Forbidden", "Unauthenticated", "401 Unauthorized"), "access is denied; "
+     "give the credentials the right to list, read, write and delete there"),
+    (("SlowDown", "503 Service Unavailable"), "the service asks for fewer requests; try again later"),
+)  # fmt: skip
+_LENGTH_MAX = 200
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Return whether obstore's native code failed: such an error is no `Exception`."""
+    return type(error).__name__ == "PanicException"
+
+
+def _is_known(error: BaseException) -> bool:
+    """Return whether the error has one of the reasons that are told in words of their own."""
+    return _reason(error) is not None
+
+
+def _explanation(uri: str, error: BaseException) -> StorageError:
+    """Return the error to raise instead of obstore's."""
+    reason = _reason(error)
+    if reason is None:
+        text = _first_line(error)
+        reason = f"obstore failed ({text}); report this" if _is_panic(error) else f"{text}; try again"
+    return StorageError(f"{uri}: {reason}")
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the part of obstore's text that says what happened."""
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    return text if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}…"
+
+
+def _reason(error: BaseException) -> str | None:
+    text = f"{type(error).__name__}: {error}"
+    return next((reason for signs, reason in _REASONS if any(sign in text for sign in signs)), None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hoodie.config import flag
 from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import faults, memory
+from hoodie.storage import memory
 from hoodie.storage.api import Store, StoreSpec
 from hoodie.storage.local import DURABLE, LocalStore
 from hoodie.storage.options import normalised
@@ -23,14 +23,20 @@ _INSTEAD = {
     "http": "give the URI of the bucket",
     "https": "give the URI of the bucket",
 }
+_FINDERS: dict[str, Callable[[StoreSpec], Store]] = {}
+
+
+def register_store(prefix: str, find: Callable[[StoreSpec], Store]) -> None:
+    """Let `open_store` in this process open URIs that begin with `prefix` by `find`; tests add their doubles."""
+    _FINDERS[prefix] = find
 
 
 def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
     """Open the folder of a path, URI or `StoreSpec`; nothing is read or created.
 
     Accepts plain paths, `file://` (the rest is the path without percent-encoding, as in Hadoop), `s3://` (also `s3a`,
-    `s3n`), `gs://` (also `gcs`), `az://` (also `abfs`, `abfss`), `memory://name`, and stores that were
-    registered in this process (`hoodie.storage.faults.register`).
+    `s3n`), `gs://` (also `gcs`), `az://` (also `abfs`, `abfss`), `memory://name`, and what `register_store` added in
+    this process.
 
     A leading `~` is the home folder, as in a shell.
 
@@ -46,8 +52,9 @@ def open_store(spec_or_uri: StoreSpec | str | os.PathLike[str], options: Mapping
     spec = spec_or_uri if isinstance(spec_or_uri, StoreSpec) else StoreSpec(_text(spec_or_uri))
     merged = {**normalised(dict(spec.options)), **normalised(options or {})}
     scheme, separator, rest = spec.uri.partition("://")
-    if spec.uri.startswith(faults.SCHEME):
-        return faults.registered(spec)
+    for prefix, find in _FINDERS.items():
+        if spec.uri.startswith(prefix):
+            return find(spec)
     if separator and scheme in OBJECT_SCHEMES:
         # Here, so that a worker of Spark needs obstore for tables in an object store only.
         from hoodie.storage.objects import open_objects

@@ -14,12 +14,13 @@ from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError, UnsupportedError
 from hoodie.files.markers import TEMP_FOLDER, delete_markers, marker_folder
 from hoodie.progress import Progress, listening
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.view.table_view import TableView
 from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, once_at
 

@@ -13,8 +13,9 @@ from hoodie.files.table_properties import (
     table_exists,
     update_table_config,
 )
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from tests.crash.tables import copy_of, new_table
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 
 CHANGE: dict[str, str | None] = {"hoodie.table.metadata.partitions": "files"}
 

@@ -10,8 +10,9 @@ from hoodie.metadata.archived_logs import with_archived_logs
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.places import METADATA_HISTORY, partition_folder
 from hoodie.metadata.slice_reader import slices_of
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive
+from tests.support.fault_store import FaultStore
 
 BASE = "files-0000-0_0-0-0_{}.hfile"
 LOG = ".files-0000-0_{}.log.1_0-0-0"

@@ -10,8 +10,8 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import CrashError, CrashPoint, FaultStore
 from tests.support.fake_commits import FakeTable
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 from tests.unit.metadata.conftest import copy_of
 

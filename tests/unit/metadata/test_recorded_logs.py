@@ -14,9 +14,10 @@ from hoodie.metadata.archived_logs import with_archived_fills
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.recorded_logs import check_recorded_logs, unlogged_instants
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State, Timeline, archive_instants
+from tests.support.fault_store import FaultStore
 
 _SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64())])
 _BY_JVM = "00000000000000007"

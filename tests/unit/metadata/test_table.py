@@ -17,9 +17,9 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable
+from tests.support.fault_store import FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 from tests.unit.metadata.conftest import InMemory
 

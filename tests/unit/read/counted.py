@@ -11,7 +11,8 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.files.table_properties import PROPERTIES
-from hoodie.storage import FaultStore, open_store
+from hoodie.storage import open_store
+from tests.support.fault_store import FaultStore
 
 CITIES = 8
 ROWS = pa.table(

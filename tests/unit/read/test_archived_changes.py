@@ -9,12 +9,13 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryLostError, HoodieWarning, InvalidConfigError
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
 from tests.crash.tables import Rows, copy_of, new_table, rows_of, run_until, trips
 from tests.support.archived import OFTEN, archived_times
 from tests.support.cleans import claim_clean
+from tests.support.fault_store import FaultStore
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}
 

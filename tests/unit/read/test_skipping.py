@@ -14,8 +14,9 @@ import pytest
 import hoodie
 from hoodie.files import column_ranges
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from tests.support.fault_store import FaultStore
 
 ON = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
 

@@ -16,10 +16,11 @@ from hoodie.commit.steps import Step, watching
 from hoodie.format.metadata_table import column_stats
 from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.read import plan
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write import placement
 from hoodie.write.files import file_task
+from tests.support.fault_store import FaultStore
 
 ON = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
 

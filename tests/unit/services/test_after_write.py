@@ -12,9 +12,10 @@ from hoodie.errors import StorageError
 from hoodie.services.call import ServiceCall
 from hoodie.services.cleaning.inline import CLEAN
 from hoodie.services.result import ServiceResult
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import copy_of, new_table, rows_of, trips
+from tests.support.fault_store import FaultStore
 
 COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 

@@ -13,10 +13,10 @@ from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.result import ServiceResult
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
-from hoodie.storage import FaultStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
+from tests.support.fault_store import FaultStore
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
 

@@ -11,9 +11,9 @@ import pytest
 import hoodie
 from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage import ExistingFileError, LocalStore, Store, UnsyncedError
-from hoodie.storage.faults import Call
 from tests.crash.tables import new_table, rows_of, trips
 from tests.support.disks import CountingDisk, DiskWithoutLinks, FailingDisk, PausingDisk, local_double
+from tests.support.fault_store import Call
 
 
 @pytest.fixture

@@ -10,16 +10,9 @@ import hoodie
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import (
-    CrashError,
-    FaultStore,
-    LocalStore,
-    MemoryStore,
-    ObjectStore,
-    StoreSpec,
-    open_store,
-)
+from hoodie.storage import LocalStore, MemoryStore, ObjectStore, StoreSpec, open_store
 from hoodie.write.context import WriteContext
+from tests.support.fault_store import CrashError, FaultStore
 
 
 @pytest.mark.parametrize(

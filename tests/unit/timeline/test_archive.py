@@ -15,7 +15,7 @@ from hoodie.format.instants.archive import (
     archived_to_bytes,
 )
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.timeline import (
     Action,
     ArchiveLimits,
@@ -27,6 +27,7 @@ from hoodie.timeline import (
     create_requested,
     load_timeline,
 )
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 
 LAYER_FILES_MAX = ArchiveLimits().layer_files
 MANIFESTS_KEPT = ArchiveLimits().manifests

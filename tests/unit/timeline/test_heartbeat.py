@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CommitConflictError, StorageError
-from hoodie.storage import CrashError, FaultStore, LocalStore, MemoryStore, process
+from hoodie.storage import LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
+from tests.support.fault_store import CrashError, FaultStore
 from tests.unit.timeline.writers import on_another_machine, other_process
 
 T = "20261121123441258"

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.storage import FaultStore, FileInfo, MemoryStore
+from hoodie.storage import FileInfo, MemoryStore
 from hoodie.timeline import Instant, LayoutV1, LayoutV2, TimelineReader, load_timeline
+from tests.support.fault_store import FaultStore
 
 FOLDER = ".hoodie/timeline"
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.storage import FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.timeline import Action, Instant, State, Timeline, layout_for, load_timeline, read_instant
+from tests.support.fault_store import FaultStore
 
 METADATA = ".hoodie/metadata/.hoodie"
 V1, V2 = layout_for(6), layout_for(9)

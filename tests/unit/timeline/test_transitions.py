@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import CommitConflictError
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store
+from hoodie.storage import MemoryStore, Store
 from hoodie.timeline import (
     Action,
     Layout,
@@ -16,6 +16,7 @@ from hoodie.timeline import (
     load_timeline,
     read_instant,
 )
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 
 V1, V2 = layout_for(6), layout_for(9)
 T, C = "20261121123441258", "20261121123443000"

@@ -6,11 +6,12 @@ import pytest
 
 from hoodie.commit.steps import Step
 from hoodie.errors import HistoryLostError
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.cleaned import oldest_readable_instant
 from tests.crash.tables import new_table, trips
 from tests.support.cleans import claim_clean
+from tests.support.fault_store import FaultStore
 from tests.support.steps import once_at
 
 KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}

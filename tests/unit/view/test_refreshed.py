@@ -13,9 +13,10 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.files.table_properties import PROPERTIES, update_table_config
 from hoodie.services.engine_choice import engine_by_size
-from hoodie.storage import FaultStore, open_store
+from hoodie.storage import open_store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+from tests.support.fault_store import FaultStore
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 

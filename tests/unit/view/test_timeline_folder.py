@@ -11,11 +11,12 @@ import pytest
 import hoodie
 from hoodie.errors import CorruptFileError
 from hoodie.files.table_properties import PROPERTIES
-from hoodie.storage import FaultStore, MemoryStore, open_store
+from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import FaultStore
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 TIMELINE = Path(".hoodie", "timeline")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import new_table, rows_of, trips
+from tests.support.fault_store import FaultStore
 
 COMMITS = 60
 SPREAD = 4

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.storage.faults import FaultStore
 from hoodie.storage.memory import MemoryStore
 from hoodie.table import Table
+from tests.support.fault_store import FaultStore
 
 _FILE_CALLS = {"create": 2, "open_output": 1, "close_output": 1}
 """Of a file in a new partition: the partition's metadata file and the marker, then the file."""

@@ -11,13 +11,14 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
-from hoodie.storage import CrashPoint, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
 from hoodie.write.stream_batch import OPERATIONS
 from tests.crash.tables import copy_of, run_until
 from tests.support.archived import OFTEN, active_times
+from tests.support.fault_store import CrashPoint
 from tests.support.steps import once_at
 from tests.unit.write.test_writers_meet import SCHEMA, rows, shown
 

@@ -18,8 +18,9 @@ from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.table.versions import TableVersion
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, TimelineArchive, create_completed, create_inflight, create_requested, layout_for
+from tests.support.fault_store import FaultStore
 
 LAYOUT = layout_for(TableVersion.NINE, "timeline")
 TIME = "20261122090000000"

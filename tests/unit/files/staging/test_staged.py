@@ -16,9 +16,10 @@ from hoodie.files.staging import staged
 from hoodie.files.staging.place import stage_folder
 from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, split_by_partition, write_hits
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
-from hoodie.storage import FaultStore, MemoryStore, ObjectStore, StoreSpec
+from hoodie.storage import MemoryStore, ObjectStore, StoreSpec
 from hoodie.timeline import forget_all
 from hoodie.timeline.owner import Owner
+from tests.support.fault_store import FaultStore
 
 SCHEMA = change_schema(pa.schema([("v", pa.int64())]))
 DAY_MS = 24 * 60 * 60 * 1000

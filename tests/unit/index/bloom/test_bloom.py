@@ -20,9 +20,10 @@ from hoodie.format.hashes.bloom import (
     FilterBuilder,
     FilterOptions,
 )
-from hoodie.storage import FaultStore, MemoryStore, Store
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import FaultStore
 from tests.support.rows import assert_same_rows
 from tests.unit.write.tables import SCHEMA, trips
 

@@ -9,8 +9,9 @@ import hoodie
 from hoodie.index.record import file_groups
 from hoodie.index.record.state import record_index
 from hoodie.metadata import slice_reader
-from hoodie.storage import FaultStore, MemoryStore
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from tests.support.fault_store import FaultStore
 
 KEYS = [f"{number:05d}-" + "k" * 40 for number in range(12_000)]
 

@@ -19,9 +19,10 @@ from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.services.maintenance import run_services
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.metadata.visible_instants import visible_instants
-from hoodie.storage import CrashError, CrashPoint, FaultStore, Store
+from hoodie.storage import Store
 from hoodie.timeline import Action, Instant
 from tests.support.fake_commits import FakeTable
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.samples import sample_of
 from tests.unit.metadata.conftest import copy_of
 

@@ -25,9 +25,9 @@ from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.metadata.slice_reader import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.visible_instants import visible_instants
-from hoodie.storage import FaultStore
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable
+from tests.support.fault_store import FaultStore
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,13 +8,13 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.storage import FaultStore, MemoryStore
-from hoodie.storage.faults import Call
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat, TimelineArchive, create_completed, create_inflight, create_requested
 from hoodie.view.table_view import TableView
 from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
 from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.fault_store import Call, FaultStore
 
 OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
 

@@ -18,10 +18,11 @@ from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.services.check import kinds
 from hoodie.services.check.kinds import FindingKind
-from hoodie.storage import CrashPoint, MemoryStore, Store
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline.locks import storage_based
 from tests.crash.tables import Rows, copy_of, new_table, run_until, trips
+from tests.support.fault_store import CrashPoint
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 SECOND: Rows = {**START, "a": (2, "sf"), "d": (2, "nyc")}

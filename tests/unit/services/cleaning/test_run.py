@@ -10,12 +10,13 @@ from hoodie.commit.steps import Step, watching
 from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, CleanMetadata
 from hoodie.services.cleaning.partitions import LEFT
-from hoodie.storage import FaultStore, Store
+from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, create_inflight, create_requested, read_instant
 from hoodie.view.table_view import TableView
 from tests.crash.tables import rows_of, trips
 from tests.support.cleaned_tables import check_listing, data_files, table_of_versions, version_of
+from tests.support.fault_store import FaultStore
 
 SF, NYC = "city=sf", "city=nyc"
 

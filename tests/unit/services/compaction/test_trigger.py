@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hoodie.services.compaction.trigger import Trigger, deltas_since_compaction, deltas_since_request
-from hoodie.storage import FaultStore
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+from tests.support.fault_store import FaultStore
 from tests.support.merge_on_read import new_table, trips
 
 

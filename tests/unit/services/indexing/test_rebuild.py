@@ -15,11 +15,12 @@ from hoodie.errors import CommitConflictError, CorruptFileError, HoodieWarning, 
 from hoodie.files.table_properties import update_table_config
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import FaultStore, MemoryStore, open_store
+from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock, create_requested
 from hoodie.view.listing import list_from_storage
 from hoodie.write.create import CreateOptions, create_table
+from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CommitConflictError, LockTimeoutError, StorageError
-from hoodie.storage import CrashError, CrashPoint, FaultStore, LocalStore, MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.storage.api import FileVersion
 from hoodie.timeline import LockOptions, TableLock, forget_all
 from hoodie.timeline.locks.file_system import FileSystemLock
@@ -17,6 +17,7 @@ from hoodie.timeline.locks.holder import Holder
 from hoodie.timeline.locks.provider import LockSite
 from hoodie.timeline.owner import Owner
 from tests.support.disks import ForgetfulDisk
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.unit.timeline.writers import on_another_machine, other_process
 
 LOCK = ".hoodie/lock"

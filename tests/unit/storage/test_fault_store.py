@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hoodie.storage import CrashError, CrashPoint, FaultStore, MemoryStore, Store, open_store
-from hoodie.storage.faults import Call
+from hoodie.storage import MemoryStore, Store, open_store
+from tests.support.fault_store import Call, CrashError, CrashPoint, FaultStore
 
 
 def write_some(store: Store) -> None:

@@ -12,10 +12,12 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError
-from hoodie.storage.api import FileInfo, FileVersion, Store, StoreSpec
+from hoodie.storage import FileInfo, FileVersion, Store, StoreSpec
 from hoodie.storage.memory import BufferedOutput
+from hoodie.storage.opening import register_store
 
 SCHEME = "fault+"
+"""`StoreSpec.is_private` knows it: only this process can open such a store."""
 _T = TypeVar("_T")
 _REGISTERED: dict[str, Store] = {}
 
@@ -98,39 +100,30 @@ class FaultStore:
         return self.inner.uri(path)
 
     def folders(self, folder: str) -> list[str]:
-        """Call the inner store."""
         return self._read("folders", folder, lambda: self.inner.folders(folder))
 
     def names(self, folder: str) -> list[str]:
-        """Call the inner store."""
         return self._read("names", folder, lambda: self.inner.names(folder))
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Call the inner store."""
         return self._read("list", folder, lambda: self.inner.list(folder, recursive=recursive))
 
     def temporary_files(self) -> tuple[FileInfo, ...]:
-        """Call the inner store."""
         return self._read("temporary_files", "", self.inner.temporary_files)
 
     def head(self, path: str) -> FileInfo | None:
-        """Call the inner store."""
         return self._read("head", path, lambda: self.inner.head(path))
 
     def read(self, path: str) -> bytes:
-        """Call the inner store."""
         return self._read("read", path, lambda: self.inner.read(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Call the inner store."""
         return self._read("read_range", path, lambda: self.inner.read_range(path, start, length))
 
     def create(self, path: str, data: bytes) -> None:
-        """Call the inner store."""
         self._change("create", path, lambda: self.inner.create(path, data))
 
     def replace(self, path: str, data: bytes) -> None:
-        """Call the inner store."""
         self._change("replace", path, lambda: self.inner.replace(path, data))
 
     def refresh(self, path: str, expected: bytes) -> bool:
@@ -140,21 +133,17 @@ class FaultStore:
         return self.inner.refresh(path, expected)
 
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
-        """Call the inner store."""
         return self._read("read_version", path, lambda: self.inner.read_version(path))
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
-        """Call the inner store."""
         written: list[FileVersion | None] = []
         self._change("replace_version", path, lambda: written.append(self.inner.replace_version(path, data, version)))
         return written[0]
 
     def move(self, source: str, target: str) -> None:
-        """Call the inner store."""
         self._change("move", target, lambda: self.inner.move(source, target))
 
     def delete(self, path: str) -> None:
-        """Call the inner store."""
         self._change("delete", path, lambda: self.inner.delete(path))
 
     def delete_all(self, paths: Sequence[str]) -> None:
@@ -163,7 +152,6 @@ class FaultStore:
             self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
-        """Call the inner store."""
         self._change("delete_folder", folder, lambda: self.inner.delete_folder(folder))
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -240,13 +228,11 @@ def unregister(store: Store) -> None:
     _REGISTERED.pop(store.spec.uri, None)
 
 
-def registered(spec: StoreSpec) -> Store:
-    """Return the registered store of this spec.
-
-    Raises:
-        InvalidConfigError: no such store is registered in this process.
-    """
+def _registered(spec: StoreSpec) -> Store:
     found = _REGISTERED.get(spec.uri)
     if found is None:
         raise InvalidConfigError(f"{spec.uri!r} is not registered in this process: call FaultStore.register() first")
     return found
+
+
+register_store(SCHEME, _registered)
