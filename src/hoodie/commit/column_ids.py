@@ -13,15 +13,16 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.commit_metadata import CommitMetadata
-from hoodie.format.schema.column_ids import LATEST_SCHEMA, ColumnId, fields_below
-from hoodie.view.stored_columns import (
+from hoodie.format.schema.column_ids import (
+    LATEST_SCHEMA,
     SCHEMA_FOLDER,
-    column_history,
+    ColumnId,
+    fields_below,
     history_name,
     instant_of_history,
     is_history,
-    visible_schemas,
 )
+from hoodie.view.stored_columns import column_history, visible_schemas
 from hoodie.view.table_view import TableView
 
 

@@ -43,11 +43,6 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     )
 
 
-def path_fields(config: TableConfig) -> tuple[str, ...]:
-    """Return the partition columns that data files do not have: their values are in the partition path only."""
-    return config.partition_fields if config.drops_partition_columns else ()
-
-
 def table_merger(config: TableConfig) -> RecordMerger:
     """Return the table's merge rule; a custom rule uses the function that this program registered.
 

@@ -12,17 +12,21 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError
 from hoodie.files.bootstrap import BootstrapSource
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.format.schema.column_ids import IdSchema, StoredNames, parse_history, stored_names
+from hoodie.format.schema.column_ids import (
+    SCHEMA_FOLDER,
+    IdSchema,
+    StoredNames,
+    instant_of_history,
+    is_history,
+    parse_history,
+    stored_names,
+)
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec
-from hoodie.timeline import HOODIE_FOLDER
 from hoodie.view.archived import with_archived_between
-from hoodie.view.rules import path_fields, table_key_generator
+from hoodie.view.rules import table_key_generator
 from hoodie.view.table_state import ColumnHistory
 from hoodie.view.table_view import TableView
-
-SCHEMA_FOLDER = f"{HOODIE_FOLDER}/.schema"
-_SUFFIX = ".schemacommit"
 
 
 def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = None) -> StoredColumns:
@@ -34,7 +38,7 @@ def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = No
     Raises: CorruptFileError if the history of the columns is missing or cannot be parsed.
     """
     config = view.config
-    from_path = path_fields(config)
+    from_path = config.path_fields
     keys = () if config.populates_meta_fields else config.record_key_fields
     path = config.bootstrap_base_path
     key_columns = {name.partition(".")[0] for name in keys}
@@ -116,25 +120,6 @@ def _check(view: TableView, known: ColumnHistory, commit: str) -> None:
             "files of this folder from a copy of the table",
             path=view.store.uri(SCHEMA_FOLDER),
         )
-
-
-def is_history(name: str) -> bool:
-    """Return whether a file in `.hoodie/.schema` has a history of the ids of columns."""
-    return name.endswith(_SUFFIX)
-
-
-def history_name(instant_time: str, completion_time: str) -> str:
-    """Return the name of the file in `.hoodie/.schema` that an instant writes."""
-    return f"{instant_time}_{completion_time}{_SUFFIX}"
-
-
-def instant_of_history(name: str) -> str:
-    """Return the requested time of the instant that wrote a file in `.hoodie/.schema`.
-
-    >>> instant_of_history("20261122090000000_20261122090001000.schemacommit")
-    '20261122090000000'
-    """
-    return name.partition(".")[0].partition("_")[0]
 
 
 def _read(view: TableView) -> tuple[bytes, str]:

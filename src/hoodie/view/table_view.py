@@ -42,7 +42,7 @@ from hoodie.view.archived import (
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
 from hoodie.view.listing import list_from_storage
 from hoodie.view.lost_instants import check_slices
-from hoodie.view.rules import path_fields, slice_read
+from hoodie.view.rules import slice_read
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
 
@@ -257,7 +257,7 @@ class TableView:
 
     def _with_path_fields(self, schema: pa.Schema) -> pa.Schema:
         """Append the partition columns that data files do not have; as in JVM Hudi, they are text unless stored."""
-        missing = [name for name in path_fields(self.config) if schema.get_field_index(name) < 0]
+        missing = [name for name in self.config.path_fields if schema.get_field_index(name) < 0]
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
     @property

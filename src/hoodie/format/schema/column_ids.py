@@ -21,6 +21,8 @@ from hoodie.format.schema.arrow_types import LIST_ITEM
 
 LATEST_SCHEMA: Final = "latest_schema"
 """Key of a commit's extra metadata: the schema with ids after the commit."""
+SCHEMA_FOLDER: Final = ".hoodie/.schema"
+_HISTORY_SUFFIX: Final = ".schemacommit"
 _DEPTH_MAX: Final = 64
 
 
@@ -145,3 +147,22 @@ def fields_below(data_type: pa.DataType) -> list[pa.Field]:
     if pa.types.is_map(data_type):
         return [data_type.item_field.with_name("value")]
     return []
+
+
+def is_history(name: str) -> bool:
+    """Return whether a file in `.hoodie/.schema` has a history of the ids of columns."""
+    return name.endswith(_HISTORY_SUFFIX)
+
+
+def history_name(instant_time: str, completion_time: str) -> str:
+    """Return the name of the file in `.hoodie/.schema` that an instant writes."""
+    return f"{instant_time}_{completion_time}{_HISTORY_SUFFIX}"
+
+
+def instant_of_history(name: str) -> str:
+    """Return the requested time of the instant that wrote a file in `.hoodie/.schema`.
+
+    >>> instant_of_history("20261122090000000_20261122090001000.schemacommit")
+    '20261122090000000'
+    """
+    return name.partition(".")[0].partition("_")[0]

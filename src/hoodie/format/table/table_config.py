@@ -187,6 +187,11 @@ class TableConfig:
         return self.version.layout_version
 
     @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The partition columns that data files do not have: their values are in the partition path only."""
+        return self.partition_fields if self.drops_partition_columns else ()
+
+    @property
     def partial_update_mode(self) -> PartialUpdateMode | None:
         """Rule by which the kept record takes single fields from the other record; None: it takes no fields."""
         return self.merge_rule.partial_update_mode
