@@ -24,6 +24,10 @@ BUCKET_FOLDER: Final = ".hoodie/.bucket_index"
 HASHING_CONFIG_FOLDER: Final = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 CONSISTENT_HASHING_FOLDER: Final = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 HASHING_CONFIG_SUFFIX: Final = ".hashing_config"
+_CHUNK_BYTES = 1024 * 1024
+_COMMA, _COLON = ord(","), ord(":")
+_NULL, _EMPTY = b"__null__", b"__empty__"
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,6 @@ def _is_understood(pattern: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_CHUNK_BYTES = 1024 * 1024
-_COMMA, _COLON = ord(","), ord(":")
-_NULL, _EMPTY = b"__null__", b"__empty__"
-
-Places = npt.NDArray[np.int64]
 
 
 def bucket_of_keys(keys: pa.StringArray, fields: Sequence[str], count: int) -> npt.NDArray[np.int32]:

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 from hoodie.format.varint import varint_at, zigzag_at
 
+_MAGIC = b"PAR1"
+_TRAILER_BYTES = 8
 _NAN: Final = {4: struct.pack("<f", math.nan), 8: struct.pack("<d", math.nan)}
 """By the number of bytes of a value."""
 # Numbers of fields; on disk: do not change.
@@ -117,10 +119,6 @@ def _end(data: bytes, position: int, kind: int, *, is_item: bool = False) -> int
                 position = end
             return position
     raise ValueError(f"not the footer of a Parquet file (a value of type {kind})")
-
-
-_MAGIC = b"PAR1"
-_TRAILER_BYTES = 8
 
 
 def nan_leaves(rows: pa.Table) -> set[int]:

@@ -23,6 +23,16 @@ _NOT_SUPPORTED = frozenset(
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1  # Linux
 _RENAME_EXCL = 4  # macOS
+_ADVICE = {
+    errno.EACCES: "give this user access to it, or choose another folder",
+    errno.EPERM: "give this user access to it, or choose another folder",
+    errno.ENOTDIR: "a file or a broken link is in the place of a folder",
+    errno.EROFS: "mount the file system for writing, or choose another folder",
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some space and try again",
+    errno.ENAMETOOLONG: "use shorter partition values, or another partition column",
+    errno.ELOOP: "replace the symbolic links by the folders themselves",
+}
 
 
 class Disk(Protocol):
@@ -164,18 +174,6 @@ def _exclusive_rename() -> Callable[[bytes, bytes], int] | None:
         return ctypes.get_errno() if done else 0
 
     return call
-
-
-_ADVICE = {
-    errno.EACCES: "give this user access to it, or choose another folder",
-    errno.EPERM: "give this user access to it, or choose another folder",
-    errno.ENOTDIR: "a file or a broken link is in the place of a folder",
-    errno.EROFS: "mount the file system for writing, or choose another folder",
-    errno.ENOSPC: "free some space and try again",
-    errno.EDQUOT: "free some space and try again",
-    errno.ENAMETOOLONG: "use shorter partition values, or another partition column",
-    errno.ELOOP: "replace the symbolic links by the folders themselves",
-}
 
 
 def explanation(where: str, error: OSError) -> StorageError:

@@ -29,6 +29,25 @@ if TYPE_CHECKING:
 _DELETE_BATCH = 1000
 _PUT_TOKEN = "hoodieput"
 """The user-defined metadata that names a conditional put. Azure permits letters, digits and underscores only."""
+_REASONS = (
+    (("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist"), "the bucket does not exist; check its "
+     "name, the endpoint and the region"),
+    (("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraint", "without a `Location`"),
+     "the bucket is in another region; set the storage option aws_region to its region"),
+    (("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AuthenticationFailed"),
+     "the service refused the credentials; check the storage options or environment variables that hold them"),
+    (("169.254.169.254", "metadata.google.internal", "MissingCredentials"), "no credentials were found; set them as "
+     "storage options or environment variables, or set skip_signature=true for a public bucket"),
+    (("BadScheme",), "the endpoint is not encrypted (http); set the storage option allow_http=true if that is meant"),
+    (("kind: Connect", "dns error", "ConnectError"), "no connection to the service; check the endpoint, the network "
+     "and the proxy"),
+    (("kind: Timeout", "operation timed out"), "the service did not answer in time; check the network, or set the "
+     "storage option timeout"),
+    (("AccessDenied", "PermissionDenied", "403 Forbidden", "Unauthenticated", "401 Unauthorized"), "access is denied; "
+     "give the credentials the right to list, read, write and delete there"),
+    (("SlowDown", "503 Service Unavailable"), "the service asks for fewer requests; try again later"),
+)  # fmt: skip
+_LENGTH_MAX = 200
 
 
 class ObjectStore:
@@ -347,27 +366,6 @@ def _if_unchanged(found: FileVersion) -> UpdateVersion:
 
 def _file_info(path: str, meta: ObjectMeta) -> FileInfo:
     return FileInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
-
-
-_REASONS = (
-    (("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist"), "the bucket does not exist; check its "
-     "name, the endpoint and the region"),
-    (("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraint", "without a `Location`"),
-     "the bucket is in another region; set the storage option aws_region to its region"),
-    (("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AuthenticationFailed"),
-     "the service refused the credentials; check the storage options or environment variables that hold them"),
-    (("169.254.169.254", "metadata.google.internal", "MissingCredentials"), "no credentials were found; set them as "
-     "storage options or environment variables, or set skip_signature=true for a public bucket"),
-    (("BadScheme",), "the endpoint is not encrypted (http); set the storage option allow_http=true if that is meant"),
-    (("kind: Connect", "dns error", "ConnectError"), "no connection to the service; check the endpoint, the network "
-     "and the proxy"),
-    (("kind: Timeout", "operation timed out"), "the service did not answer in time; check the network, or set the "
-     "storage option timeout"),
-    (("AccessDenied", "PermissionDenied", "403 Forbidden", "Unauthenticated", "401 Unauthorized"), "access is denied; "
-     "give the credentials the right to list, read, write and delete there"),
-    (("SlowDown", "503 Service Unavailable"), "the service asks for fewer requests; try again later"),
-)  # fmt: skip
-_LENGTH_MAX = 200
 
 
 def _is_panic(error: BaseException) -> bool:

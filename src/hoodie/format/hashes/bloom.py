@@ -36,6 +36,9 @@ FIRST_HASHES: Final = 4
 
 Bits = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint32]
+_LOOSE_BYTES = 64 * 1024 * 1024
+"""Rows of the filter are kept with one byte for each bit up to this size; the others are packed."""
+_BITS_MAX: Final = 2**31 - 1
 
 
 class BloomFilterType(StrEnum):
@@ -256,11 +259,6 @@ class _Reader:
 
     def _corrupt(self, message: str) -> CorruptFileError:
         return CorruptFileError(f"bloom filter: {message}", path=self.path, offset=self.offset)
-
-
-_LOOSE_BYTES = 64 * 1024 * 1024
-"""Rows of the filter are kept with one byte for each bit up to this size; the others are packed."""
-_BITS_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,12 @@ _FIELDS = np.dtype(
         "itemsize": HEADER_BYTES,
     }
 )
+# One request to an object store costs about as much time as reading this many bytes.
+_GAP_BYTES_MAX = 256 * 1024
+_REQUEST_BYTES_MAX = 8 * 1024 * 1024
+_GROUP_BYTES_MAX = 8 * 1024 * 1024
+# Fewer neighbouring blocks than this are copied to a larger group instead of being used in place.
+_BLOCKS_IN_PLACE_MIN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +102,6 @@ def _are_zero(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> bool:
     places = np.arange(int(lengths.sum()), dtype=np.int64)
     places += np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
     return not data[places].any()
-
-
-# One request to an object store costs about as much time as reading this many bytes.
-_GAP_BYTES_MAX = 256 * 1024
-_REQUEST_BYTES_MAX = 8 * 1024 * 1024
-_GROUP_BYTES_MAX = 8 * 1024 * 1024
-# Fewer neighbouring blocks than this are copied to a larger group instead of being used in place.
-_BLOCKS_IN_PLACE_MIN = 16
 
 
 @dataclass(frozen=True, slots=True)

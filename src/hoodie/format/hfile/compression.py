@@ -29,6 +29,9 @@ if igzip_lib is not None:
     _ISAL_ERRORS = (cast("type[Exception]", igzip_lib.IsalError),)
 DEFLATE_ERRORS: Final = (zlib.error, EOFError, *_ISAL_ERRORS)
 """The errors of a decompressor for bytes that are not a gzip member."""
+_HEADER_BYTES = 10
+_FLAGS_OFFSET = 3
+_HAS_COMMENT = 0x10
 
 
 def gzip_bytes(payload: Any) -> bytes:
@@ -49,11 +52,6 @@ def decompressor() -> Any:
 def crc32(data: Any) -> int:
     """Return the CRC32 of the bytes."""
     return int((zlib if isal_zlib is None else isal_zlib).crc32(data))
-
-
-_HEADER_BYTES = 10
-_FLAGS_OFFSET = 3
-_HAS_COMMENT = 0x10
 
 
 class Compression(IntEnum):

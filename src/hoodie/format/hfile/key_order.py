@@ -21,6 +21,7 @@ EE and EF begin the characters U+E000 to U+FFFF; F0 to F4 begin the characters b
 
 _RANKS = np.arange(256, dtype=np.uint8)
 _RANKS[[0xEE, 0xEF, 0xF0, 0xF1, 0xF2, 0xF3, 0xF4]] = [0xF3, 0xF4, 0xEE, 0xEF, 0xF0, 0xF1, 0xF2]
+Int64Array = npt.NDArray[np.int64]
 
 
 def is_plain(keys: pa.BinaryArray) -> bool:
@@ -62,9 +63,6 @@ def _bytes_of(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
         return np.zeros(0, np.uint8)
     bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-
-
-Int64Array = npt.NDArray[np.int64]
 
 
 def lower_bounds(

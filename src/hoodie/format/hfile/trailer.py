@@ -37,6 +37,17 @@ _COMPARATOR_NAME = 11
 _CODEC = 12
 
 _NO_BLOCK = 0xFFFFFFFFFFFFFFFF
+_FILE_INFO_MAGIC = b"PBUF"
+_PAIR_NAME = 1
+_PAIR_VALUE = 2
+LAST_KEY = "hfile.LASTKEY"
+AVERAGE_KEY_BYTES = "hfile.AVG_KEY_LEN"
+AVERAGE_VALUE_BYTES = "hfile.AVG_VALUE_LEN"
+ENTRY_VERSION = "KEY_VALUE_VERSION"
+MVCC_MAX = "MAX_MEMSTORE_TS_KEY"
+CREATED = "hfile.CREATE_TIME_TS"
+"""Time at which a Java writer wrote the file. Our writer omits it, so that the same entries give the same bytes."""
+SCHEMA = "schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,20 +163,6 @@ class Trailer:
         )
         head = _MAGIC + varint_to_bytes(len(message)) + message
         return head.ljust(TRAILER_BYTES - _VERSION_BYTES, b"\0") + _MAJOR_VERSION.to_bytes(_VERSION_BYTES, "big")
-
-
-_FILE_INFO_MAGIC = b"PBUF"
-_PAIR_NAME = 1
-_PAIR_VALUE = 2
-
-LAST_KEY = "hfile.LASTKEY"
-AVERAGE_KEY_BYTES = "hfile.AVG_KEY_LEN"
-AVERAGE_VALUE_BYTES = "hfile.AVG_VALUE_LEN"
-ENTRY_VERSION = "KEY_VALUE_VERSION"
-MVCC_MAX = "MAX_MEMSTORE_TS_KEY"
-CREATED = "hfile.CREATE_TIME_TS"
-"""Time at which a Java writer wrote the file. Our writer omits it, so that the same entries give the same bytes."""
-SCHEMA = "schema"
 
 
 def parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:

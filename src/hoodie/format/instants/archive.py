@@ -52,6 +52,20 @@ _SCHEMA: Final = pa.schema(
         pa.field("version", pa.int32(), nullable=False),
     ]
 )
+MERGE_PLAN_FILE: Final = "mergeArchivePlan"
+"""Name of the plan by which a Hudi of 0.x merges archive files; the merged file is not whole while it exists."""
+_LOG_NAME = re.compile(r"\.commits_\.archive\.(\d+)(?:_.*)?", re.ASCII)
+_COMPLETED = "COMPLETED"
+_CONTENT: Final = {
+    "commit": ("hoodieCommitMetadata", "HoodieCommitMetadata"),
+    "deltacommit": ("hoodieCommitMetadata", "HoodieCommitMetadata"),
+    "replacecommit": ("hoodieReplaceCommitMetadata", "HoodieReplaceCommitMetadata"),
+    "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
+    "rollback": ("hoodieRollbackMetadata", "HoodieRollbackMetadata"),
+    "savepoint": ("hoodieSavePointMetadata", "HoodieSavepointMetadata"),
+    "indexing": ("hoodieIndexCommitMetadata", "HoodieIndexCommitMetadata"),
+}
+"""The field of a completed action's content, and the record that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,22 +287,6 @@ def _to_bytes(table: pa.Table) -> bytes:
         writer.write_table(table, row_group_size=_ROW_GROUP_INSTANTS)
         writer.add_key_value_metadata({"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))})
     return sink.getvalue()
-
-
-MERGE_PLAN_FILE: Final = "mergeArchivePlan"
-"""Name of the plan by which a Hudi of 0.x merges archive files; the merged file is not whole while it exists."""
-_LOG_NAME = re.compile(r"\.commits_\.archive\.(\d+)(?:_.*)?", re.ASCII)
-_COMPLETED = "COMPLETED"
-_CONTENT: Final = {
-    "commit": ("hoodieCommitMetadata", "HoodieCommitMetadata"),
-    "deltacommit": ("hoodieCommitMetadata", "HoodieCommitMetadata"),
-    "replacecommit": ("hoodieReplaceCommitMetadata", "HoodieReplaceCommitMetadata"),
-    "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
-    "rollback": ("hoodieRollbackMetadata", "HoodieRollbackMetadata"),
-    "savepoint": ("hoodieSavePointMetadata", "HoodieSavepointMetadata"),
-    "indexing": ("hoodieIndexCommitMetadata", "HoodieIndexCommitMetadata"),
-}
-"""The field of a completed action's content, and the record that it has."""
 
 
 def archive_log_number(name: str) -> int | None:

@@ -18,6 +18,7 @@ COMPACTION_PLAN_VERSION: Final = 2
 """Version 1 stored full paths instead of file names."""
 CLEAN_VERSION: Final = 2
 """Version 1 stored file names by partition instead of full paths."""
+_REPLACE_COMMIT = "replacecommit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,9 +291,6 @@ class IndexCommitMetadata(InstantRecord):
     version: int | None = 1
     operation_type: str | None = None
     index_partition_infos: tuple[IndexPartitionInfo, ...] = ()
-
-
-_REPLACE_COMMIT = "replacecommit"
 
 
 def rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequence[str]]]) -> RollbackPlan:

@@ -24,6 +24,10 @@ LATEST_SCHEMA: Final = "latest_schema"
 SCHEMA_FOLDER: Final = ".hoodie/.schema"
 _HISTORY_SUFFIX: Final = ".schemacommit"
 _DEPTH_MAX: Final = 64
+StoredNames = Mapping[str, str | None]
+"""By the path of a current field (`column`, `column.field`, `column.element.field`): its own name in the file, or None
+if the file does not have it. A field that is not listed has its current name, if the file has it."""
+SAME_NAMES: Final[StoredNames] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,6 @@ def _number(record: Mapping[str, Any], key: str, path: str) -> int:
     if not isinstance(found, int) or isinstance(found, bool):
         raise CorruptFileError(f"{key}: a number expected, found {str(found)[:50]!r}", path=path)
     return found
-
-
-StoredNames = Mapping[str, str | None]
-"""By the path of a current field (`column`, `column.field`, `column.element.field`): its own name in the file, or None
-if the file does not have it. A field that is not listed has its current name, if the file has it."""
-SAME_NAMES: Final[StoredNames] = {}
 
 
 def stored_names(

@@ -37,6 +37,9 @@ _ESCAPED = {
 _TO_ESCAPE = re.compile("[^\x20-\x7e]|[\\\\=:#!]")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_COMMIT_TIME = "commitTime"
+_PARTITION_DEPTH = "partitionDepth"
+_DIGITS_MAX = 9
 
 
 def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
@@ -143,11 +146,6 @@ def _escape_comment(text: str) -> str:
 def _unicode_escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))
-
-
-_COMMIT_TIME = "commitTime"
-_PARTITION_DEPTH = "partitionDepth"
-_DIGITS_MAX = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ _DECIMAL_BYTES = 16
 
 Present = BoolArray | None
 """Mask of the rows that have a value at this level; in the other rows, a parent is null. None means every row."""
+_NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE})
+_LARGE = pa.large_binary()
 
 
 def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> Iterator[pa.LargeBinaryArray]:
@@ -226,7 +228,6 @@ def _add_blocks(counts: Int64Array, items: Pieces, present: Present, out: Pieces
     out.add_constant(0, present)
 
 
-_NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE})
 _ENCODERS: Final[dict[Kind, Callable[[Layout, pa.Array, Present, Pieces], None]]] = {
     Kind.BOOLEAN: _boolean,
     Kind.INT: _long,
@@ -243,9 +244,6 @@ _ENCODERS: Final[dict[Kind, Callable[[Layout, pa.Array, Present, Pieces], None]]
     Kind.RECORD: _record,
     Kind.UNION: _union,
 }
-
-
-_LARGE = pa.large_binary()
 
 
 @dataclass(slots=True)
